@@ -45,21 +45,21 @@ fn all() -> Vec<Burst> {
 /// Runs all in turn, `rounds` times; prints the time per ID.
 pub fn run(rounds: usize) {
     let mut bursts = all();
-    let mut taken = vec![Vec::new(); bursts.len()];
+    let mut measured = vec![Vec::new(); bursts.len()];
     for _ in 0..rounds {
-        for (burst, taken) in bursts.iter_mut().zip(&mut taken) {
+        for (burst, measured) in bursts.iter_mut().zip(&mut measured) {
             std::thread::sleep(EMPTY);
             let begun = Instant::now();
             black_box((burst.mint)(burst.ids));
-            taken.push(begun.elapsed().as_nanos() as f64 / burst.ids as f64);
+            measured.push(begun.elapsed().as_nanos() as f64 / burst.ids as f64);
         }
     }
     println!("\n| burst into an empty tick, 1 thread | IDs | ns an ID, median | over snowmint |");
     println!("|---|---|---|---|");
-    let own = taken[0].clone();
-    for (burst, taken) in bursts.iter().zip(taken) {
-        let ratios = taken.iter().zip(&own).map(|(theirs, own)| theirs / own).collect();
+    let own = measured[0].clone();
+    for (burst, measured) in bursts.iter().zip(measured) {
+        let ratios = measured.iter().zip(&own).map(|(theirs, own)| theirs / own).collect();
         let (name, ids) = (burst.name, burst.ids);
-        println!("| {name} | {ids} | {:.1} | {:.2} |", median(taken), median(ratios));
+        println!("| {name} | {ids} | {:.1} | {:.2} |", median(measured), median(ratios));
     }
 }

@@ -109,8 +109,8 @@ fn rounds(plan: &Plan, cases: &[Case]) -> BTreeMap<(usize, usize), Vec<Sample>> 
         for (index, case) in cases.iter().enumerate() {
             for &threads in case.threads {
                 let length = if case.sleeps { plan.length * 3 } else { plan.length };
-                let taken = sample(case, threads, length);
-                samples.entry((index, threads)).or_default().push(taken);
+                let measured = sample(case, threads, length);
+                samples.entry((index, threads)).or_default().push(measured);
             }
         }
     }

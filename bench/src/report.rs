@@ -24,19 +24,19 @@ pub fn print(cases: &[Case], samples: &BTreeMap<(usize, usize), Vec<Sample>>) {
     );
     println!("|---|---|---|---|---|---|---|");
     let floor = cases.iter().position(|case| case.name == FLOOR).unwrap_or(0);
-    for ((index, threads), taken) in samples {
+    for ((index, threads), measured) in samples {
         let quiet: Vec<f64> =
-            taken.iter().filter(|sample| sample.quiet).map(|sample| sample.ns).collect();
-        let cores = median(taken.iter().map(|sample| sample.cores).collect());
+            measured.iter().filter(|sample| sample.quiet).map(|sample| sample.ns).collect();
+        let cores = median(measured.iter().map(|sample| sample.cores).collect());
         let best = quiet.iter().copied().fold(f64::NAN, f64::min);
         let count = quiet.len();
         let middle = median(quiet);
-        let to_floor = samples.get(&(floor, *threads)).map_or(f64::NAN, |to| ratio(taken, to));
+        let to_floor = samples.get(&(floor, *threads)).map_or(f64::NAN, |to| ratio(measured, to));
         println!(
             "| {} | {threads} | {middle:.2} ({best:.2}) | {:.2} | {to_floor:.2} | {count}/{} | {cores:.2} |",
             cases[*index].name,
             1e3 / middle,
-            taken.len(),
+            measured.len(),
         );
     }
     targets(cases, samples);

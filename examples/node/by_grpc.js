@@ -3,7 +3,7 @@
 //     node by_grpc.js PROTO_DIR HOST:PORT,HOST:PORT SOURCE COUNT [KEY]
 //
 // Prints COUNT IDs of SOURCE, one a line; with KEY, numbers of that counter. gRPC itself goes to the next
-// server when one is gone, and asks again: an answer that was lost is a gap, never a duplicate.
+// server when one is gone, and asks again: a lost response is a gap, never a duplicate.
 
 import * as grpc from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
@@ -36,7 +36,7 @@ function ask(request) {
   const metadata = new grpc.Metadata({ waitForReady: true });
   return new Promise((done, fail) => {
     const deadline = Date.now() + 30_000;
-    mint.mint(request, metadata, { deadline }, (error, answer) => (error ? fail(error) : done(answer)));
+    mint.mint(request, metadata, { deadline }, (error, response) => (error ? fail(error) : done(response)));
   });
 }
 

@@ -3,7 +3,7 @@
 //     node by_redis.js HOST:PORT,HOST:PORT SOURCE COUNT
 //
 // Prints COUNT IDs of SOURCE, one a line, and goes to the next server when one is gone. Asking again is
-// safe: an answer that was lost on the way is a gap, never a duplicate.
+// safe: a lost reply is a gap, never a duplicate.
 
 import { Redis } from "ioredis";
 
@@ -26,7 +26,7 @@ const clients = servers.split(",").map((server) => {
   return client;
 });
 
-// What the first server answers that can.
+// Reply of the first server that can give one.
 async function ask(command, ...rest) {
   const until = Date.now() + WITHIN_MS;
   for (;;) {

@@ -4,7 +4,7 @@
     python by_grpc.py HOST:PORT,HOST:PORT SOURCE COUNT [KEY]
 
 Prints COUNT IDs of SOURCE, one a line; with KEY, numbers of that counter. gRPC itself goes to the next
-server when one is gone, and asks again: an answer that was lost is a gap, never a duplicate.
+server when one is gone, and asks again: a lost response is a gap, never a duplicate.
 """
 
 import json
@@ -44,8 +44,8 @@ def main():
         for _ in range(count // 10):
             request = mint_pb2.MintRequest(source=source, count=10, key=key)
             # Waits for a server that can be reached, within the deadline.
-            answer = mint.Mint(request, timeout=30, wait_for_ready=True)
-            for number in answer.ids:
+            response = mint.Mint(request, timeout=30, wait_for_ready=True)
+            for number in response.ids:
                 print(number, flush=True)
 
 

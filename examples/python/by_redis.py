@@ -3,7 +3,7 @@
     python by_redis.py HOST:PORT,HOST:PORT SOURCE COUNT
 
 Prints COUNT IDs of SOURCE, one a line, and goes to the next server when one is gone. Asking again is
-safe: an answer that was lost on the way is a gap, never a duplicate.
+safe: a lost reply is a gap, never a duplicate.
 """
 
 import sys
@@ -25,7 +25,7 @@ class Ids:
             self.clients.append(client)
 
     def ask(self, call):
-        """What the first server answers that can."""
+        """Returns the reply of the first server that can give one."""
         until = time.monotonic() + WITHIN_SECONDS
         while True:
             try:

@@ -36,7 +36,7 @@ impl Client {
             self.0.get_mut().write_all(&request).expect("the server reads");
             for _ in 0..count {
                 line.clear();
-                self.0.read_line(&mut line).expect("the server answers");
+                self.0.read_line(&mut line).expect("a reply of the server");
                 if let Some(number) = line.strip_prefix(':') {
                     numbers.push(number.trim().parse().expect("a number"));
                 }

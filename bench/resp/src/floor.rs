@@ -49,7 +49,7 @@ pub fn serve() {
     poll.registry().register(&mut listener, LISTENER, Interest::READABLE).expect("a listener");
     println!("{}", listener.local_addr().expect("a bound port").port());
     let (mut streams, mut next) = (HashMap::new(), LISTENER.0);
-    let (mut events, mut answers) = (Events::with_capacity(512), Vec::new());
+    let (mut events, mut pending) = (Events::with_capacity(512), Vec::new());
     loop {
         // Without connections it blocks, which leaves the processor to other processes.
         let timeout = (!waits && !streams.is_empty()).then_some(Duration::ZERO);
@@ -64,15 +64,15 @@ pub fn serve() {
                     streams.insert(token, stream);
                 }
             } else if let Some(stream) = streams.get_mut(&event.token()) {
-                answers.push((event.token(), requests(stream)));
+                pending.push((event.token(), requests(stream)));
             }
         }
         // All requests are read before any reply is sent, as redis-server does.
-        for (token, requests) in answers.drain(..) {
-            let answered = requests.is_some_and(|count| {
+        for (token, requests) in pending.drain(..) {
+            let is_open = requests.is_some_and(|count| {
                 streams.get_mut(&token).is_some_and(|it| it.write_all(&REPLY.repeat(count)).is_ok())
             });
-            if !answered {
+            if !is_open {
                 streams.remove(&token);
             }
         }

@@ -114,11 +114,11 @@ fn benchmark(port: u16, how: &[&str], row: &str) -> f64 {
         .args(how)
         .output()
         .expect("redis-benchmark is there: ci/setup installs it");
-    let said = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     let begin = format!("\"{row}\",\"");
-    let row = said.lines().find_map(|line| line.strip_prefix(&begin));
+    let row = printed.lines().find_map(|line| line.strip_prefix(&begin));
     let rate = row.and_then(|row| row.split('"').next()).and_then(|rate| rate.parse().ok());
-    rate.unwrap_or_else(|| panic!("redis-benchmark said: {said}"))
+    rate.unwrap_or_else(|| panic!("redis-benchmark printed: {printed}"))
 }
 
 /// Function from a number to its key.
@@ -144,12 +144,12 @@ fn memory(much: &Much, binary: &str) {
         let begun = Instant::now();
         ours.kill();
         ours.start_again();
-        let took = first_answer(ours.resp, begun);
+        let took = first_reply(ours.resp, begun);
         println!("| {name} | {bytes:.1} | {:.0} |", took.as_secs_f64() * 1e3);
     }
 }
 
-fn first_answer(port: u16, begun: Instant) -> Duration {
+fn first_reply(port: u16, begun: Instant) -> Duration {
     let mut numbers = Vec::new();
     while numbers.is_empty() {
         Client::to(port).incr(["7"].into_iter(), &mut numbers);

@@ -56,7 +56,7 @@ async fn http(listener: TcpListener) {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
         stream.set_nodelay(true).expect("a socket");
-        let answer = service_fn(|_: Request<Incoming>| async {
+        let handler = service_fn(|_: Request<Incoming>| async {
             let mut response = Response::new(Full::new(Bytes::from_static(IDS)));
             let headers = response.headers_mut();
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -66,7 +66,7 @@ async fn http(listener: TcpListener) {
         tokio::spawn(async move {
             let builder = http1::Builder::new().pipeline_flush(true).clone();
             // An error means that the client hung up.
-            let _ = builder.serve_connection(TokioIo::new(stream), answer).await;
+            let _ = builder.serve_connection(TokioIo::new(stream), handler).await;
         });
     }
 }
@@ -100,23 +100,23 @@ impl tower::Service<Request<tonic::body::Body>> for Bare {
         Box::pin(async move {
             if request.uri().path().ends_with("MintStream") {
                 let codec = ProstCodec::<MintStreamResponse, MintStreamRequest>::default();
-                let answer =
-                    tower::service_fn(|asked: tonic::Request<MintStreamRequest>| async move {
-                        let messages = asked.into_inner().total / CHUNK;
+                let handler =
+                    tower::service_fn(|message: tonic::Request<MintStreamRequest>| async move {
+                        let messages = message.into_inner().total / CHUNK;
                         let ready =
                             MintStreamResponse { ids: vec![ID; CHUNK as usize], texts: Vec::new() };
                         let messages = stream::iter(0..messages).map(move |_| Ok(ready.clone()));
                         Ok(tonic::Response::new(messages))
                     });
-                return Ok(Grpc::new(codec).server_streaming(answer, request).await);
+                return Ok(Grpc::new(codec).server_streaming(handler, request).await);
             }
             let codec = ProstCodec::<MintResponse, MintRequest>::default();
-            let answer = tower::service_fn(|asked: tonic::Request<MintRequest>| async move {
-                let count = asked.into_inner().count.unwrap_or(1);
+            let handler = tower::service_fn(|message: tonic::Request<MintRequest>| async move {
+                let count = message.into_inner().count.unwrap_or(1);
                 let ids = vec![ID; usize::try_from(count).unwrap_or(0)];
                 Ok(tonic::Response::new(MintResponse { ids, texts: Vec::new() }))
             });
-            Ok(Grpc::new(codec).unary(answer, request).await)
+            Ok(Grpc::new(codec).unary(handler, request).await)
         })
     }
 }

@@ -122,7 +122,7 @@ fn highest(talk: Talk, port: u16, length: Duration) -> f64 {
             let before = count;
             while count == before {
                 read_some(&mut stream, &mut bytes);
-                talk.take(&mut bytes, |_| count += 1);
+                talk.read_ids_from(&mut bytes, |_| count += 1);
             }
         }
         count
@@ -231,10 +231,10 @@ impl Line {
                 Ok(0) => panic!("the server hung up"),
                 Ok(length) => self.bytes.extend_from_slice(&more[..length]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(error) => panic!("the server answers: {error}"),
+                Err(error) => panic!("no response of the server: {error}"),
             }
             let due = &mut self.due;
-            talk.take(&mut self.bytes, |id| {
+            talk.read_ids_from(&mut self.bytes, |id| {
                 each(due.pop_front().expect("it was asked").elapsed(), id);
             });
         }
@@ -243,7 +243,7 @@ impl Line {
 
 fn read_some(stream: &mut TcpStream, bytes: &mut Vec<u8>) {
     let mut more = [0; 16 * 1024];
-    let length = stream.read(&mut more).expect("the server answers");
+    let length = stream.read(&mut more).expect("a response of the server");
     assert_ne!(length, 0, "the server hung up");
     bytes.extend_from_slice(&more[..length]);
 }

@@ -52,8 +52,8 @@ pub fn run(plan: &Plan, table: &mut Table) {
         rounds(
             plan.much(15, 1),
             &mut [
-                &mut || Sample::of(&ours, || asked(&runtime, load, ours.http, length)),
-                &mut || Sample::of(&floor, || asked(&runtime, load, floor_port, length)),
+                &mut || Sample::of(&ours, || call_rate(&runtime, load, ours.http, length)),
+                &mut || Sample::of(&floor, || call_rate(&runtime, load, floor_port, length)),
             ],
         )
     };
@@ -63,7 +63,7 @@ pub fn run(plan: &Plan, table: &mut Table) {
     let (one, other) = (us(&found[0]), us(&found[1]));
     let ratio = snowmint_bench_servers::ratio(&one, &other);
     let both = cpu([&found[0], &found[1]]);
-    let shown = format!("{ratio:.2}: {:.0} us beside {:.0}; {both}", median(one), median(other));
+    let shown = format!("{ratio:.2}: {:.0} us against {:.0}; {both}", median(one), median(other));
     let name = "gRPC Mint of 1, one in flight, time over bare tonic";
     table.row(name, ratio, shown, Wanted::Most(1.15), "");
 
@@ -87,7 +87,7 @@ async fn connect(port: u16) -> Channel {
 }
 
 /// Returns the number of calls that were started within `length` and completed.
-fn asked(runtime: &Runtime, load: Load, port: u16, length: Duration) -> f64 {
+fn call_rate(runtime: &Runtime, load: Load, port: u16, length: Duration) -> f64 {
     let callers = callers(runtime, load, port, move |channel| async move {
         let (begun, mut count) = (Instant::now(), 0_u32);
         while begun.elapsed() < length {
@@ -141,8 +141,8 @@ async fn call(channel: &Channel, load: Load, mut each: impl FnMut(u64)) -> u64 {
     match load.call {
         Call::Mint => {
             let request = MintRequest { source, count: Some(load.ids), key: None };
-            let answer = MintClient::new(channel.clone()).mint(request).await.expect("IDs");
-            let ids = answer.into_inner().ids;
+            let response = MintClient::new(channel.clone()).mint(request).await.expect("IDs");
+            let ids = response.into_inner().ids;
             ids.iter().copied().for_each(each);
             ids.len() as u64
         }
@@ -151,8 +151,8 @@ async fn call(channel: &Channel, load: Load, mut each: impl FnMut(u64)) -> u64 {
             let mut client = tonic::client::Grpc::new(channel.clone());
             client.ready().await.expect("a connection");
             let path = PathAndQuery::from_static(STREAM);
-            let answer = client.server_streaming(tonic::Request::new(request), path, Raw).await;
-            let (mut messages, mut count) = (answer.expect("a stream").into_inner(), 0);
+            let response = client.server_streaming(tonic::Request::new(request), path, Raw).await;
+            let (mut messages, mut count) = (response.expect("a stream").into_inner(), 0);
             while let Some(mut ids) = messages.message().await.expect("IDs") {
                 count += ids.len() as u64 / 8;
                 while ids.has_remaining() {

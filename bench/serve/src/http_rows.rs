@@ -22,7 +22,7 @@ const WRK_THREADS: [usize; 2] = [2, 1];
 pub fn run(plan: &Plan, table: &mut Table) {
     let ours = Snowmint::start(&plan.binary, WIDE);
     let (floor, floor_port) = floor::start("http");
-    assert_eq!(shape(ours.http), shape(floor_port), "both answer alike");
+    assert_eq!(shape(ours.http), shape(floor_port), "both responses have one shape");
     let script = std::env::temp_dir().join(format!("snowmint-bench-{}.lua", std::process::id()));
     std::fs::write(&script, pipelined(PIPELINE)).expect("a file");
     let all_threads = if plan.apart { &[plan.threads][..] } else { &WRK_THREADS };
@@ -36,7 +36,7 @@ pub fn run(plan: &Plan, table: &mut Table) {
         };
         let found = measure(None);
         let name = format!("HTTP GET, wrk -c 32 -t {threads}, over bare hyper");
-        table.beside(&name, [&found[0], &found[1]], Wanted::Least(0.95));
+        table.compare(&name, [&found[0], &found[1]], Wanted::Least(0.95));
 
         let found = measure(Some(script.as_path()));
         let both = [&found[0][..], &found[1][..]];
@@ -65,14 +65,17 @@ fn wrk(plan: &Plan, server: &Process, port: u16, threads: usize, script: Option<
     let cpu = server.cpu();
     let output = command.output().expect("wrk is there: ci/setup installs it");
     let cpu = server.cpu().saturating_sub(cpu);
-    let said = String::from_utf8_lossy(&output.stdout);
+    let output_text = String::from_utf8_lossy(&output.stdout);
     let after = |name: &str| {
-        let rest = said.split_once(name)?.1;
+        let rest = output_text.split_once(name)?.1;
         rest.split_whitespace().next()?.parse::<f64>().ok()
     };
-    let rate = after("Requests/sec:").unwrap_or_else(|| panic!("wrk said: {said}"));
-    assert!(!said.contains("Non-2xx") && !said.contains("Socket errors"), "wrk said: {said}");
-    let line = said.lines().find(|line| line.contains(" requests in ")).expect("wrk counts");
+    let rate = after("Requests/sec:").unwrap_or_else(|| panic!("wrk printed: {output_text}"));
+    assert!(
+        !output_text.contains("Non-2xx") && !output_text.contains("Socket errors"),
+        "wrk printed: {output_text}"
+    );
+    let line = output_text.lines().find(|line| line.contains(" requests in ")).expect("wrk counts");
     let count: f64 = line.split_whitespace().next().and_then(|n| n.parse().ok()).expect("a count");
     Sample { rate, cpu_us: crate::table::micros(cpu) / count }
 }
@@ -84,7 +87,7 @@ fn shape(port: u16) -> Vec<String> {
     let mut bytes = Vec::new();
     while Talk::Http.read(&bytes).is_none() {
         let mut more = [0; 4096];
-        let length = stream.read(&mut more).expect("the server answers");
+        let length = stream.read(&mut more).expect("a response of the server");
         bytes.extend_from_slice(&more[..length]);
     }
     let text = String::from_utf8(bytes).expect("text");

@@ -37,6 +37,6 @@ fn first_id(server: &Snowmint) {
     let mut stream = TcpStream::connect(("127.0.0.1", server.resp)).expect("the server listens");
     stream.write_all(b"INCR default\r\n").expect("the server reads");
     let mut first = [0];
-    stream.read_exact(&mut first).expect("the server answers");
+    stream.read_exact(&mut first).expect("a response of the server");
     assert_eq!(first, *b":", "an ID");
 }

@@ -19,18 +19,18 @@ pub fn run(plan: &Plan, table: &mut Table) {
     let runtime = runtime.expect("a runtime");
     for talk in Talk::ALL {
         let (ids, mut took) = runtime.block_on(once(&ours, talk, each));
-        let asked = CONNECTIONS * each;
-        assert_eq!(ids.len(), asked, "all are answered");
+        let requested = CONNECTIONS * each;
+        assert_eq!(ids.len(), requested, "all got a response");
         assert_distinct("outstanding", ids);
         took.sort_unstable();
-        let at = |share: usize| took[asked * share / 100].as_secs_f64() * 1e3;
+        let at = |share: usize| took[requested * share / 100].as_secs_f64() * 1e3;
         let shown = format!(
-            "all answered, all distinct; p50 {:.0} ms, p99 {:.0} ms, last {:.0} ms",
+            "all got a response, all distinct; p50 {:.0} ms, p99 {:.0} ms, last {:.0} ms",
             at(50),
             at(99),
-            took[asked - 1].as_secs_f64() * 1e3
+            took[requested - 1].as_secs_f64() * 1e3
         );
-        let name = format!("{asked} requests outstanding at once, {}", talk.name());
+        let name = format!("{requested} requests outstanding at once, {}", talk.name());
         table.row(&name, 1.0, shown, Wanted::Stated, "");
     }
 }
@@ -46,7 +46,7 @@ async fn once(ours: &Snowmint, talk: Talk, each: usize) -> (Vec<u64>, Vec<Durati
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("the server listens");
         // A connection with a response has been accepted.
         stream.write_all(talk.request()).await.expect("the server reads");
-        answers(talk, &mut stream, 1, Instant::now()).await;
+        read_ids(talk, &mut stream, 1, Instant::now()).await;
         connections.push(stream);
     }
     ours.signal("STOP");
@@ -57,7 +57,7 @@ async fn once(ours: &Snowmint, talk: Talk, each: usize) -> (Vec<u64>, Vec<Durati
     let begun = Instant::now();
     ours.signal("CONT");
     let tasks = connections.into_iter().map(|mut stream| {
-        tokio::spawn(async move { answers(talk, &mut stream, each, begun).await })
+        tokio::spawn(async move { read_ids(talk, &mut stream, each, begun).await })
     });
     let tasks: Vec<_> = tasks.collect();
     let (mut ids, mut took) = (Vec::new(), Vec::new());
@@ -69,7 +69,7 @@ async fn once(ours: &Snowmint, talk: Talk, each: usize) -> (Vec<u64>, Vec<Durati
     (ids, took)
 }
 
-async fn answers(
+async fn read_ids(
     talk: Talk,
     stream: &mut TcpStream,
     wanted: usize,
@@ -77,9 +77,9 @@ async fn answers(
 ) -> (Vec<u64>, Vec<Duration>) {
     let (mut ids, mut took, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     while ids.len() < wanted {
-        let length = stream.read_buf(&mut bytes).await.expect("the server answers");
-        assert_ne!(length, 0, "the server hung up after {} answers", ids.len());
-        talk.take(&mut bytes, |id| ids.push(id));
+        let length = stream.read_buf(&mut bytes).await.expect("a response of the server");
+        assert_ne!(length, 0, "the server hung up after {} responses", ids.len());
+        talk.read_ids_from(&mut bytes, |id| ids.push(id));
         took.resize(ids.len(), begun.elapsed());
     }
     (ids, took)

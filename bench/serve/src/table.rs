@@ -72,12 +72,12 @@ impl Table {
 
     /// Prints a comparison with a rival: the ratio of the rates, and the CPU time per operation of
     /// both.
-    pub fn beside(&mut self, name: &str, [ours, theirs]: [&[Sample]; 2], wanted: Wanted) {
+    pub fn compare(&mut self, name: &str, [ours, theirs]: [&[Sample]; 2], wanted: Wanted) {
         let rates = |of: &[Sample]| of.iter().map(|sample| sample.rate).collect::<Vec<_>>();
         let reached = ratio(&rates(ours), &rates(theirs));
         let [one, other] = [ours, theirs].map(|of| median(rates(of)));
         let shown =
-            format!("{reached:.2}: {one:.0}/s beside {other:.0}/s; {}", cpu([ours, theirs]));
+            format!("{reached:.2}: {one:.0}/s against {other:.0}/s; {}", cpu([ours, theirs]));
         self.row(name, reached, shown, wanted, "");
     }
 }
@@ -85,5 +85,5 @@ impl Table {
 /// Returns the CPU time per operation of both as text.
 pub fn cpu([ours, theirs]: [&[Sample]; 2]) -> String {
     let cpu = |of: &[Sample]| median(of.iter().map(|sample| sample.cpu_us).collect());
-    format!("{:.2} us of CPU beside {:.2}", cpu(ours), cpu(theirs))
+    format!("{:.2} us of CPU against {:.2}", cpu(ours), cpu(theirs))
 }

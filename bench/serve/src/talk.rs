@@ -37,7 +37,7 @@ impl Talk {
                 let text = std::str::from_utf8(&bytes[..head]).expect("a head is text");
                 let all = || String::from_utf8_lossy(bytes);
                 assert!(text.starts_with("HTTP/1.1 200 "), "{}", all());
-                let (_, length) = text.split_once("content-length: ").expect("its length is said");
+                let (_, length) = text.split_once("content-length: ").expect("a content length");
                 let length: usize = length[..length.find('\r')?].parse().expect("a length");
                 let body = bytes.get(head..head + length)?;
                 Some((digits(body), head + length))
@@ -51,7 +51,7 @@ impl Talk {
     }
 
     /// Removes every complete response from the front of `bytes`; passes each ID to `each`.
-    pub fn take(self, bytes: &mut Vec<u8>, mut each: impl FnMut(u64)) {
+    pub fn read_ids_from(self, bytes: &mut Vec<u8>, mut each: impl FnMut(u64)) {
         let mut at = 0;
         while let Some((id, length)) = self.read(&bytes[at..]) {
             each(id);

@@ -17,11 +17,11 @@ const PACE: Duration = Duration::from_millis(1);
 /// Deadline of a request: the default limit for the wait of a call.
 const DEADLINE: Duration = Duration::from_millis(5_000);
 /// Deadline for keys of a dead section owner: its lease, and an eighth of it, expire first.
-const TAKE_OVER: Duration = Duration::from_millis(15_000);
+const TAKEOVER: Duration = Duration::from_millis(15_000);
 
 /// One kind of request.
 #[derive(Clone)]
-enum Ask {
+enum Operation {
     Snowflake(Snowflake),
     Segment(Segment),
     Counter(Counter),
@@ -30,7 +30,7 @@ enum Ask {
 /// Results of the requests of one kind.
 #[derive(Default)]
 struct Found {
-    asked: u64,
+    calls: u64,
     late: u64,
     refused: u64,
     slowest: Duration,
@@ -50,8 +50,8 @@ pub fn run(plan: &Plan, table: &mut Table) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let (mint, asks) = runtime.block_on(open(&url));
     let end = Arc::new(AtomicBool::new(false));
-    let tasks = asks.map(|(name, deadline, ask)| {
-        let task = runtime.spawn(asking(ask, deadline, Arc::clone(&end)));
+    let tasks = asks.map(|(name, deadline, operation)| {
+        let task = runtime.spawn(call_until(operation, deadline, Arc::clone(&end)));
         (name, deadline, task)
     });
     let begun = Instant::now();
@@ -71,34 +71,34 @@ pub fn run(plan: &Plan, table: &mut Table) {
     let _ = runtime.block_on(mint.close());
 }
 
-async fn open(url: &str) -> (Mint, [(&'static str, Duration, Ask); 3]) {
-    let wait_ms = u64::try_from(TAKE_OVER.as_millis()).expect("it fits");
+async fn open(url: &str) -> (Mint, [(&'static str, Duration, Operation); 3]) {
+    let wait_ms = u64::try_from(TAKEOVER.as_millis()).expect("it fits");
     let mint = Options::new().wait_max_ms(wait_ms).open(url).await.expect("servers");
     let ids = mint.snowflake("wide").await.expect("a source");
     let numbers = mint.segment("numbers").await.expect("a source");
     let counter = mint.counter("counters").await.expect("a source");
     let asks = [
-        ("IDs minted beside the caller", DEADLINE, Ask::Snowflake(ids)),
-        ("numbers of a segment", DEADLINE, Ask::Segment(numbers)),
-        ("a counter, asked of the servers", TAKE_OVER, Ask::Counter(counter)),
+        ("IDs minted next to the caller", DEADLINE, Operation::Snowflake(ids)),
+        ("numbers of a segment", DEADLINE, Operation::Segment(numbers)),
+        ("a counter, asked of the servers", TAKEOVER, Operation::Counter(counter)),
     ];
     (mint, asks)
 }
 
 /// Sends requests at an even pace until `end` is set.
-async fn asking(ask: Ask, deadline: Duration, end: Arc<AtomicBool>) -> Found {
+async fn call_until(operation: Operation, deadline: Duration, end: Arc<AtomicBool>) -> Found {
     let mut found = Found::default();
     while !end.load(Ordering::Relaxed) {
         let begun = Instant::now();
-        let answer = match &ask {
-            Ask::Snowflake(ids) => ids.mint_async().await,
-            Ask::Segment(numbers) => numbers.next().await,
-            Ask::Counter(counter) => counter.next("a").await,
+        let result = match &operation {
+            Operation::Snowflake(ids) => ids.mint_async().await,
+            Operation::Segment(numbers) => numbers.next().await,
+            Operation::Counter(counter) => counter.next("a").await,
         };
         let took = begun.elapsed();
-        found.asked += 1;
+        found.calls += 1;
         found.slowest = found.slowest.max(took);
-        match answer {
+        match result {
             Ok(id) => {
                 found.ids.push(id);
                 found.late += u64::from(took > deadline);
@@ -136,13 +136,13 @@ fn happens(number: usize, servers: &mut [Snowmint], store: &mut Server, every: D
 }
 
 fn show(table: &mut Table, name: &str, deadline: Duration, events: usize, found: Found) {
-    let Found { asked, late, refused, slowest, ids } = found;
-    let share = 100.0 * (asked - late - refused) as f64 / asked as f64;
+    let Found { calls, late, refused, slowest, ids } = found;
+    let share = 100.0 * (calls - late - refused) as f64 / calls as f64;
     assert_distinct(name, ids);
     let shown = format!(
-        "{share:.4} % of {asked}, all distinct ({refused} refused, {late} late), slowest {:.0} ms, {events} events",
+        "{share:.4} % of {calls}, all distinct ({refused} refused, {late} late), slowest {:.0} ms, {events} events",
         slowest.as_secs_f64() * 1e3
     );
-    let name = format!("three servers, answered within {} s: {name}", deadline.as_secs());
+    let name = format!("three servers, response within {} s: {name}", deadline.as_secs());
     table.row(&name, share, shown, Wanted::Least(99.999), " %");
 }

@@ -107,7 +107,7 @@ fn serve(
     let port = |name: &str| {
         let address = line.split_whitespace().find_map(|word| word.strip_prefix(name));
         let port = address.and_then(|address| address.rsplit(':').next()?.parse().ok());
-        port.unwrap_or_else(|| panic!("{command:?} said: {line:?}"))
+        port.unwrap_or_else(|| panic!("{command:?} printed: {line:?}"))
     };
     (process, ["http=", "resp="].map(port))
 }

@@ -52,27 +52,27 @@ impl Worker for Laned {
     /// Moves the lane into a local variable of the loop, as in a generator's case.
     #[inline(never)]
     fn run(&mut self, n: u64) -> u64 {
-        let mut lane = self.0.take().expect("it was put back");
+        let mut lane = self.0.take().expect("a lane outside of a case");
         let mut sum = 0_u64;
         for _ in 0..n {
-            sum = sum.wrapping_add(lane.try_next().unwrap_or_else(|why| later(why, &mut lane)));
+            sum = sum.wrapping_add(lane.try_next().unwrap_or_else(|error| later(error, &mut lane)));
         }
         self.0 = Some(lane);
         sum
     }
 
     fn collect(&mut self, out: &mut [u64]) {
-        let lane = self.0.as_mut().expect("it was put back");
+        let lane = self.0.as_mut().expect("a lane outside of a case");
         for slot in out {
-            *slot = lane.try_next().unwrap_or_else(|why| later(why, lane));
+            *slot = lane.try_next().unwrap_or_else(|error| later(error, lane));
         }
     }
 }
 
 #[cold]
 #[inline(never)]
-fn later(why: snowmint::Error, lane: &mut snowmint::NumberLane) -> u64 {
-    again(why, || lane.try_next())
+fn later(error: snowmint::Error, lane: &mut snowmint::NumberLane) -> u64 {
+    again(error, || lane.try_next())
 }
 
 /// Minimum work of a lane: a counter, its end, and one word that another thread may change.
@@ -108,7 +108,7 @@ impl Worker for Counts<'_> {
 fn until<E>(mut take: impl FnMut() -> Result<u64, E>) -> u64 {
     match take() {
         Ok(number) => number,
-        Err(why) => again(why, take),
+        Err(error) => again(error, take),
     }
 }
 

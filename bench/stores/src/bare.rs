@@ -27,15 +27,15 @@ pub async fn connect(running: &Running) -> Box<dyn Bare> {
         "redis" => {
             let client = redis::Client::open(running.bare.as_str()).expect("a URL");
             let connection = client.get_multiplexed_async_connection().await;
-            Box::new(Redis(connection.expect("the server answers")))
+            Box::new(Redis(connection.expect("a response of the server")))
         }
         "etcd" => {
             let channel = Channel::from_shared(running.bare.clone()).expect("a URL");
-            Box::new(Etcd(channel.connect().await.expect("the server answers")))
+            Box::new(Etcd(channel.connect().await.expect("a response of the server")))
         }
         "zookeeper" => {
             let client = zookeeper_client::Client::connect(&running.bare).await;
-            let client = client.expect("the server answers");
+            let client = client.expect("a response of the server");
             let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
             client.create("/bare", b"0", &options).await.expect("a node");
             Box::new(Zookeeper(client))
@@ -63,7 +63,7 @@ async fn sqlite(path: &str) -> Box<dyn Bare> {
 }
 
 async fn postgres(url: &str) -> sqlx::PgConnection {
-    let mut connection = sqlx::PgConnection::connect(url).await.expect("the server answers");
+    let mut connection = sqlx::PgConnection::connect(url).await.expect("a response of the server");
     for statement in [TABLE, ROW] {
         connection.execute(statement).await.expect("a table with a row");
     }
@@ -71,7 +71,8 @@ async fn postgres(url: &str) -> sqlx::PgConnection {
 }
 
 async fn mysql(url: &str) -> sqlx::MySqlConnection {
-    let mut connection = sqlx::MySqlConnection::connect(url).await.expect("the server answers");
+    let mut connection =
+        sqlx::MySqlConnection::connect(url).await.expect("a response of the server");
     for statement in [TABLE, ROW] {
         connection.execute(statement).await.expect("a table with a row");
     }
@@ -135,7 +136,7 @@ impl Bare for Etcd {
     async fn write(&mut self, mark: i64) {
         let put = PutRequest { key: b"bare".to_vec(), value: mark.to_string().into_bytes() };
         let mut grpc = Grpc::new(self.0.clone());
-        grpc.ready().await.expect("the server answers");
+        grpc.ready().await.expect("a response of the server");
         let codec: tonic_prost::ProstCodec<PutRequest, PutResponse> = Default::default();
         let path = PathAndQuery::from_static("/etcdserverpb.KV/Put");
         grpc.unary(tonic::Request::new(put), path, codec).await.expect("a write");

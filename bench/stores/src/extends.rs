@@ -92,6 +92,6 @@ async fn extend(store: &Arc<dyn Store>, lease: &Lease, from: Mark, to: Mark) {
         request: random::request().expect("randomness"),
         ahead_max_ms: None,
     };
-    let extended = store.extend(&[item], NOW).await.expect("the store answers").remove(0);
+    let extended = store.extend(&[item], NOW).await.expect("a response of the store").remove(0);
     assert_eq!(extended.expect("an extend").mark, to);
 }

@@ -35,8 +35,8 @@ pub async fn run(running: &Running, seconds: u64) -> Traffic {
     let begun = Instant::now();
     // Counts at two moments at which most likely no call is in flight.
     for _ in 0..2 {
-        let asked = ["renew", "extend"].map(|verb| count(&mint, verb));
-        calls.push((begun.elapsed(), asked));
+        let counts = ["renew", "extend"].map(|verb| count(&mint, verb));
+        calls.push((begun.elapsed(), counts));
         let until = Instant::now() + Duration::from_secs(seconds);
         while calls.len() == 1 && Instant::now() < until {
             one.mint().expect("an ID");
@@ -46,10 +46,10 @@ pub async fn run(running: &Running, seconds: u64) -> Traffic {
     }
     mint.close().await.expect("a store closes");
     let took_ms = (calls[1].0 - calls[0].0).as_secs_f64() * 1e3;
-    let asked = |verb: usize| (calls[1].1[verb] - calls[0].1[verb]) as f64;
+    let calls_of = |verb: usize| (calls[1].1[verb] - calls[0].1[verb]) as f64;
     Traffic {
-        renews: asked(0) / (took_ms / (TTL_MS as f64 / 3.0)),
-        extends: asked(1) / (took_ms / (WINDOW_MS as f64 / 2.0)) / 2.0,
+        renews: calls_of(0) / (took_ms / (TTL_MS as f64 / 3.0)),
+        extends: calls_of(1) / (took_ms / (WINDOW_MS as f64 / 2.0)) / 2.0,
     }
 }
 

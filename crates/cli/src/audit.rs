@@ -16,14 +16,14 @@ use crate::when;
 
 /// Destination of the record of definition changes.
 #[derive(Clone, Debug)]
-pub(crate) enum Trail {
+pub(crate) enum AuditLog {
     /// The log: for a server, changes that its configuration makes.
     Log,
     /// This data directory: for a command.
     File(PathBuf),
 }
 
-impl Trail {
+impl AuditLog {
     /// Records the change of a source; does nothing when the version is unchanged.
     pub(crate) fn changed(
         &self,
@@ -73,7 +73,7 @@ pub(crate) fn leave(
     after: impl fmt::Display,
 ) {
     let path = data_dir.join("audit.log");
-    let (now, who) = (Rfc3339(when::now()), who());
+    let (now, who) = (Rfc3339(when::now()), user());
     let line = format!("{now} audit: {what} who={who} before={before} after={after}");
     let line = format!("{}\n", Visible(&line));
     // The server owns the directory and may run as another user, so it is not created here. A
@@ -89,16 +89,16 @@ pub(crate) fn leave(
 }
 
 /// Returns the user of this command.
-fn who() -> String {
+fn user() -> String {
     let user = rustix::process::getuid().as_raw();
     let known = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let said = ["SUDO_USER", "USER"].into_iter().find_map(|name| std::env::var(name).ok());
-    named(user, &known, said.as_deref())
+    let claimed = ["SUDO_USER", "USER"].into_iter().find_map(|name| std::env::var(name).ok());
+    named(user, &known, claimed.as_deref())
 }
 
 /// Names a user by number, which cannot be forged, and by the machine's name for it. Adds the name
 /// in the environment, which any process can set, if it differs: with sudo the user is root.
-fn named(user: u32, known: &str, said: Option<&str>) -> String {
+fn named(user: u32, known: &str, claimed: Option<&str>) -> String {
     let number = user.to_string();
     let name = known.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -109,8 +109,10 @@ fn named(user: u32, known: &str, said: Option<&str>) -> String {
     if let Some(name) = name {
         who.push_str(&format!(" ({name:?})"));
     }
-    match said {
-        Some(said) if name != Some(said) => who.push_str(&format!(", who says to be {said:?}")),
+    match claimed {
+        Some(claimed) if name != Some(claimed) => {
+            who.push_str(&format!(", who says to be {claimed:?}"))
+        }
         _ => {}
     }
     who
@@ -125,7 +127,7 @@ mod tests {
     #[test]
     fn operator_name_is_the_machines_with_the_sudo_user_added() {
         let known = "root:x:0:0:root:/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\nbroken\n";
-        for (user, said, who) in [
+        for (user, claimed, who) in [
             (1000, Some("ada"), "uid 1000 (\"ada\")"),
             (1000, None, "uid 1000 (\"ada\")"),
             (0, Some("ada"), "uid 0 (\"root\"), who says to be \"ada\""),
@@ -133,7 +135,7 @@ mod tests {
             (7, Some("ada\nx"), "uid 7, who says to be \"ada\\nx\""),
             (7, None, "uid 7"),
         ] {
-            assert_eq!(named(user, known, said), who);
+            assert_eq!(named(user, known, claimed), who);
         }
     }
 
@@ -142,11 +144,11 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let none = place.path().join("server");
         leave(&none, "it happened", "a", "b");
-        assert!(!none.exists(), "it would belong to whoever gave the command");
+        assert!(!none.exists(), "it would belong to the command's user");
         for lines in 1..3 {
             leave(place.path(), "it happened", "a", "b");
-            let trail = std::fs::read_to_string(place.path().join("audit.log")).unwrap();
-            assert_eq!(trail.lines().count(), lines, "{trail}");
+            let audit_log = std::fs::read_to_string(place.path().join("audit.log")).unwrap();
+            assert_eq!(audit_log.lines().count(), lines, "{audit_log}");
         }
     }
 
@@ -155,11 +157,14 @@ mod tests {
     fn a_line_stays_one_line_whatever_stands_in_it() {
         let place = tempfile::tempdir().unwrap();
         leave(place.path(), "it\nhappened", "a\u{1b}[2J", "b\u{202e}\r");
-        let trail = std::fs::read_to_string(place.path().join("audit.log")).unwrap();
-        assert_eq!(trail.lines().count(), 1, "{trail:?}");
-        assert!(trail.ends_with('\n') && !trail.trim_end().contains(is_control), "{trail:?}");
+        let audit_log = std::fs::read_to_string(place.path().join("audit.log")).unwrap();
+        assert_eq!(audit_log.lines().count(), 1, "{audit_log:?}");
+        assert!(
+            audit_log.ends_with('\n') && !audit_log.trim_end().contains(is_control),
+            "{audit_log:?}"
+        );
         for part in ["it\\nhappened", "before=a\\u{1b}[2J", "after=b\\u{202e}\\r"] {
-            assert!(trail.contains(part), "{part}: {trail:?}");
+            assert!(audit_log.contains(part), "{part}: {audit_log:?}");
         }
     }
 }

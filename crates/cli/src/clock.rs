@@ -17,7 +17,7 @@ pub(crate) fn clock() -> Outcome<NodeClock> {
     let offset_ms = text.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
         Failure::usage(format!("{OFFSET_VARIABLE} is not a number of milliseconds; correct it"))
     })?;
-    tracing::warn!(offset_ms, "the clock is moved, which is for tests only");
+    tracing::warn!(offset_ms, "clock offset set; for tests only");
     Ok(Arc::new(MovedClock { offset_ms }))
 }
 

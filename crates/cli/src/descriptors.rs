@@ -38,8 +38,8 @@ pub(crate) fn shortage(limit: Option<u64>, http_max: usize, resp_max: usize) -> 
     let needed = connections.saturating_add(OTHER_FILES);
     (limit < needed).then(|| {
         format!(
-            "at most {limit} files may be open, which is enough for about {} connections, while \
-             http.connections_max and resp.connections_max allow {connections}: raise the hard limit \
+            "at most {limit} files may be open, enough for about {} connections, while \
+             http.connections_max and resp.connections_max allow {connections}. Raise the hard limit \
              to {needed} (LimitNOFILE= of systemd, --ulimit nofile= of Docker, ulimit -H -n), or \
              lower those two",
             limit.saturating_sub(OTHER_FILES)
@@ -64,9 +64,9 @@ mod tests {
             assert_eq!(shortage(limit, 10, 20).is_some(), low, "{limit:?}");
         }
         assert!(shortage(Some(u64::MAX - 1), usize::MAX, usize::MAX).is_some());
-        let said = shortage(Some(256), 10_000, 10_000).unwrap();
+        let message = shortage(Some(256), 10_000, 10_000).unwrap();
         for part in ["256", "192", "20000", "20064", "http.connections_max", "LimitNOFILE"] {
-            assert!(said.contains(part), "{part}: {said}");
+            assert!(message.contains(part), "{part}: {message}");
         }
     }
 }

@@ -34,9 +34,9 @@ pub(crate) enum Failure {
     /// Closed standard output. It is not an error: `snowmint mint -n 9 | head -1`.
     ClosedPipe,
     /// Negative result that is on standard output already.
-    SaidNo,
+    Negative,
     /// Message for standard error, with an exit code.
-    Said {
+    Explained {
         /// The exit code.
         exit: Exit,
         /// A full sentence, without the leading `snowmint:`.
@@ -46,19 +46,19 @@ pub(crate) enum Failure {
 
 impl Failure {
     pub(crate) fn no(message: impl Into<String>) -> Self {
-        Self::Said { exit: Exit::No, message: message.into() }
+        Self::Explained { exit: Exit::No, message: message.into() }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::Said { exit: Exit::Usage, message: message.into() }
+        Self::Explained { exit: Exit::Usage, message: message.into() }
     }
 
     pub(crate) fn refused(message: impl Into<String>) -> Self {
-        Self::Said { exit: Exit::Unsafe, message: message.into() }
+        Self::Explained { exit: Exit::Unsafe, message: message.into() }
     }
 
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
-        Self::Said { exit: Exit::Unavailable, message: message.into() }
+        Self::Explained { exit: Exit::Unavailable, message: message.into() }
     }
 
     /// Returns the failure for a condition that only a bug can cause.
@@ -69,8 +69,8 @@ impl Failure {
     /// Returns the same failure with a prefix.
     pub(crate) fn after(self, first: &str) -> Self {
         match self {
-            Self::Said { exit, message } => {
-                Self::Said { exit, message: format!("{first}: {message}") }
+            Self::Explained { exit, message } => {
+                Self::Explained { exit, message: format!("{first}: {message}") }
             }
             other => other,
         }
@@ -84,7 +84,7 @@ impl Failure {
             3 => Exit::Unsafe,
             _ => Exit::Unavailable,
         };
-        Self::Said { exit, message: message.into() }
+        Self::Explained { exit, message: message.into() }
     }
 }
 
@@ -92,8 +92,8 @@ impl Failure {
 pub(crate) fn code(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
-        Err(Failure::SaidNo) => Exit::No.into(),
-        Err(Failure::Said { exit, message }) => {
+        Err(Failure::Negative) => Exit::No.into(),
+        Err(Failure::Explained { exit, message }) => {
             complain(message);
             exit.into()
         }
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn every_code_of_the_table_ends_a_command_with_its_own_number() {
         for &code in Code::ALL {
-            let Failure::Said { exit, .. } = Failure::coded(code, "") else {
+            let Failure::Explained { exit, .. } = Failure::coded(code, "") else {
                 panic!("{code} says nothing")
             };
             assert_eq!(exit as u8, code.row().exit, "{code}");

@@ -25,7 +25,7 @@ const ULID_LENGTH: usize = ulid::ULID_LEN;
 /// numbers, UUIDs and ULIDs.
 pub(crate) fn read(text: &str, format: Option<Format>, layout: Option<&Layout>) -> Outcome<Id> {
     let refused =
-        |why: &dyn std::fmt::Display| Failure::usage(format!("invalid ID {text:?}: {why}"));
+        |reason: &dyn std::fmt::Display| Failure::usage(format!("invalid ID {text:?}: {reason}"));
     if let Some(format) = format {
         return format.decode(text, layout).map(Id::Number).map_err(|error| refused(&error));
     }

@@ -125,7 +125,9 @@ mod tests {
     fn a_line_without_end_is_refused_before_it_fills_the_memory() {
         let endless = io::repeat(b'7');
         let mut lines = Lines::new(endless, "test".into());
-        let Err(Failure::Said { message, .. }) = lines.next() else { panic!("must be refused") };
+        let Err(Failure::Explained { message, .. }) = lines.next() else {
+            panic!("must be refused")
+        };
         assert_eq!(message, "line 1 of test exceeds 4096 bytes, so it has no ID; correct it");
     }
 }

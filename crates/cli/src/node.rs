@@ -10,12 +10,12 @@ use snowmint_coord::error::chain;
 use snowmint_coord::private;
 use snowmint_coord::sources::{DisguiseKeys, Keyrings};
 use snowmint_coord::{
-    BootTimer, Error, ErrorKind, Node, NodeSettings, Parts, SourceInfo, SourceSpec, Timer as _,
+    BootTimer, Error, ErrorKind, Node, NodeSettings, Platform, SourceInfo, SourceSpec, Timer as _,
 };
 use snowmint_core::disguise::KeyBytes;
 use snowmint_server::Traces;
 
-use crate::audit::Trail;
+use crate::audit::AuditLog;
 use crate::clock;
 use crate::config::{Config, Defined};
 use crate::exit::{Failure, Outcome};
@@ -25,7 +25,7 @@ use crate::store;
 use crate::upstreams;
 
 /// Interval of the checks whether a node has joined.
-const LOOK_MS: u64 = 500;
+const POLL_MS: u64 = 500;
 
 /// Use of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,8 @@ pub(crate) enum Journal {
 
 /// Opens a node for a command by its configuration, and defines its sources.
 pub(crate) async fn open(config: &Config, journal: Journal) -> Outcome<Node> {
-    let trail = Trail::File(config.server.data_dir.clone());
-    open_told(config, journal, (String::new(), None), trail).await
+    let audit_log = AuditLog::File(config.server.data_dir.clone());
+    open_with_audit(config, journal, (String::new(), None), audit_log).await
 }
 
 /// Opens a node for a server: peers reach it at `address`, and `traces` gets spans of store calls.
@@ -51,14 +51,14 @@ pub(crate) async fn open_serving(
     address: String,
     traces: Option<&Traces>,
 ) -> Outcome<Node> {
-    open_told(config, journal, (address, traces), Trail::Log).await
+    open_with_audit(config, journal, (address, traces), AuditLog::Log).await
 }
 
-async fn open_told(
+async fn open_with_audit(
     config: &Config,
     journal: Journal,
     (address, traces): (String, Option<&Traces>),
-    trail: Trail,
+    audit_log: AuditLog,
 ) -> Outcome<Node> {
     let data_dir = &config.server.data_dir;
     let url = config.store_url();
@@ -66,13 +66,14 @@ async fn open_told(
     if journal != Journal::Without || in_data_dir {
         make_dir(data_dir)?;
     }
-    let told = settings(config, journal).map_err(|failure| config.places.located(failure))?;
+    let node_settings =
+        settings(config, journal).map_err(|failure| config.places.located(failure))?;
     // A server reports what its journal knows and waits for an operator; a command ends.
-    let waits_for_recovery = matches!(trail, Trail::Log);
-    let settings = NodeSettings { address, waits_for_recovery, ..told };
+    let waits_for_recovery = matches!(audit_log, AuditLog::Log);
+    let settings = NodeSettings { address, waits_for_recovery, ..node_settings };
     let parts = || {
         let (clock, observer) = (clock::clock()?, clock::observer());
-        Ok::<_, Failure>(Parts { clock, observer, ..Parts::system() })
+        Ok::<_, Failure>(Platform { clock, observer, ..Platform::system() })
     };
     let store = match settings.start_without_store {
         true => store::now_or_later(config).await?,
@@ -95,16 +96,16 @@ async fn open_told(
         opened => opened?,
     };
     if waits_for_recovery {
-        // Whoever has a token for a name may define others.
+        // A caller with a token for a name may define others.
         node.set_configured(config.defined.keys().cloned());
     }
-    match define_all(&node, &config.defined, &trail).await {
+    match define_all(&node, &config.defined, &audit_log).await {
         // An earlier process has most likely defined them.
-        Err(Undefined { error, .. }) if is_away(&error) && !node.kept_sources().is_empty() => {
-            tokio::spawn(define_later(node.clone(), config.defined.clone(), trail));
+        Err(Undefined { error, .. }) if is_away(&error) && !node.saved_sources().is_empty() => {
+            tokio::spawn(define_later(node.clone(), config.defined.clone(), audit_log));
         }
         Err(Undefined { error, .. }) if waits_for_recovery && is_in_doubt(&error) => {
-            tokio::spawn(define_later(node.clone(), config.defined.clone(), trail));
+            tokio::spawn(define_later(node.clone(), config.defined.clone(), audit_log));
         }
         defined => defined.map_err(Failure::from)?,
     }
@@ -132,7 +133,7 @@ impl From<Undefined> for Failure {
 async fn define_all(
     node: &Node,
     sources: &BTreeMap<String, Defined>,
-    trail: &Trail,
+    audit_log: &AuditLog,
 ) -> Result<(), Undefined> {
     let mut before: Option<Vec<SourceInfo>> = None;
     for (name, Defined { spec, origin }) in sources {
@@ -143,24 +144,24 @@ async fn define_all(
         };
         let before = before.iter().find(|info| info.name == *name);
         let (how, after) = define(node, name, spec).await.map_err(undefined)?;
-        trail.changed(how, name, before, Some(&after));
+        audit_log.changed(how, name, before, Some(&after));
     }
     Ok(())
 }
 
 /// Defines the sources of the configuration once the store is reachable.
-async fn define_later(node: Node, sources: BTreeMap<String, Defined>, trail: Trail) {
+async fn define_later(node: Node, sources: BTreeMap<String, Defined>, audit_log: AuditLog) {
     loop {
         when_joined(&node).await;
         if let Err(error) = node.define_builtin().await {
             tracing::warn!(error = %chain(&error), "the built-in sources are not defined yet");
             continue;
         }
-        match define_all(&node, &sources, &trail).await {
+        match define_all(&node, &sources, &audit_log).await {
             Ok(()) => return,
             Err(Undefined { error, .. }) if is_away(&error) || is_in_doubt(&error) => {}
             Err(Undefined { error, name, origin }) => {
-                return tracing::error!(source = name, %origin, error = %chain(&error), "a source of the configuration is not what the store has");
+                return tracing::error!(source = name, %origin, error = %chain(&error), "source of the configuration differs from the store's definition");
             }
         }
     }
@@ -169,7 +170,7 @@ async fn define_later(node: Node, sources: BTreeMap<String, Defined>, trail: Tra
 /// Waits until the node is a member of its store.
 pub(crate) async fn when_joined(node: &Node) {
     loop {
-        BootTimer.sleep_ms(LOOK_MS).await;
+        BootTimer.sleep_ms(POLL_MS).await;
         if node.incarnation().is_some() {
             return;
         }
@@ -222,14 +223,14 @@ fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
         builtin: config.sources.builtin,
         keyrings: keyrings(&config.disguise.keys)?,
         upstreams: upstreams::all(&config.upstreams)?,
-        beside: store::Beside::all(config)?,
+        secondary_stores: store::ConfiguredConnector::all(config)?,
         data_dir: (journal != Journal::Without).then(|| config.server.data_dir.clone()),
         presence_ttl_ms: config.counters.lease.ms(),
         counter_bytes_max: config.counters.memory_max_bytes,
         prefill_ids_max: config.limits.prefill_ids_max,
         idle_after_ms: Some(config.worker.idle_after.ms()),
         start_without_store: config.worker.start_without_store && journal == Journal::Locked,
-        clock_witness: Ntp::at(&config.clock.ntp).map(|ntp| Arc::new(ntp) as _),
+        time_reference: Ntp::at(&config.clock.ntp).map(|ntp| Arc::new(ntp) as _),
         ..pacing(config)
     };
     settings.worker = config.worker.number_on(&settings.host)?;
@@ -252,7 +253,7 @@ pub(crate) fn make_dir(dir: &Path) -> Outcome {
             tracing::warn!("{warning}");
             Ok(())
         }
-        Others::Everybody(why) => Err(Failure::usage(why)),
+        Others::EveryUser(reason) => Err(Failure::usage(reason)),
     }
 }
 
@@ -261,7 +262,7 @@ pub(crate) enum Others {
     None,
     /// The group, which may have this user only.
     Group(String),
-    Everybody(String),
+    EveryUser(String),
 }
 
 /// Checks the permissions of a data directory: a user who can write in it can take the lock, and
@@ -273,8 +274,10 @@ pub(crate) fn others_in(dir: &Path) -> Others {
         format!("data directory {shown} is writable by {who} (mode {mode:04o})")
     };
     if mode & 0o002 != 0 {
-        let why = who("every user", mode);
-        return Others::Everybody(format!("{why}; run chmod 700, or name a new directory in it"));
+        let reason = who("every user", mode);
+        return Others::EveryUser(format!(
+            "{reason}; run chmod 700, or name a new directory in it"
+        ));
     }
     if mode & 0o020 != 0 {
         return Others::Group(format!("{}; run chmod g-w", who("its group", mode)));
@@ -306,20 +309,20 @@ mod tests {
     use super::*;
     use crate::config::Given;
 
-    fn told(keys: &[(&'static str, &str)]) -> NodeSettings {
+    fn node_settings(keys: &[(&'static str, &str)]) -> NodeSettings {
         let given = keys.iter().map(|(key, value)| Given::flag(key, key, *value)).collect();
         settings(&Config::load(None, given).unwrap(), Journal::Without).unwrap()
     }
 
     #[test]
     fn node_settings_follow_the_configuration() {
-        let (told_nothing, default) = (told(&[]), NodeSettings::default());
-        assert_eq!(told_nothing.after_crash, default.after_crash);
+        let (unconfigured, default) = (node_settings(&[]), NodeSettings::default());
+        assert_eq!(unconfigured.after_crash, default.after_crash);
         let times = |settings: &NodeSettings| {
             [settings.window_ms, settings.clock_skew_max_ms, settings.clock_jump_max_ms]
         };
-        assert_eq!(times(&told_nothing), times(&default));
-        let changed = told(&[
+        assert_eq!(times(&unconfigured), times(&default));
+        let changed = node_settings(&[
             ("worker.window", "5m"),
             ("clock.skew_max", "250ms"),
             ("clock.jump_max", "2h"),
@@ -333,17 +336,17 @@ mod tests {
             ("refuse", AfterCrash::Refuse),
         ] {
             let keys = [("worker.after_crash", text), ("worker.lead_max", "7s")];
-            assert_eq!(told(&keys).after_crash, meant, "{text}");
+            assert_eq!(node_settings(&keys).after_crash, meant, "{text}");
         }
-        assert_eq!(told(&[("server.owner", "me")]).owner, "me");
-        assert_eq!(told(&[("worker.number", "7")]).worker, Some(7));
-        assert_eq!((told_nothing.worker, told_nothing.reuse), (default.worker, default.reuse));
-        assert_eq!(told(&[("worker.reuse", "never")]).reuse, snowmint_coord::Reuse::Never);
+        assert_eq!(node_settings(&[("server.owner", "me")]).owner, "me");
+        assert_eq!(node_settings(&[("worker.number", "7")]).worker, Some(7));
+        assert_eq!((unconfigured.worker, unconfigured.reuse), (default.worker, default.reuse));
+        assert_eq!(node_settings(&[("worker.reuse", "never")]).reuse, snowmint_coord::Reuse::Never);
     }
 
-    fn refusal(place: &str) -> String {
+    fn error_of(place: &str) -> String {
         match keyrings(&[("1".to_owned(), place.into())].into()) {
-            Err(Failure::Said { exit, message }) if exit as u8 == 2 => message,
+            Err(Failure::Explained { exit, message }) if exit as u8 == 2 => message,
             other => panic!("{other:?}"),
         }
     }
@@ -358,11 +361,11 @@ mod tests {
         assert_eq!(rings.keys().copied().collect::<Vec<_>>(), [7]);
 
         std::fs::write(&file, "secret but short").unwrap();
-        let message = refusal(&place);
+        let message = error_of(&place);
         assert!(message.starts_with("disguise.keys.1"), "{message}");
         assert!(!message.contains("secret"), "{message}");
         for place in ["0123", "file:/nonexistent", "env:SNOWMINT_NO_SUCH_KEY", ""] {
-            refusal(place);
+            error_of(place);
         }
         assert!(keyrings(&[("first".to_owned(), place.into())].into()).is_err());
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rsntp::AsyncSntpClient;
 use snowmint_coord::error::chain;
-use snowmint_coord::{BootTimer, ClockWitness, Error, Result, Timer as _};
+use snowmint_coord::{BootTimer, Error, Result, TimeReference, Timer as _};
 use snowmint_core::{ElapsedMillis, UnixMillis};
 use tokio::net::lookup_host;
 use tokio::sync::Mutex;
@@ -17,9 +17,9 @@ const PORT: u16 = 123;
 const ASK_EVERY_MS: u64 = 64_000;
 /// Longest use of a response, advanced by elapsed time, while there is no newer one. A clock with
 /// an error of 500 millionths is 1.8 s off after an hour.
-const ANSWER_COUNTS_MS: u64 = 3_600_000;
+const RESPONSE_VALID_MS: u64 = 3_600_000;
 /// Longest wait for a response, besides the name lookup.
-const ANSWER_WITHIN_MS: u64 = 2_000;
+const RESPONSE_WAIT_MS: u64 = 2_000;
 
 /// An NTP server, and its last response.
 #[derive(Debug)]
@@ -32,9 +32,9 @@ pub(crate) struct Ntp {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Heard {
-    asked_at: Option<ElapsedMillis>,
+    requested_at: Option<ElapsedMillis>,
     /// Time of the last response, and when it came.
-    answer: Option<(UnixMillis, ElapsedMillis)>,
+    response: Option<(UnixMillis, ElapsedMillis)>,
 }
 
 impl Ntp {
@@ -80,10 +80,10 @@ impl Ntp {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
-        let within = Duration::from_millis(ANSWER_WITHIN_MS);
+        let within = Duration::from_millis(RESPONSE_WAIT_MS);
         let config = rsntp::Config::default().bind_address(own).timeout(within);
-        let answer = AsyncSntpClient::with_config(config).synchronize(server).await?;
-        let since = answer.datetime().unix_timestamp().map_err(std::io::Error::other)?;
+        let response = AsyncSntpClient::with_config(config).synchronize(server).await?;
+        let since = response.datetime().unix_timestamp().map_err(std::io::Error::other)?;
         Ok(UnixMillis::new(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)))
     }
 }
@@ -100,7 +100,7 @@ fn is_host(host: &str) -> bool {
 }
 
 #[async_trait]
-impl ClockWitness for Ntp {
+impl TimeReference for Ntp {
     fn name(&self) -> String {
         "the NTP server".to_owned()
     }
@@ -112,20 +112,20 @@ impl ClockWitness for Ntp {
     async fn now(&self) -> Result<UnixMillis> {
         let mut heard = self.heard.lock().await;
         let elapsed = self.timer.elapsed();
-        if heard.asked_at.is_none_or(|at| elapsed.since(at) >= ASK_EVERY_MS) {
-            heard.asked_at = Some(elapsed);
+        if heard.requested_at.is_none_or(|at| elapsed.since(at) >= ASK_EVERY_MS) {
+            heard.requested_at = Some(elapsed);
             match self.ask().await {
-                Ok(now) => heard.answer = Some((now, self.timer.elapsed())),
+                Ok(now) => heard.response = Some((now, self.timer.elapsed())),
                 Err(error) => tracing::warn!("{}", chain(&error)),
             }
         }
         let elapsed = self.timer.elapsed();
-        match heard.answer {
-            Some((then, at)) if elapsed.since(at) <= ANSWER_COUNTS_MS => {
+        match heard.response {
+            Some((then, at)) if elapsed.since(at) <= RESPONSE_VALID_MS => {
                 Ok(then.saturating_add(elapsed.since(at)))
             }
             _ => Err(Error::unavailable(format!(
-                "NTP server sent no time within {ANSWER_COUNTS_MS} ms; check that it runs and is \
+                "NTP server sent no time within {RESPONSE_VALID_MS} ms; check that it runs and is \
                  reachable over UDP"
             ))
             .with_detail(self.place())),
@@ -178,46 +178,46 @@ mod tests {
         const NTP_TO_UNIX_SECS: u64 = 2_208_988_800;
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap().to_string();
-        let asked = Arc::<AtomicUsize>::default();
-        let counted = Arc::clone(&asked);
+        let requests = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&requests);
         tokio::spawn(async move {
             let mut packet = [0; 48];
             while let Ok((_, from)) = socket.recv_from(&mut packet).await {
                 counted.fetch_add(1, Ordering::SeqCst);
                 let secs = SystemClock.unix_ms().get() / 1000 + NTP_TO_UNIX_SECS;
                 let secs = u32::try_from(secs).unwrap() + ahead_secs;
-                let mut answer = [0; 48];
+                let mut response = [0; 48];
                 // Version 4, mode server, stratum 1.
-                answer[..2].copy_from_slice(&[0b0010_0100, 1]);
-                answer[12..16].copy_from_slice(b"LOCL");
-                answer[24..32].copy_from_slice(&packet[40..48]);
+                response[..2].copy_from_slice(&[0b0010_0100, 1]);
+                response[12..16].copy_from_slice(b"LOCL");
+                response[24..32].copy_from_slice(&packet[40..48]);
                 for at in [16, 32, 40] {
-                    answer[at..at + 4].copy_from_slice(&secs.to_be_bytes());
+                    response[at..at + 4].copy_from_slice(&secs.to_be_bytes());
                 }
-                socket.send_to(&answer, from).await.unwrap();
+                socket.send_to(&response, from).await.unwrap();
             }
         });
-        (address, asked)
+        (address, requests)
     }
 
     #[tokio::test]
     async fn ntp_response_is_extrapolated_between_queries() {
-        let (address, asked) = responder(3600).await;
+        let (address, requests) = responder(3600).await;
         let begun = BootTimer.elapsed();
         // The loop ends with a client that got its response in time: on a machine that stands still
         // it comes too late.
         let (ntp, questions) = loop {
-            let (ntp, before) = (Ntp::at(&address).unwrap(), asked.load(Ordering::SeqCst));
+            let (ntp, before) = (Ntp::at(&address).unwrap(), requests.load(Ordering::SeqCst));
             if ntp.now().await.is_ok() {
                 break (ntp, before + 1);
             }
-            assert!(BootTimer.elapsed().since(begun) < 60_000, "never answered");
+            assert!(BootTimer.elapsed().since(begun) < 60_000, "no response");
         };
         for _ in 0..3 {
             let ahead_ms = ntp.now().await.unwrap().since(SystemClock.unix_ms());
             assert!((3_590_000..3_610_000).contains(&ahead_ms), "{ahead_ms}");
         }
-        assert_eq!(asked.load(Ordering::SeqCst), questions, "asked once");
+        assert_eq!(requests.load(Ordering::SeqCst), questions, "asked once");
     }
 
     #[tokio::test]
@@ -227,7 +227,7 @@ mod tests {
         let begun = BootTimer.elapsed();
         assert_eq!(ntp.now().await.unwrap_err().kind().code(), "unavailable");
         let waited_ms = BootTimer.elapsed().since(begun);
-        assert!((ANSWER_WITHIN_MS - 100..30_000).contains(&waited_ms), "{waited_ms}");
+        assert!((RESPONSE_WAIT_MS - 100..30_000).contains(&waited_ms), "{waited_ms}");
         // A second request is not sent at once.
         assert!(ntp.now().await.is_err());
         let mut packet = [0; 48];

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_client::{Parts, RemoteStore};
-use snowmint_coord::beside::{StorePlace, StorePlaces};
+use snowmint_client::{ClientDeps, RemoteStore};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::error::chain;
-use snowmint_coord::{Error, ErrorKind, LateStore, Opening, Store};
+use snowmint_coord::secondary::{StoreConnector, StoreConnectors};
+use snowmint_coord::{Error, ErrorKind, LazyStore, Opening, Store};
 use snowmint_stores::Settings;
 use snowmint_wire::error::Code;
 use tokio::runtime::{Builder, Runtime};
@@ -39,7 +39,7 @@ pub(crate) async fn now_or_later(config: &Config) -> Outcome<Arc<dyn Store>> {
         let config = config.clone();
         Box::pin(async move { open(&config, true).await })
     };
-    Ok(LateStore::now_or_later(&namespace, open).await?)
+    Ok(LazyStore::now_or_later(&namespace, open).await?)
 }
 
 /// Opens the store of a configuration without any write; `None` if it does not exist yet.
@@ -51,41 +51,44 @@ pub(crate) async fn existing(config: &Config) -> Outcome<Option<Arc<dyn Store>>>
     }
 }
 
-async fn open(config: &Config, make: bool) -> snowmint_coord::Result<Arc<dyn Store>> {
+async fn open(config: &Config, create_if_missing: bool) -> snowmint_coord::Result<Arc<dyn Store>> {
     let (url, namespace) = (config.store_url(), &config.store.namespace);
     let url = url.text();
     if snowmint_client::is_url(url) {
-        let parts = Parts { credentials: config.store.credentials()?, ..Parts::default() };
+        let parts =
+            ClientDeps { credentials: config.store.credentials()?, ..ClientDeps::default() };
         let settings = snowmint_client::Settings::default();
         let store = RemoteStore::open_with(url, namespace, settings, parts).await?;
         return Ok(Arc::new(store));
     }
-    let settings = Settings { attempts_max: config.store.attempts_max, make };
+    let settings = Settings { attempts_max: config.store.attempts_max, create_if_missing };
     snowmint_stores::open_with(url, namespace, settings).await
 }
 
 /// Connector of a secondary store.
-pub(crate) struct Beside {
+pub(crate) struct ConfiguredConnector {
     url: String,
     namespace: String,
     settings: Settings,
 }
 
 /// The URL may show a password, so it is left out.
-impl fmt::Debug for Beside {
+impl fmt::Debug for ConfiguredConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Beside").field("namespace", &self.namespace).finish_non_exhaustive()
+        f.debug_struct("ConfiguredConnector")
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
     }
 }
 
 #[async_trait]
-impl StorePlace for Beside {
+impl StoreConnector for ConfiguredConnector {
     async fn open(&self) -> snowmint_coord::Result<Arc<dyn Store>> {
         snowmint_stores::open_with(&self.url, &self.namespace, self.settings).await
     }
 }
 
-impl Beside {
+impl ConfiguredConnector {
     /// Returns the connector of a secondary store at this URL; `name` names the URL in errors.
     ///
     /// # Errors
@@ -99,18 +102,19 @@ impl Beside {
                 lasting.join(":, ")
             )));
         }
-        let settings = Settings { attempts_max: config.store.attempts_max, make: true };
+        let settings =
+            Settings { attempts_max: config.store.attempts_max, create_if_missing: true };
         Ok(Self { url: url.into(), namespace: config.store.namespace.clone(), settings })
     }
 
     /// Returns the connectors of `[stores]`.
-    pub(crate) fn all(config: &Config) -> Outcome<StorePlaces> {
-        let mut places = StorePlaces::new();
+    pub(crate) fn all(config: &Config) -> Outcome<StoreConnectors> {
+        let mut places = StoreConnectors::new();
         for (name, place) in &config.stores {
             let key = format!("stores.{name}");
             check_name("store", name).map_err(|error| Failure::usage(format!("{key}: {error}")))?;
-            let beside = Self::named(&key, place, config)?;
-            places.insert(name.clone(), Arc::new(beside) as _);
+            let connector = Self::named(&key, place, config)?;
+            places.insert(name.clone(), Arc::new(connector) as _);
         }
         Ok(places)
     }
@@ -118,7 +122,7 @@ impl Beside {
     /// Returns the connector of the store at this URL, or at the URL in this place.
     ///
     /// # Errors
-    /// The errors of [`Beside::at`], or a place without a URL.
+    /// The errors of [`ConfiguredConnector::at`], or a place without a URL.
     pub(crate) fn named(name: &str, place: &Hidden, config: &Config) -> Outcome<Self> {
         if place.is_place() {
             let url = secret::at(name, place).map_err(Failure::usage)?;
@@ -216,7 +220,7 @@ mod tests {
     #[test]
     fn errors_exit_with_the_code_of_the_table() {
         let exit = |error: Error| match Failure::from(error) {
-            Failure::Said { exit, .. } => exit as u8,
+            Failure::Explained { exit, .. } => exit as u8,
             other => panic!("{other:?}"),
         };
         assert_eq!(exit(Error::not_found("")), 1);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use snowmint_coord::Upstreams;
 #[cfg(feature = "import")]
-use snowmint_stores::foreign::Shared;
+use snowmint_stores::legacy::UpstreamTable;
 
 use crate::exit::{Failure, Outcome};
 #[cfg(feature = "import")]
@@ -36,11 +36,11 @@ pub(crate) fn all(named: &BTreeMap<String, Hidden>) -> Outcome<Upstreams> {
 
 /// Opens an upstream by name, at this `SYSTEM+URL` or at the one in this place.
 #[cfg(feature = "import")]
-pub(crate) fn table(name: &str, place: &Hidden) -> Outcome<Shared> {
+pub(crate) fn table(name: &str, place: &Hidden) -> Outcome<UpstreamTable> {
     let text = match place.is_place() {
         true => secret::at(&format!("upstreams.{name}"), place).map_err(Failure::usage)?,
         false => place.text().to_owned(),
     };
-    Shared::named(text.trim())
+    UpstreamTable::named(text.trim())
         .map_err(|error| Failure::usage(format!("upstreams.{name}: {}", error.full_message())))
 }

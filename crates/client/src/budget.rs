@@ -22,7 +22,7 @@ impl Budget {
     ///
     /// # Errors
     /// `Err(ms)`: milliseconds until a retry is allowed.
-    pub(crate) fn take(&mut self, now: ElapsedMillis) -> Result<(), u64> {
+    pub(crate) fn try_spend(&mut self, now: ElapsedMillis) -> Result<(), u64> {
         let came = now.since(self.at).saturating_mul(self.per_second);
         self.at = now;
         self.milli = self.milli.saturating_add(came).min(self.max_milli);
@@ -47,14 +47,14 @@ mod tests {
     fn budget_limits_burst_and_rate() {
         let at = ElapsedMillis::new;
         let mut budget = Budget::new(3, 4, at(0));
-        let mut taken = |now| (0..100).filter(|_| budget.take(at(now)).is_ok()).count();
-        assert_eq!(taken(0), 3);
-        assert_eq!(taken(249), 0);
-        assert_eq!(taken(250), 1);
-        assert_eq!(taken(750), 2);
-        assert_eq!(taken(3_600_000), 3, "no more than at once are saved up");
-        assert_eq!(budget.take(at(3_600_000)), Err(250));
-        assert_eq!(budget.take(at(3_600_100)), Err(150));
-        assert_eq!(Budget::new(0, 9, at(0)).take(at(100_000)), Err(112), "never, in the end");
+        let mut spent = |now| (0..100).filter(|_| budget.try_spend(at(now)).is_ok()).count();
+        assert_eq!(spent(0), 3);
+        assert_eq!(spent(249), 0);
+        assert_eq!(spent(250), 1);
+        assert_eq!(spent(750), 2);
+        assert_eq!(spent(3_600_000), 3, "no more than at once are saved up");
+        assert_eq!(budget.try_spend(at(3_600_000)), Err(250));
+        assert_eq!(budget.try_spend(at(3_600_100)), Err(150));
+        assert_eq!(Budget::new(0, 9, at(0)).try_spend(at(100_000)), Err(112), "never, in the end");
     }
 }

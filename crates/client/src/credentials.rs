@@ -26,19 +26,19 @@ const CERT_FILE: &str = "SNOWMINT_CERT_FILE";
 #[derive(Clone, Default)]
 pub struct Credentials {
     token: Option<Token>,
-    ca: Option<Named>,
-    cert: Option<Named>,
+    ca: Option<NamedFile>,
+    cert: Option<NamedFile>,
 }
 
 #[derive(Clone)]
 enum Token {
     Text(Arc<str>),
-    File(Named),
+    File(NamedFile),
 }
 
 /// A file, and the setting that named it: messages contain both.
 #[derive(Clone)]
-struct Named {
+struct NamedFile {
     by: Arc<str>,
     path: Arc<Path>,
 }
@@ -61,7 +61,7 @@ impl Credentials {
 
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let file = |name: &str| variable(name).map(|path| Named::new(name, path.into()));
+        let file = |name: &str| variable(name).map(|path| NamedFile::new(name, path.into()));
         let token = match (variable(TOKEN), file(TOKEN_FILE)) {
             (Some(_), Some(_)) => {
                 return Err(format!("both {TOKEN} and {TOKEN_FILE} are set; set one"));
@@ -82,21 +82,21 @@ impl Credentials {
     /// Presents the token in this file.
     #[must_use]
     pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.token = Some(Token::File(Named::new("token file", path.into())));
+        self.token = Some(Token::File(NamedFile::new("token file", path.into())));
         self
     }
 
     /// Trusts only certificates signed by a certificate of this file (PEM).
     #[must_use]
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.ca = Some(Named::new("CA file", path.into()));
+        self.ca = Some(NamedFile::new("CA file", path.into()));
         self
     }
 
     /// Presents the certificate in this file (PEM, with its key) to servers that request one.
     #[must_use]
     pub fn cert_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.cert = Some(Named::new("certificate file", path.into()));
+        self.cert = Some(NamedFile::new("certificate file", path.into()));
         self
     }
 
@@ -189,7 +189,7 @@ impl fmt::Debug for Credentials {
             Some(Token::File(file)) => &file.path,
             None => &"none",
         };
-        let path = |file: &Option<Named>| file.as_ref().map(|file| Arc::clone(&file.path));
+        let path = |file: &Option<NamedFile>| file.as_ref().map(|file| Arc::clone(&file.path));
         f.debug_struct("Credentials")
             .field("token", token)
             .field("ca", &path(&self.ca))
@@ -198,7 +198,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-impl Named {
+impl NamedFile {
     fn new(by: &str, path: PathBuf) -> Self {
         Self { by: by.into(), path: path.into() }
     }
@@ -218,7 +218,7 @@ impl Named {
     }
 }
 
-impl fmt::Display for Named {
+impl fmt::Display for NamedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {:?}", self.by, self.path)
     }
@@ -235,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    fn said(variables: &[(&str, &str)]) -> Result<Credentials, String> {
+    fn read_variables(variables: &[(&str, &str)]) -> Result<Credentials, String> {
         Credentials::from_variables(|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
@@ -244,22 +244,23 @@ mod tests {
 
     #[test]
     fn credentials_come_from_the_environment() {
-        let none = said(&[(TOKEN, ""), (CA_FILE, "")]).unwrap();
+        let none = read_variables(&[(TOKEN, ""), (CA_FILE, "")]).unwrap();
         assert_eq!(none.read_token(), Ok(None));
         assert_eq!((none.read_ca(), none.read_cert()), (Ok(None), Ok(None)));
-        let token = said(&[(TOKEN, " secret-1\n")]).unwrap();
+        let token = read_variables(&[(TOKEN, " secret-1\n")]).unwrap();
         assert_eq!(token.read_token(), Ok(Some("secret-1".to_owned())));
         assert!(!format!("{token:?}").contains("secret-1"));
-        let both = said(&[(TOKEN, "secret-1"), (TOKEN_FILE, "f")]).unwrap_err();
+        let both = read_variables(&[(TOKEN, "secret-1"), (TOKEN_FILE, "f")]).unwrap_err();
         assert!(both.contains(TOKEN_FILE) && !both.contains("secret-1"), "{both}");
-        assert!(said(&[(TOKEN, "  ")]).unwrap().read_token().is_err(), "an empty token");
+        assert!(read_variables(&[(TOKEN, "  ")]).unwrap().read_token().is_err(), "an empty token");
     }
 
     #[test]
     fn files_are_read_on_use_and_named_in_errors() {
         let file = std::env::temp_dir().join(format!("snowmint-shown-{}", std::process::id()));
         let path = file.to_str().unwrap();
-        let shown = said(&[(TOKEN_FILE, path), (CA_FILE, path), (CERT_FILE, path)]).unwrap();
+        let shown =
+            read_variables(&[(TOKEN_FILE, path), (CA_FILE, path), (CERT_FILE, path)]).unwrap();
         let missing = shown.read_token().unwrap_err();
         assert!(missing.contains(TOKEN_FILE) && missing.contains(path), "{missing}");
         std::fs::write(&file, "secret-1\n").unwrap();
@@ -283,7 +284,8 @@ mod tests {
         let path = file.to_str().unwrap();
         std::fs::write(&file, "secret-1\n-----BEGIN CERTIFICATE-----\nPRIVATE KEY-----").unwrap();
         set_permissions(&file, Permissions::from_mode(0o606)).unwrap();
-        let by_variables = said(&[(TOKEN_FILE, path), (CA_FILE, path), (CERT_FILE, path)]).unwrap();
+        let by_variables =
+            read_variables(&[(TOKEN_FILE, path), (CA_FILE, path), (CERT_FILE, path)]).unwrap();
         let by_keys = Credentials::new().token_file(path).ca_file(path).cert_file(path);
         for shown in [by_variables, by_keys] {
             for read in [
@@ -291,9 +293,9 @@ mod tests {
                 shown.read_ca().map(drop),
                 shown.read_cert().map(drop),
             ] {
-                let why = read.unwrap_err();
-                assert!(why.contains("chmod o-w") && why.contains(path), "{why}");
-                assert!(!why.contains("secret-1"), "{why}");
+                let error = read.unwrap_err();
+                assert!(error.contains("chmod o-w") && error.contains(path), "{error}");
+                assert!(!error.contains("secret-1"), "{error}");
             }
         }
         std::fs::remove_file(file).unwrap();

@@ -76,15 +76,15 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Around(io::Error);
+    struct WrappedError(io::Error);
 
-    impl std::fmt::Display for Around {
+    impl std::fmt::Display for WrappedError {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("transport")
         }
     }
 
-    impl StdError for Around {
+    impl StdError for WrappedError {
         fn source(&self) -> Option<&(dyn StdError + 'static)> {
             Some(&self.0)
         }
@@ -98,11 +98,14 @@ mod tests {
             (TlsError::InvalidCertificate(CertificateError::NotValidForName), "another name"),
             (TlsError::AlertReceived(Alert::CertificateRequired), "SNOWMINT_CERT_FILE"),
         ] {
-            let inside = Around(io::Error::new(io::ErrorKind::InvalidData, error));
+            let inside = WrappedError(io::Error::new(io::ErrorKind::InvalidData, error));
             let message = tls_failure("here:1", &inside).unwrap();
             assert!(message.contains(part) && message.contains("here:1"), "{message}");
             assert!(!tls_sentence(&inside).unwrap().contains("here:1"));
         }
-        assert_eq!(tls_failure("here:1", &Around(io::ErrorKind::ConnectionRefused.into())), None);
+        assert_eq!(
+            tls_failure("here:1", &WrappedError(io::ErrorKind::ConnectionRefused.into())),
+            None
+        );
     }
 }

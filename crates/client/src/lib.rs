@@ -21,23 +21,23 @@
 //! [`Store`]: snowmint_coord::Store
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod approach;
 mod budget;
+mod call_failure;
+mod connect_options;
 mod credentials;
-mod failed;
 mod handshake;
 mod link;
 mod owners;
-mod place;
-mod refusal;
 mod servers;
+mod servers_url;
 mod settings;
 mod store;
+mod store_error;
 
 pub use credentials::Credentials;
 pub use handshake::tls_failure;
 pub use settings::Settings;
-pub use store::{Parts, RemoteStore};
+pub use store::{ClientDeps, RemoteStore};
 
 /// Scheme of servers' URLs.
 pub const SCHEME: &str = "snowmint";

@@ -15,17 +15,17 @@ use tonic::transport::Channel;
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
-use crate::approach::Approach;
-use crate::failed::{Failed, at, of_store, offers_none, unavailable, why};
+use crate::call_failure::{CallFailure, at, cause, of_store, offers_none, unavailable};
+use crate::connect_options::ConnectOptions;
 use crate::handshake::tls_sentence;
-use crate::refusal::refused;
+use crate::store_error::refused;
 
 /// Interval of keep-alive pings on a silent connection, and time limit for their response; the
 /// connection is then closed.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum length of a response: some hundred thousand slots.
-const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 const AUTHORIZATION: &str = "authorization";
 const DESCRIBE: &str = "/snowmint.store.v1.Store/Describe";
 
@@ -46,31 +46,34 @@ impl Link {
     /// of a secondary store.
     pub(crate) async fn open(
         address: &Arc<str>,
-        approach: &Approach,
-        beside: &str,
-    ) -> Result<Self, Failed> {
-        let invalid = |message| Failed::Refused(Error::invalid(message));
-        let bearer = approach.bearer().map_err(invalid)?;
-        let endpoint = approach.credentials.endpoint(address, approach.tls).map_err(invalid)?;
+        connect_options: &ConnectOptions,
+        secondary_store: &str,
+    ) -> Result<Self, CallFailure> {
+        let invalid = |message| CallFailure::Refused(Error::invalid(message));
+        let bearer = connect_options.bearer().map_err(invalid)?;
+        let endpoint =
+            connect_options.credentials.endpoint(address, connect_options.tls).map_err(invalid)?;
         let endpoint = endpoint
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
             .keep_alive_while_idle(true)
             .tcp_nodelay(true)
-            .connect_timeout(approach.reach());
+            .connect_timeout(connect_options.reach());
         let channel = endpoint.connect().await.map_err(|error| not_there(address, &error))?;
         let address = Arc::clone(address);
         let mut link = Self { address, channel, bearer, instance: None, described: Arc::default() };
-        let question = DescribeRequest { version: VERSION, store: beside.to_owned() };
-        let asked = link.ask(DESCRIBE, question).await;
-        let mut described: DescribeResponse = match asked {
+        let question = DescribeRequest { version: VERSION, store: secondary_store.to_owned() };
+        let result = link.ask(DESCRIBE, question).await;
+        let mut described: DescribeResponse = match result {
             Ok(described) => described,
             // Only a description was requested.
             Err(status) => {
                 return Err(match of_store(DESCRIBE, &link.address, &status) {
-                    Failed::Wrong(_) => Failed::Wrong(offers_none(&link.address, &status)),
-                    Failed::Unknown(_) => not_spoken(&link.address, &status, approach),
-                    failed => failed,
+                    CallFailure::WrongServer(_) => {
+                        CallFailure::WrongServer(offers_none(&link.address, &status))
+                    }
+                    CallFailure::Unknown(_) => not_spoken(&link.address, &status, connect_options),
+                    call_failure => call_failure,
                 });
             }
         };
@@ -78,13 +81,17 @@ impl Link {
             let error = refused(error);
             // A server that does not know the name will not know it soon; another server may.
             let is_unknown = matches!(error.kind(), ErrorKind::NotFound);
-            return Err(if is_unknown { Failed::Wrong(error) } else { Failed::NotDone(error) });
+            return Err(if is_unknown {
+                CallFailure::WrongServer(error)
+            } else {
+                CallFailure::NotApplied(error)
+            });
         }
         if !is_understood(described.version) {
-            return Err(Failed::Wrong(too_old(&link.address, described.version)));
+            return Err(CallFailure::WrongServer(too_old(&link.address, described.version)));
         }
-        if described.store != beside {
-            return Err(Failed::Wrong(knows_one(&link.address, beside)));
+        if described.store != secondary_store {
+            return Err(CallFailure::WrongServer(knows_one(&link.address, secondary_store)));
         }
         let instance = described.instance.parse();
         let instance = instance.map_err(|error| not_there(&link.address, &error))?;
@@ -106,7 +113,8 @@ impl Link {
         if let Some(instance) = &self.instance {
             request.metadata_mut().insert(INSTANCE, instance.clone());
         }
-        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
+        let mut grpc =
+            Grpc::new(self.channel.clone()).max_decoding_message_size(RESPONSE_BYTES_MAX);
         grpc.ready().await.map_err(|error| Status::from_error(error.into()))?;
         let codec: ProstCodec<Q, A> = ProstCodec::default();
         Ok(grpc.unary(request, PathAndQuery::from_static(path), codec).await?.into_inner())
@@ -128,28 +136,28 @@ fn too_old(address: &str, version: u32) -> Error {
 }
 
 /// Returns the error for a server from before secondary stores.
-fn knows_one(address: &str, beside: &str) -> Error {
+fn knows_one(address: &str, secondary_store: &str) -> Error {
     let message = format!(
-        "server does not know secondary stores, store {beside:?} requested; update the server"
+        "server does not know secondary stores, store {secondary_store:?} requested; update the server"
     );
     at(address, Error::unsupported(message))
 }
 
 /// Returns the failure when no server, or no trusted server, was reached: another may be.
-fn not_there(address: &str, error: &(dyn std::error::Error + 'static)) -> Failed {
+fn not_there(address: &str, error: &(dyn std::error::Error + 'static)) -> CallFailure {
     match tls_sentence(error) {
-        Some(message) => Failed::Wrong(at(address, Error::unavailable(message))),
-        None => Failed::NotDone(unavailable(address, &chain(error).to_string())),
+        Some(message) => CallFailure::WrongServer(at(address, Error::unavailable(message))),
+        None => CallFailure::NotApplied(unavailable(address, &chain(error).to_string())),
     }
 }
 
 /// Returns the failure when the other end perhaps speaks another protocol than configured.
-fn not_spoken(address: &str, status: &Status, approach: &Approach) -> Failed {
+fn not_spoken(address: &str, status: &Status, connect_options: &ConnectOptions) -> CallFailure {
     if let Some(message) = tls_sentence(status) {
-        return Failed::Wrong(at(address, Error::unavailable(message)));
+        return CallFailure::WrongServer(at(address, Error::unavailable(message)));
     }
-    let cause = why(status);
-    let error = match (approach.tls, approach.credentials.has_cert()) {
+    let cause = cause(status);
+    let error = match (connect_options.tls, connect_options.credentials.has_cert()) {
         (false, _) => {
             Error::unavailable("server is unavailable; if it uses TLS, write snowmints://")
         }
@@ -159,9 +167,9 @@ fn not_spoken(address: &str, status: &Status, approach: &Approach) -> Failed {
             "server is unavailable; if it requires client certificates, set SNOWMINT_CERT_FILE or \
              store.cert",
         ),
-        (true, true) => return Failed::NotDone(unavailable(address, &cause)),
+        (true, true) => return CallFailure::NotApplied(unavailable(address, &cause)),
     };
-    Failed::NotDone(error.with_detail(format!("server {address}: {cause}")))
+    CallFailure::NotApplied(error.with_detail(format!("server {address}: {cause}")))
 }
 
 /// Returns the result of a future, or `None` when it takes longer than `ms`.
@@ -172,7 +180,7 @@ pub(crate) async fn within<T>(
 ) -> Option<T> {
     tokio::select! {
         biased;
-        answer = future => Some(answer),
+        response = future => Some(response),
         () = timer.sleep_ms(ms) => None,
     }
 }

@@ -4,18 +4,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_coord::{Error, Owners, Result};
+use snowmint_coord::{Error, OwnerClient, Result};
 use snowmint_wire::grpc::{BoundRequest, BoundResponse, MintRequest, MintResponse};
 
-use crate::failed::of_mint;
+use crate::call_failure::of_mint;
 use crate::servers::{Call, Servers};
 
 /// Owner client that calls whichever server responds.
-pub(crate) struct Asking {
+pub(crate) struct RemoteOwnerClient {
     servers: Arc<Servers>,
 }
 
-impl Asking {
+impl RemoteOwnerClient {
     pub(crate) fn new(servers: Arc<Servers>) -> Self {
         Self { servers }
     }
@@ -35,14 +35,14 @@ impl Asking {
     {
         let attempt_ms = self.servers.settings().attempt_ms;
         let call = Call { again: true, within_ms, attempt_ms };
-        let answer = self.servers.ask(call, |link| {
+        let response = self.servers.ask(call, |link| {
             let message = message.clone();
             async move {
-                let answer: Result<A, _> = link.ask(path, message).await;
-                answer.map_err(|status| of_mint(path, &link.address, source, &status))
+                let response: Result<A, _> = link.ask(path, message).await;
+                response.map_err(|status| of_mint(path, &link.address, source, &status))
             }
         });
-        answer.await
+        response.await
     }
 
     /// Returns exactly `count` numbers, each greater than the previous.
@@ -69,14 +69,14 @@ impl Asking {
     }
 }
 
-impl fmt::Debug for Asking {
+impl fmt::Debug for RemoteOwnerClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asking").field("servers", &self.servers).finish()
+        f.debug_struct("RemoteOwnerClient").field("servers", &self.servers).finish()
     }
 }
 
 #[async_trait]
-impl Owners for Asking {
+impl OwnerClient for RemoteOwnerClient {
     async fn count(
         &self,
         source: &str,
@@ -100,7 +100,7 @@ impl Owners for Asking {
         }
     }
 
-    async fn counted(&self, source: &str, key: &[u8], within_ms: u64) -> Result<u64> {
+    async fn bound_of(&self, source: &str, key: &[u8], within_ms: u64) -> Result<u64> {
         let message = BoundRequest { source: source.to_owned(), key: text(key)? };
         let path = "/snowmint.v1.Mint/Bound";
         let BoundResponse { bound } = self.ask(path, source, within_ms, message).await?;

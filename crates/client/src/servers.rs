@@ -9,13 +9,13 @@ use snowmint_coord::error::chain;
 use snowmint_coord::{Error, ErrorKind, History, Result, Timer, random};
 use snowmint_core::ElapsedMillis;
 
-use crate::approach::Approach;
 use crate::budget::Budget;
-use crate::failed::{Failed, at};
+use crate::call_failure::{CallFailure, at};
+use crate::connect_options::ConnectOptions;
 use crate::link::{Link, within};
-use crate::place::Place;
+use crate::servers_url::ServersUrl;
 use crate::settings::Settings;
-use crate::store::Parts;
+use crate::store::ClientDeps;
 
 /// Pause after all servers have failed once, in milliseconds: at first and at most.
 const PAUSE_MS_MIN: u64 = 25;
@@ -43,21 +43,21 @@ pub(crate) struct Servers {
     preferred: AtomicUsize,
     /// Whether calls are rejected.
     closed: AtomicBool,
-    approach: Approach,
+    connect_options: ConnectOptions,
     namespace: String,
     /// Name of the secondary store; empty for the servers' primary store.
-    beside: String,
+    secondary_store: String,
     /// The expected store.
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<PinnedStore>>,
     budget: Mutex<Budget>,
     settings: Settings,
     timer: Arc<dyn Timer>,
 }
 
 /// Identity of the expected store, from the journal or from the first server that responded.
-struct Known {
+struct PinnedStore {
     identity: String,
-    said_by: String,
+    reported_by: String,
 }
 
 struct Server {
@@ -69,18 +69,18 @@ struct Server {
 
 impl Servers {
     pub(crate) fn new(
-        place: Place,
-        (namespace, beside): (&str, &str),
+        servers_url: ServersUrl,
+        (namespace, secondary_store): (&str, &str),
         settings: Settings,
-        parts: Parts,
+        deps: ClientDeps,
     ) -> Result<Self> {
-        let Parts { credentials, timer } = parts;
+        let ClientDeps { credentials, timer } = deps;
         let server = |address: String| Server {
             address: address.into(),
             link: Mutex::default(),
             connecting: tokio::sync::Mutex::default(),
         };
-        let all: Vec<_> = place.servers.into_iter().map(server).collect();
+        let all: Vec<_> = servers_url.servers.into_iter().map(server).collect();
         // A random start spreads the clients over the servers.
         let chance = usize::try_from(random::number()? % 0xffff).unwrap_or(0);
         let Settings { retries_at_once, retries_per_second, .. } = settings;
@@ -88,15 +88,15 @@ impl Servers {
         Ok(Self {
             preferred: AtomicUsize::new(chance.checked_rem(all.len()).unwrap_or(0)),
             all,
-            approach: Approach {
-                tls: place.tls,
-                token: place.token,
+            connect_options: ConnectOptions {
+                tls: servers_url.tls,
+                token: servers_url.token,
                 credentials,
                 connect_ms: settings.connect_ms,
             },
             closed: AtomicBool::new(false),
             namespace: namespace.to_owned(),
-            beside: beside.to_owned(),
+            secondary_store: secondary_store.to_owned(),
             known: Mutex::default(),
             budget: Mutex::new(budget),
             settings,
@@ -117,7 +117,7 @@ impl Servers {
         if identity.is_empty() || is_known {
             return;
         }
-        *known = Some(Known { identity, said_by: "this program's journal".into() });
+        *known = Some(PinnedStore { identity, reported_by: "this program's journal".into() });
         drop(known);
         // The identity is checked when a connection is made.
         self.all.iter().for_each(|server| *server.known() = None);
@@ -142,7 +142,11 @@ impl Servers {
         let links = links.map(|link| within(&*self.timer, connect_ms, link));
         let mut described = join_all(links).await.into_iter().flatten();
         let other = described.find_map(|described| match described {
-            Err(Failed::Wrong(why)) if matches!(why.kind(), ErrorKind::StoreMismatch) => Some(why),
+            Err(CallFailure::WrongServer(error))
+                if matches!(error.kind(), ErrorKind::StoreMismatch) =>
+            {
+                Some(error)
+            }
             _ => None,
         });
         other.map_or(Ok(()), Err)
@@ -161,7 +165,7 @@ impl Servers {
     /// Calls one server after the other until one responds, time is up, or a retry is of no use.
     pub(crate) async fn ask<T, F>(&self, call: Call, ask: impl Fn(Link) -> F) -> Result<T>
     where
-        F: Future<Output = Result<T, Failed>>,
+        F: Future<Output = Result<T, CallFailure>>,
     {
         if self.is_closed() {
             return Err(Error::closed("connection to the servers is closed; open the store again"));
@@ -173,71 +177,77 @@ impl Servers {
         let mut wrong: usize = 0;
         let mut earlier = None;
         loop {
-            let failed = match self.attempt(index, call, deadline, &ask).await {
-                Ok(answer) => {
+            let call_failure = match self.attempt(index, call, deadline, &ask).await {
+                Ok(result) => {
                     self.preferred.store(index, Ordering::Relaxed);
-                    return Ok(answer);
+                    return Ok(result);
                 }
-                Err(failed) if call.again => failed,
-                Err(failed) => failed.of_one_call(),
+                Err(call_failure) if call.again => call_failure,
+                Err(call_failure) => call_failure.of_one_call(),
             };
-            wrong = if matches!(failed, Failed::Wrong(_)) { wrong + 1 } else { 0 };
-            let (why, wait_ms) = match failed {
+            wrong = if matches!(call_failure, CallFailure::WrongServer(_)) { wrong + 1 } else { 0 };
+            let (error, wait_ms) = match call_failure {
                 // The earlier error says more.
-                Failed::TooLate(why) => return Err(earlier.unwrap_or(why)),
-                Failed::Refused(why) | Failed::Stranger(why) => return Err(why),
-                Failed::Unknown(why) | Failed::Cut(why) if !call.again => return Err(why),
+                CallFailure::DeadlineTooShort(error) => return Err(earlier.unwrap_or(error)),
+                CallFailure::Refused(error) | CallFailure::Unauthenticated(error) => {
+                    return Err(error);
+                }
+                CallFailure::Unknown(error) | CallFailure::BackendLost(error) if !call.again => {
+                    return Err(error);
+                }
                 // Every server was called once, and the store is unreachable.
-                Failed::Cut(why) if failures + 1 >= self.all.len() => return Err(why),
+                CallFailure::BackendLost(error) if failures + 1 >= self.all.len() => {
+                    return Err(error);
+                }
                 // No server is the right one.
-                Failed::Wrong(why) if wrong >= self.all.len() => return Err(why),
-                Failed::Later(why, ms) => (why, ms.clamp(PAUSE_MS_MIN, LATER_MS_MAX)),
+                CallFailure::WrongServer(error) if wrong >= self.all.len() => return Err(error),
+                CallFailure::RetryAfter(error, ms) => (error, ms.clamp(PAUSE_MS_MIN, LATER_MS_MAX)),
                 // An earlier retry would be rejected again. So these retries are few, and use up no
                 // retries of other calls.
-                Failed::Limited(why, ms) if ms > 0 => (why, ms.max(PAUSE_MS_MIN)),
-                Failed::Limited(why, ms) => {
-                    self.wait_to_repeat(deadline).await.map_err(|()| why.clone())?;
-                    (why, ms)
+                CallFailure::RateLimited(error, ms) if ms > 0 => (error, ms.max(PAUSE_MS_MIN)),
+                CallFailure::RateLimited(error, ms) => {
+                    self.wait_to_repeat(deadline).await.map_err(|()| error.clone())?;
+                    (error, ms)
                 }
-                Failed::NotDone(why)
-                | Failed::Unknown(why)
-                | Failed::Cut(why)
-                | Failed::Wrong(why) => {
-                    tracing::debug!(error = %chain(&why), "another server is asked");
+                CallFailure::NotApplied(error)
+                | CallFailure::Unknown(error)
+                | CallFailure::BackendLost(error)
+                | CallFailure::WrongServer(error) => {
+                    tracing::debug!(error = %chain(&error), "another server is asked");
                     index = self.after(index);
                     failures += 1;
-                    let why = match (wrong, earlier) {
-                        (0, _) => why,
+                    let error = match (wrong, earlier) {
+                        (0, _) => error,
                         // No server that may be the right one has responded.
                         (_, Some(earlier)) => earlier,
-                        (_, None) => self.not_asked(index, &why),
+                        (_, None) => self.not_called(index, &error),
                     };
                     // Only repeats need the budget: a call's first attempt at each server does not
                     // hold servers in trouble down.
                     if failures >= self.all.len() {
-                        self.wait_to_repeat(deadline).await.map_err(|()| why.clone())?;
+                        self.wait_to_repeat(deadline).await.map_err(|()| error.clone())?;
                     }
-                    (why, self.pause_ms(failures))
+                    (error, self.pause_ms(failures))
                 }
-                Failed::Away(why, ms) => {
+                CallFailure::Degraded(error, ms) => {
                     index = self.after(index);
                     failures += 1;
-                    (why, ms.clamp(PAUSE_MS_MIN, LATER_MS_MAX))
+                    (error, ms.clamp(PAUSE_MS_MIN, LATER_MS_MAX))
                 }
             };
             if deadline.since(self.timer.elapsed()) <= wait_ms.max(ATTEMPT_MS_MIN) {
-                return Err(why);
+                return Err(error);
             }
             if wait_ms > 0 {
                 self.timer.sleep_ms(wait_ms).await;
             }
-            earlier = Some(why);
+            earlier = Some(error);
         }
     }
 
     /// Returns the error when time runs out before this server is called, which may be the right
     /// one when another is not.
-    fn not_asked(&self, index: usize, before: &Error) -> Error {
+    fn not_called(&self, index: usize, before: &Error) -> Error {
         let address = self.all.get(index).map_or("", |server| &server.address);
         let last = before.message();
         let error =
@@ -252,8 +262,8 @@ impl Servers {
     async fn wait_to_repeat(&self, deadline: ElapsedMillis) -> Result<(), ()> {
         loop {
             let now = self.timer.elapsed();
-            let taken = self.budget.lock().unwrap_or_else(PoisonError::into_inner).take(now);
-            let Err(wait_ms) = taken else { return Ok(()) };
+            let spent = self.budget.lock().unwrap_or_else(PoisonError::into_inner).try_spend(now);
+            let Err(wait_ms) = spent else { return Ok(()) };
             if deadline.since(now) <= wait_ms {
                 return Err(());
             }
@@ -286,51 +296,60 @@ impl Servers {
         call: Call,
         deadline: ElapsedMillis,
         ask: &impl Fn(Link) -> F,
-    ) -> Result<T, Failed>
+    ) -> Result<T, CallFailure>
     where
-        F: Future<Output = Result<T, Failed>>,
+        F: Future<Output = Result<T, CallFailure>>,
     {
         let timer = &*self.timer;
         let left_ms = || deadline.since(timer.elapsed());
         let Some(server) = self.all.get(index) else {
-            return Err(Failed::Refused(Error::internal(format!(
+            return Err(CallFailure::Refused(Error::internal(format!(
                 "internal error: no server at index {index}; please report it"
             ))));
         };
         let connect_ms = self.settings.connect_ms.min(left_ms());
         let link = within(timer, connect_ms, self.link(server)).await;
         let link = link.unwrap_or_else(|| {
-            let why = Error::unavailable(format!(
+            let error = Error::unavailable(format!(
                 "server did not connect within {connect_ms} ms; check that it runs and is reachable"
             ));
-            let why = at(&server.address, why);
+            let error = at(&server.address, error);
             let is_cut_short = connect_ms < self.settings.connect_ms;
-            Err(if is_cut_short { Failed::TooLate(why) } else { Failed::NotDone(why) })
+            Err(if is_cut_short {
+                CallFailure::DeadlineTooShort(error)
+            } else {
+                CallFailure::NotApplied(error)
+            })
         })?;
         let attempt_ms = call.attempt_ms.min(left_ms());
-        let answer = within(timer, attempt_ms, ask(link.clone())).await.unwrap_or_else(|| {
-            let why = Error::unavailable(format!(
+        let result = within(timer, attempt_ms, ask(link.clone())).await.unwrap_or_else(|| {
+            let error = Error::unavailable(format!(
                 "server did not respond within {attempt_ms} ms; the call may have been applied"
             ));
-            Err(Failed::Unknown(at(&server.address, why)))
+            Err(CallFailure::Unknown(at(&server.address, error)))
         });
-        match answer {
-            Err(Failed::Stranger(why)) => {
+        match result {
+            Err(CallFailure::Unauthenticated(error)) => {
                 server.forget(&link);
                 // Tokens are replaced: the current token may be another one.
-                let is_new = self.approach.bearer().is_ok_and(|bearer| bearer != link.bearer);
-                Err(if is_new { Failed::NotDone(why) } else { Failed::Refused(why) })
+                let is_new =
+                    self.connect_options.bearer().is_ok_and(|bearer| bearer != link.bearer);
+                Err(if is_new {
+                    CallFailure::NotApplied(error)
+                } else {
+                    CallFailure::Refused(error)
+                })
             }
-            Err(Failed::NotDone(_) | Failed::Unknown(_)) => {
+            Err(CallFailure::NotApplied(_) | CallFailure::Unknown(_)) => {
                 server.forget(&link);
-                answer
+                result
             }
-            answer => answer,
+            result => result,
         }
     }
 
     /// Returns the connection to a server; connects if there is none.
-    async fn link(&self, server: &Server) -> Result<Link, Failed> {
+    async fn link(&self, server: &Server) -> Result<Link, CallFailure> {
         if let Some(link) = server.known().clone() {
             return Ok(link);
         }
@@ -339,8 +358,9 @@ impl Servers {
         if let Some(link) = server.known().clone() {
             return Ok(link);
         }
-        let link = Link::open(&server.address, &self.approach, &self.beside).await?;
-        self.check(&link).map_err(Failed::Wrong)?;
+        let link =
+            Link::open(&server.address, &self.connect_options, &self.secondary_store).await?;
+        self.check(&link).map_err(CallFailure::WrongServer)?;
         let mut known = server.known();
         // Under the lock: `close` clears the links after it has set the flag.
         if !self.is_closed() {
@@ -368,9 +388,9 @@ impl Servers {
             at(&link.address, Error::internal(message))
         })?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = known.get_or_insert_with(|| Known {
+        let known = known.get_or_insert_with(|| PinnedStore {
             identity: found.clone(),
-            said_by: format!("server {}", link.address),
+            reported_by: format!("server {}", link.address),
         });
         if known.identity == found {
             return Ok(());
@@ -381,7 +401,7 @@ impl Servers {
             known.identity
         );
         let detail =
-            format!("server {}; the other store is that of {}", link.address, known.said_by);
+            format!("server {}; the other store is that of {}", link.address, known.reported_by);
         Err(Error::store_mismatch(message).with_detail(detail))
     }
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::label::check_label;
 use crate::lease::{Mark, SlotRow, Term, check_mark, slot_label};
 use crate::member::MemberInfo;
-use crate::pool::{Ground, Pool, Reuse};
+use crate::pool::{Pool, Reuse, SlotDefaults};
 
 /// Maximum length of the label of excluded slots, in bytes.
 pub const LABEL_BYTES_MAX: usize = 200;
@@ -74,7 +74,7 @@ pub fn decide_exclude(
     exclude: &Exclude,
     found: Vec<(u64, Option<SlotRow>)>,
     members: &[MemberInfo],
-    ground: Ground,
+    ground: SlotDefaults,
     next: u64,
     now: UnixMillis,
 ) -> Result<Excluded> {
@@ -112,7 +112,7 @@ fn kept_away(
     exclude: &Exclude,
     slot: u64,
     row: Option<SlotRow>,
-    ground: Ground,
+    ground: SlotDefaults,
     now: UnixMillis,
 ) -> Option<SlotRow> {
     if row.as_ref().is_some_and(|row| row.mark >= exclude.until) {

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::lease::Mark;
 use crate::pool::{Pool, Reuse, pool_of};
 use crate::slot::SlotInfo;
-use crate::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
+use crate::spec::{MinterPlan, Plan, SnowflakePlan, SourceSpec};
 
 /// Share of a pool's numbers in use, in percent, above which a warning is due.
 pub const POOL_USED_WARN_PERCENT: u64 = 80;
@@ -167,7 +167,7 @@ pub fn forecast(
     for definition in definitions {
         let Some(plan) = enabled_plan(definition) else { continue };
         forecasts.push(Forecast::of_layout(&definition.name, &plan, now));
-        if plan.minted == Minted::Process {
+        if plan.minter_plan == MinterPlan::Process {
             let pool = pool_of(&plan, reuse);
             pools.insert(pool.name.clone(), pool);
         }

@@ -36,14 +36,14 @@ mod tests {
 
     #[test]
     fn reasons_of_parsers_have_our_style() {
-        for (json, told) in [
+        for (json, expected) in [
             ("", "text ends inside a value"),
             ("{", "text ends inside an object"),
             ("{}", r#"missing field "length""#),
             (r#"{"length":"x"}"#, r#"invalid type: string "x", expected u64"#),
         ] {
             let error = serde_json::from_str::<Body>(json).unwrap_err();
-            assert_eq!(reason(&error), told, "{json}");
+            assert_eq!(reason(&error), expected, "{json}");
         }
         assert_eq!(of_parser("Error, too large"), "error, too large");
         assert_eq!(of_parser("URL is `x`"), "URL is \"x\"");

@@ -15,35 +15,34 @@
 //! over none) and no protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-pub mod beside;
+pub mod batcher;
 pub mod capability;
 pub mod catalog;
-mod clock_witness;
 pub mod error;
 pub mod exclude;
+pub mod exclusive;
+pub mod external;
 pub mod forecast;
+mod fork_guard;
 pub mod history;
-mod home;
 pub mod journal;
 pub mod json;
 pub mod label;
-mod late;
+mod lazy_store;
 pub mod lease;
-pub mod lend;
 pub mod machine;
 pub mod member;
 pub mod memory;
+mod mint_errors;
 pub mod node;
-pub mod ordered;
-pub mod owners;
+pub mod owner_client;
 pub mod pool;
 pub mod private;
 pub mod random;
 mod reads;
 pub mod reclaim;
 pub mod recovery;
-mod refusal;
-pub mod relay;
+pub mod secondary;
 pub mod segment;
 pub mod slot;
 pub mod sources;
@@ -51,6 +50,7 @@ pub mod spec;
 pub mod stats;
 pub mod store;
 pub mod ticks;
+mod time_reference;
 pub mod timer;
 pub mod upstream;
 pub mod verbs;
@@ -58,38 +58,40 @@ mod waiters;
 
 pub use capability::{Capabilities, ClockOf, PresenceBy};
 pub use catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
-pub use clock_witness::ClockWitness;
 pub use error::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Result, Retry, Verb};
 pub use exclude::Exclude;
+pub use exclusive::{Acquire, Acquired, Relinquish, StalledMember};
+pub use external::{ExternalClient, ExternalLease, ExternalLeaseStatus};
 pub use forecast::{Forecast, PoolUse, forecast};
+pub use fork_guard::ForkGuard;
 /// A boxed future. Each crate that awaits an `async fn` compiles it again. Long functions that are
 /// awaited once, such as opening a store, are compiled once behind this type.
 pub use futures_util::future::BoxFuture;
 pub use history::{Doubt, Evidence, History, JournalInfo, Known, Recalled, Standing, Starts};
-pub use home::Home;
-pub use late::{LateStore, Opening};
+pub use lazy_store::{LazyStore, Opening};
 pub use lease::{ClaimRequest, Extend, Extended, Lease, Mark, Preference, Release, SlotRow, Term};
-pub use lend::{Borrower, Lent, Loan};
 pub use member::{Incarnation, Member, MemberInfo, MemberStatus, Presence, Serves};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
 pub use node::{
-    AfterCrash, DefinedRoom, END_MS, Listed, NewStripe, Node, NodeSettings, OwnSources, Parts,
-    Readiness, Reason, Shapes, SourceInfo,
+    AfterCrash, DefinedRoom, END_MS, Listed, NewStripe, Node, NodeSettings, OwnSources,
+    PermittedPools, Platform, Readiness, Reason, SourceInfo,
 };
-pub use ordered::{Acquire, Acquired, Relinquish, Silent};
-pub use owners::Owners;
+pub use owner_client::OwnerClient;
 pub use pool::{Pool, Reuse, is_worker_pool, pool_of};
 pub use reclaim::{Reclaim, Reclaimed};
+pub use secondary::StoreConnector;
 pub use segment::{Bounds, GiveBack, Reserve, Segment};
 pub use slot::SlotInfo;
 pub use sources::{
-    BOUND_MAX, Decoded, NumberLane, NumberStats, Numbers, OnEmpty, OnFull, Patience, PrefillHooks,
-    PrefillStats, Row, Shares, Source, SourceStats, StoreStatus, Values,
+    BOUND_MAX, Decoded, EmptyHook, FullHook, IdBatch, NumberLane, NumberRange, NumberStats,
+    PrefillHooks, PrefillStats, RetryPolicy, SectionAssignment, SegmentHandle, Source, SourceStats,
+    StoreStatus,
 };
 pub use spec::SourceSpec;
 pub use stats::{NodeStats, StepCount, StoreCalls, Times, TimesSeen};
 pub use store::{FastForward, Store, StoreIdentity};
 pub use ticks::Ticks;
+pub use time_reference::TimeReference;
 pub use timer::{BootTimer, ManualTimer, Timer};
 pub use upstream::{Upstream, Upstreams};
 

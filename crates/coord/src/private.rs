@@ -16,7 +16,7 @@ const DIRECTORY_MODE: u32 = 0o700;
 /// Mode of new files: access for the owner alone.
 pub(crate) const FILE_MODE: u32 = 0o600;
 /// Mode bit that permits every user on the machine to write.
-const WRITTEN_BY_EVERYBODY: u32 = 0o002;
+const WORLD_WRITABLE: u32 = 0o002;
 
 /// Creates a directory and its parents, if missing. An existing directory stays unchanged.
 ///
@@ -79,7 +79,7 @@ pub fn read_trusted(name: &str, path: &Path) -> Result<Vec<u8>, String> {
     let found = file.metadata().map_err(unreadable)?;
     let mode = found.permissions().mode();
     // Data written to a device such as /dev/null is not the data read from it.
-    if mode & WRITTEN_BY_EVERYBODY != 0 && !found.file_type().is_char_device() {
+    if mode & WORLD_WRITABLE != 0 && !found.file_type().is_char_device() {
         return Err(format!(
             "{name} is writable by every user (mode {:04o}); run chmod o-w",
             mode & 0o7777
@@ -118,8 +118,8 @@ mod tests {
                     is_read.then_some(&b"x"[..]),
                     "{mode:o}: {read:?}"
                 );
-                let why = read.err().unwrap_or_else(|| "chmod o-w".to_owned());
-                assert!(why.contains("chmod o-w") && !why.contains("trusted-"), "{why}");
+                let reason = read.err().unwrap_or_else(|| "chmod o-w".to_owned());
+                assert!(reason.contains("chmod o-w") && !reason.contains("trusted-"), "{reason}");
             }
         }
         let missing = read_trusted("token file", &place.join("none")).unwrap_err();

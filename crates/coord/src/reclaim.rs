@@ -12,10 +12,10 @@ use std::collections::BTreeSet;
 use snowmint_core::UnixMillis;
 
 use crate::error::{Error, Result};
+use crate::external::is_external;
 use crate::lease::{Mark, SlotRow, Term, check_mark, given_up, slot_label};
-use crate::lend::is_lent;
 use crate::member::MemberInfo;
-use crate::pool::{Ground, Pool, Reuse};
+use crate::pool::{Pool, Reuse, SlotDefaults};
 
 /// A request to reclaim worker numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Reclaim {
                 slot_label(&self.pool, *slot)
             )));
         }
-        if is_lent(&self.pool) {
+        if is_external(&self.pool) {
             return Err(Error::invalid(format!(
                 "pool {:?} is for external leases, which cannot be reclaimed; wait until the \
                  client returns the number or its mark passes",
@@ -93,7 +93,7 @@ impl Reclaim {
     /// Returns the new mark at this time: not below `ground`, to which an operator has moved the
     /// namespace.
     #[must_use]
-    pub fn to(&self, ground: Ground, now: UnixMillis) -> Mark {
+    pub fn to(&self, ground: SlotDefaults, now: UnixMillis) -> Mark {
         let reached = Mark::from(now.saturating_add(self.reach_ms));
         reached.max(self.marks_at_least).max(ground.mark)
     }
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn reclaim_never_lowers_below_known_marks() {
-        let ground = |mark| Ground { mark: Mark::new(mark), ..Ground::default() };
+        let ground = |mark| SlotDefaults { mark: Mark::new(mark), ..SlotDefaults::default() };
         assert_eq!(reclaim().to(ground(0), NOW), TO);
         assert_eq!(reclaim().to(ground(2_000_000), NOW), Mark::new(2_000_000));
         let known = Reclaim { marks_at_least: Mark::new(3_000_000), ..reclaim() };
@@ -254,9 +254,9 @@ mod tests {
     }
 
     #[test]
-    fn only_worker_numbers_that_are_used_again_are_taken_back() {
-        let lent = Reclaim { pool: "lent-10-orders".into(), ..reclaim() };
-        assert_eq!(lent.check().unwrap_err().kind().code(), "invalid");
+    fn only_reusable_worker_numbers_are_reclaimed() {
+        let external = Reclaim { pool: "lent-10-orders".into(), ..reclaim() };
+        assert_eq!(external.check().unwrap_err().kind().code(), "invalid");
         reclaim().check().unwrap();
         let twice = Reclaim { slots: vec![(3, Term::new(5)), (3, Term::new(6))], ..reclaim() };
         assert_eq!(twice.check().unwrap_err().kind().code(), "invalid");

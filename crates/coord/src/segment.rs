@@ -28,14 +28,14 @@ pub struct Reserve {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bounds {
     /// A range that the caller knows.
-    Range(Within),
+    Range(NumberInterval),
     /// The ticks that the store's clock allows at this moment.
     Now(Ticks),
 }
 
 /// A range of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Within {
+pub struct NumberInterval {
     /// First number.
     pub first: u64,
     /// End: the number after the last.
@@ -103,7 +103,7 @@ impl SegmentRow {
 
     /// Returns the row after an operator moved the source forward.
     #[must_use]
-    pub fn forwarded(&self, mark: Mark) -> Self {
+    pub fn fast_forwarded(&self, mark: Mark) -> Self {
         let mark = self.mark.max(mark);
         Self { mark, floor: mark, version: self.version.saturating_add(1) }
     }
@@ -152,7 +152,7 @@ pub fn decide_reserve(
     source: &str,
     row: &SegmentRow,
     length: u64,
-    within: Option<Within>,
+    within: Option<NumberInterval>,
 ) -> Result<SegmentRow> {
     if length == 0 {
         return Err(Error::invalid(
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn reserve_within_an_interval_stays_in_it() {
-        let within = |first, end| Some(Within { first, end });
+        let within = |first, end| Some(NumberInterval { first, end });
         let row = |mark| SegmentRow { mark: Mark::new(mark), ..SegmentRow::NEW };
         let reserve = |mark, length, within| {
             let after = decide_reserve("orders", &row(mark), length, within)?;

@@ -6,32 +6,30 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
-use crate::beside::StorePlace;
 use crate::capability::Capabilities;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState, check_name};
-use crate::clock_witness::ClockWitness;
 use crate::error::{Error, Result};
 use crate::exclude::Exclude;
+use crate::exclusive::{Acquire, Acquired, Relinquish};
 use crate::history::{Doubt, Evidence, History, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, check_mark};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
-use crate::ordered::{Acquire, Acquired, Relinquish};
-use crate::owners::Owners;
-use crate::pool::Ground;
+use crate::owner_client::OwnerClient;
+use crate::pool::SlotDefaults;
 use crate::reclaim::{Reclaim, Reclaimed};
+use crate::secondary::StoreConnector;
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
+use crate::time_reference::TimeReference;
 
 /// Identity of a store, and its progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreIdentity {
-    /// Identifier made at random with the store (where namespaces may live on separate servers,
-    /// with the namespace), and made again when an operator demands it. It includes the parts of
-    /// the store's [`History`].
+    /// Random identifier of the store (of the namespace, where namespaces may live on separate
+    /// servers), renewed when an operator demands it. Includes the store's [`History`].
     pub id: String,
-    /// Count of durable changes, raised in the same atomic step, and by nothing else that this
-    /// namespace can do. A process that remembers a higher count knows that the store was restored
-    /// from an older copy.
+    /// Count of durable changes, raised in the same atomic step, and by nothing else in this
+    /// namespace. A process that remembers a higher count knows that the store was restored.
     pub writes: u64,
 }
 
@@ -63,8 +61,8 @@ pub struct FastForward {
     /// Number that the catalog's version must exceed afterwards. The version also rises above its
     /// former value, so that no lost version number is used for another definition.
     pub catalog_at_least: u64,
-    /// State of the store when this was planned. The store is moved only while it is the same,
-    /// since a doubt may begin, or a journal report, meanwhile. `None` where it was not read.
+    /// State of the store when this was planned. The store is moved only while it is the same: a
+    /// doubt may begin, or a journal report, meanwhile. `None` where it was not read.
     pub planned_on: Option<Standing>,
     /// IDs of the journals that the store removes from its list: no process will return with them.
     pub forget_journals: Vec<String>,
@@ -130,14 +128,14 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// Returns a client of the servers that own counter sections and global-order sources instead
     /// of this process. Usually `None`: each process owns the slots that it acquires.
-    fn owners(&self) -> Option<Arc<dyn Owners>>;
+    fn owner_client(&self) -> Option<Arc<dyn OwnerClient>>;
 
     /// Returns the location of the secondary store that sources call `name`, if this store provides
     /// it. Usually `None`.
-    fn beside(&self, name: &str) -> Option<Arc<dyn StorePlace>>;
+    fn secondary_store(&self, name: &str) -> Option<Arc<dyn StoreConnector>>;
 
     /// Returns a time reference for nodes, where the store has no clock. Usually `None`.
-    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>>;
+    fn time_reference(&self) -> Option<Arc<dyn TimeReference>>;
 
     /// Returns the store state that this handle saw last, for the caller to remember. `None` before
     /// the first step, and for handles that remember nothing. It stays unchanged while the store
@@ -262,7 +260,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()>;
 
     /// Acquires exclusive slots by name, by the rules of
-    /// [`ordered::decide_acquire`](crate::ordered::decide_acquire): free slots, and slots of
+    /// [`exclusive::decide_acquire`](crate::exclusive::decide_acquire): free slots, and slots of
     /// members still stalled, with removal of their records. Presences and clocks do not count.
     ///
     /// Atomicity: renewal counts, choice and write, for as many slots at once as the store can
@@ -275,8 +273,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// Relinquishes exclusive slots, with their marks unchanged and their terms raised. Stop
     /// responding from them first. Also relinquishes numbers of external leases
-    /// ([`lend`](crate::lend)), which their marks protect: unlike a release, the call can arrive
-    /// late, and lowers nothing.
+    /// ([`external`](crate::external)), which their marks protect: unlike a release, the call can
+    /// arrive late, and lowers nothing.
     ///
     /// Atomicity: each slot. Clock: the store's, else `now`, dates the releases. On retry: repeat
     /// freely; slots that the member does not hold (any more) are skipped.
@@ -395,11 +393,10 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     async fn accept_lead(&self, until: Mark) -> Result<()>;
 
     /// Returns the defaults for the namespace's slots that were never claimed, which
-    /// [`workers`](Self::workers) does not list. `Unsupported` where they are unavailable, as
-    /// through servers.
+    /// [`workers`](Self::workers) does not list. `Unsupported` through servers.
     ///
     /// Atomicity: one consistent read. Clock: none. On retry: repeat freely.
-    async fn ground(&self) -> Result<Ground>;
+    async fn ground(&self) -> Result<SlotDefaults>;
 
     /// Writes out buffers and closes files and connections. Later calls fail with `Closed`. On
     /// retry: repeat freely.
@@ -435,16 +432,19 @@ macro_rules! as_inner {
             self.$store.group_max()
         }
 
-        fn owners(&self) -> Option<std::sync::Arc<dyn $crate::Owners>> {
-            self.$store.owners()
+        fn owner_client(&self) -> Option<std::sync::Arc<dyn $crate::OwnerClient>> {
+            self.$store.owner_client()
         }
 
-        fn beside(&self, name: &str) -> Option<std::sync::Arc<dyn $crate::beside::StorePlace>> {
-            self.$store.beside(name)
+        fn secondary_store(
+            &self,
+            name: &str,
+        ) -> Option<std::sync::Arc<dyn $crate::StoreConnector>> {
+            self.$store.secondary_store(name)
         }
 
-        fn clock_witness(&self) -> Option<std::sync::Arc<dyn $crate::ClockWitness>> {
-            self.$store.clock_witness()
+        fn time_reference(&self) -> Option<std::sync::Arc<dyn $crate::TimeReference>> {
+            self.$store.time_reference()
         }
     };
 }

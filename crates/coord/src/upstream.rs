@@ -16,10 +16,10 @@ use async_trait::async_trait;
 
 use crate::catalog::check_name;
 use crate::error::{Error, Result};
-use crate::segment::Within;
+use crate::segment::NumberInterval;
 
 /// Maximum attempts of an allocation when other servers overtake it.
-pub(crate) const DRAWS_MAX: u32 = 16;
+pub(crate) const ALLOCATIONS_MAX: u32 = 16;
 
 /// An upstream: another ID system's table that numbers are allocated from.
 #[async_trait]
@@ -31,7 +31,7 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// `NotFound`; `Invalid` for an invalid request; `Unavailable`.
-    async fn draw(&self, key: &str, length: u64) -> Result<Within>;
+    async fn allocate(&self, key: &str, length: u64) -> Result<NumberInterval>;
 }
 
 /// Upstreams, by the names that sources use.

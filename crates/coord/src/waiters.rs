@@ -11,12 +11,12 @@ const LENGTH_MIN: usize = 16;
 pub(crate) struct Waiters<T> {
     waiting: Vec<oneshot::Sender<T>>,
     /// Length at which the list is searched for waiters that have given up.
-    look_at: usize,
+    prune_at: usize,
 }
 
 impl<T> Default for Waiters<T> {
     fn default() -> Self {
-        Self { waiting: Vec::new(), look_at: LENGTH_MIN }
+        Self { waiting: Vec::new(), prune_at: LENGTH_MIN }
     }
 }
 
@@ -26,10 +26,10 @@ impl<T: Clone> Waiters<T> {
     }
 
     pub(crate) fn add(&mut self, waiter: oneshot::Sender<T>) {
-        if self.waiting.len() >= self.look_at {
+        if self.waiting.len() >= self.prune_at {
             self.waiting.retain(|waiter| !waiter.is_closed());
             // Each search costs as much as the additions since the last.
-            self.look_at = self.waiting.len().saturating_mul(2).max(LENGTH_MIN);
+            self.prune_at = self.waiting.len().saturating_mul(2).max(LENGTH_MIN);
         }
         self.waiting.push(waiter);
     }
@@ -39,10 +39,10 @@ impl<T: Clone> Waiters<T> {
         others.waiting.into_iter().for_each(|waiter| self.add(waiter));
     }
 
-    pub(crate) fn answer(&mut self, answer: &T) {
+    pub(crate) fn notify(&mut self, value: &T) {
         for waiter in self.waiting.drain(..) {
             // A task that has given up needs no result.
-            let _ = waiter.send(answer.clone());
+            let _ = waiter.send(value.clone());
         }
     }
 }
@@ -53,21 +53,21 @@ mod tests {
 
     #[tokio::test]
     async fn all_waiters_get_the_result_or_its_absence() {
-        for answered in [true, false] {
+        for notifies in [true, false] {
             let mut waiters = Waiters::default();
             let mut receivers = Vec::new();
             for _ in 0..100 {
-                let (told, receiver) = oneshot::channel();
-                waiters.add(told);
+                let (sender, receiver) = oneshot::channel();
+                waiters.add(sender);
                 receivers.push(receiver);
             }
-            if answered {
-                waiters.answer(&7);
+            if notifies {
+                waiters.notify(&7);
                 assert!(waiters.is_empty());
             }
             drop(waiters);
             for receiver in receivers {
-                assert_eq!(receiver.await.ok(), answered.then_some(7));
+                assert_eq!(receiver.await.ok(), notifies.then_some(7));
             }
         }
     }
@@ -77,8 +77,8 @@ mod tests {
         let mut waiters = Waiters::<()>::default();
         let mut patient = Vec::new();
         for number in 0..100_000 {
-            let (told, receiver) = oneshot::channel();
-            waiters.add(told);
+            let (sender, receiver) = oneshot::channel();
+            waiters.add(sender);
             if number % 1_000 == 0 {
                 patient.push(receiver);
             }

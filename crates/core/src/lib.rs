@@ -42,7 +42,7 @@ pub use clock::{CachedClock, Clock, ClockStep, ManualClock, Observer, Pause};
 pub use clock::{Refresher, SystemClock};
 pub use cursor::SegmentCursor;
 pub use generator::{
-    ClockSequence, Generator, Lane, LocalGenerator, Refusal, Ring, Rollback, Settings, Short,
+    ClockSequence, Generator, Lane, LocalGenerator, MintError, Ring, Rollback, Settings, Short,
 };
 pub use layout::{Layout, LayoutError, OutOfRange, Parts};
 pub use time::{ElapsedMillis, Tick, UnixMillis, Window};

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use snowmint_core::layout::Field;
 use snowmint_core::{
-    Advance, Generator, Layout, ManualClock, Ordinal, Refusal, Rollback, Rules, SequenceStart,
+    Advance, Generator, Layout, ManualClock, MintError, Ordinal, Rollback, Rules, SequenceStart,
     Settings, State, TickWindow, UnixMillis, Window, advance,
 };
 
@@ -193,7 +193,7 @@ proptest! {
                 prop_assert!(id > last, "increasing");
                 last = id;
                 prop_assert!(seen.insert(id), "no ID twice");
-                prop_assert_eq!(layout.unpack(id).unwrap().worker, worker, "nobody else's");
+                prop_assert_eq!(layout.unpack(id).unwrap().worker, worker, "of another worker");
                 let time = layout.time_of(id).unwrap();
                 prop_assert!(time >= window.floor, "not below the floor");
                 let end = time.saturating_add(u64::from(unit_ms));
@@ -201,9 +201,9 @@ proptest! {
             }
         }
         let end = ids.close();
-        prop_assert_eq!(ids.try_mint(), Err(Refusal::Closed));
+        prop_assert_eq!(ids.try_mint(), Err(MintError::Closed));
         for id in seen {
-            prop_assert!(layout.time_of(id).unwrap() < end, "what close answers is above everything");
+            prop_assert!(layout.time_of(id).unwrap() < end, "the result of close is above everything");
         }
     }
 }

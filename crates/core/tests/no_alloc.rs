@@ -6,7 +6,7 @@ use std::sync::Arc;
 use allocation_counter::measure;
 use snowmint_core::text::Format;
 use snowmint_core::{
-    CachedClock, Clock, ClockSequence, Generator, Layout, LocalGenerator, ManualClock, Refusal,
+    CachedClock, Clock, ClockSequence, Generator, Layout, LocalGenerator, ManualClock, MintError,
     Ring, Rollback, Settings, SystemClock, UnixMillis, Window,
 };
 
@@ -28,7 +28,7 @@ fn allocates_nothing(what: &str, mut work: impl FnMut()) {
 }
 
 /// Makes ten thousand attempts to mint, over full ticks, new ticks and clock steps.
-fn mint_over_steps(clock: &ManualClock, mut try_mint: impl FnMut() -> Result<u64, Refusal>) {
+fn mint_over_steps(clock: &ManualClock, mut try_mint: impl FnMut() -> Result<u64, MintError>) {
     let mut minted = 0_u32;
     for round in 0..10_000_u32 {
         minted += u32::from(try_mint().is_ok());
@@ -128,7 +128,7 @@ fn text_allocates_nothing() {
 fn sizes_match_the_documents() {
     // Three pairs of cache lines that threads write independently, and the constant rest.
     assert!(size_of::<Layout>() <= 32, "{}", size_of::<Layout>());
-    assert!(size_of::<Refusal>() <= 32, "{}", size_of::<Refusal>());
+    assert!(size_of::<MintError>() <= 32, "{}", size_of::<MintError>());
     let generator = size_of::<Generator<SystemClock>>();
     assert!(generator <= 768, "{generator}");
     let ring = size_of::<Ring<SystemClock>>();

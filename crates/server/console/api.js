@@ -3,7 +3,7 @@
 import { parse, write } from "./values.js";
 
 /** Time limit of a call, longer than the server takes for any response. */
-const PATIENCE_MS = 40_000;
+const TIMEOUT_MS = 40_000;
 
 let token = "";
 
@@ -13,7 +13,7 @@ export function show(secret) {
 }
 
 /** An error from the server, or a call without a response (`status` 0). */
-export class Refusal extends Error {
+export class ApiError extends Error {
   constructor(status, code, message, retryAfterMs) {
     super(message);
     this.status = status;
@@ -24,41 +24,41 @@ export class Refusal extends Error {
 
 /**
  * Makes a call and returns the body as text. `path` is the path in the OpenAPI description; `parts` has the values for
- * names in braces. A status in `taken` is a result, not an error.
+ * names in braces. A status in `accepted` is a result, not an error.
  */
-async function call(method, path, { parts = {}, query = {}, body, taken = [] } = {}) {
+async function call(method, path, { parts = {}, query = {}, body, accepted = [] } = {}) {
   const filled = path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(parts[name]));
-  const asked = new URLSearchParams(query).toString();
+  const queryText = new URLSearchParams(query).toString();
   const headers = { accept: "application/json" };
   if (token) headers.authorization = `Bearer ${token}`;
   if (body !== undefined) headers["content-type"] = "application/json";
   // A relative URL, since a proxy may add a path prefix.
-  const url = filled.slice(1) + (asked && `?${asked}`);
-  const signal = AbortSignal.timeout(PATIENCE_MS);
+  const url = filled.slice(1) + (queryText && `?${queryText}`);
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
   let response;
   let text;
   try {
     response = await fetch(url, { method, headers, body, signal, cache: "no-store" });
     text = await response.text();
   } catch (error) {
-    throw new Refusal(0, "no_answer", `no complete response from the server: ${error.message}`);
+    throw new ApiError(0, "no_answer", `no complete response from the server: ${error.message}`);
   }
-  if (!response.ok && !taken.includes(response.status)) throw refusal(response, text);
+  if (!response.ok && !accepted.includes(response.status)) throw errorFrom(response, text);
   return text;
 }
 
-function refusal(response, text) {
+function errorFrom(response, text) {
   try {
     const { code, message, retry_after_ms: retryAfterMs } = parse(text).error;
-    return new Refusal(response.status, code, message, retryAfterMs);
+    return new ApiError(response.status, code, message, retryAfterMs);
   } catch {
     // A proxy between the page and the server may send an error in another format.
-    return new Refusal(response.status, response.statusText, text.slice(0, 500));
+    return new ApiError(response.status, response.statusText, text.slice(0, 500));
   }
 }
 
 /** Readiness; a server that cannot mint returns it with 503. */
-export const readiness = async () => parse(await call("GET", "/readyz", { taken: [503] }));
+export const readiness = async () => parse(await call("GET", "/readyz", { accepted: [503] }));
 export const server = async () => parse(await call("GET", "/v1/server"));
 export const metrics = () => call("GET", "/metrics");
 export const sources = async () => parse(await call("GET", "/v1/sources"));

@@ -2,13 +2,13 @@
 
 import * as api from "./api.js";
 import { confirm } from "./confirm.js";
-import { attempt, byId, onSubmit, tell } from "./dom.js";
+import { attempt, byId, onSubmit, showNotice } from "./dom.js";
 import { grouped } from "./values.js";
 
 let source;
 
 export function begin() {
-  onSubmit(byId("counter-form"), look);
+  onSubmit(byId("counter-form"), showBound);
   onSubmit(byId("counter-raise-form"), raise);
 }
 
@@ -21,11 +21,11 @@ export function load(name) {
   byId("counter-notice").hidden = true;
 }
 
-async function look() {
+async function showBound() {
   await attempt(byId("counter-notice"), async () => {
     const key = byId("counter-key").value;
     const { bound } = await api.bound(source, key);
-    tell(byId("counter-done"), `${key}: ${grouped(bound)} is the highest number that a caller may have received.`);
+    showNotice(byId("counter-done"), `${key}: ${grouped(bound)} is the highest number that a caller may have received.`);
   });
 }
 
@@ -46,6 +46,6 @@ async function raise() {
     });
     if (!sure) return;
     const raised = await api.raise(of, key, bound);
-    tell(byId("counter-done"), `${key}: every later number is greater than ${grouped(raised.bound)}.`);
+    showNotice(byId("counter-done"), `${key}: every later number is greater than ${grouped(raised.bound)}.`);
   });
 }

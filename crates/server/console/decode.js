@@ -56,14 +56,14 @@ async function decode() {
   await attempt(byId("decode-notice"), async () => {
     const id = byId("decode-id").value.trim();
     const read = await api.decode(id, { [by.value]: byId(`decode-${by.value}`).value.trim() });
-    fill(byId("decode-facts"), facts(said(read)));
+    fill(byId("decode-facts"), facts(factsOf(read)));
     const drawn = read.layout && read.number !== undefined;
     fill(byId("decode-bits"), drawn ? drawing.bits(split(read.number, fieldsOf(read.layout))) : []);
     result.hidden = false;
   });
 }
 
-function said(read) {
+function factsOf(read) {
   const number = (value) => value !== undefined && grouped(value);
   return [
     ["ID", el("code", {}, read.id)],

@@ -82,7 +82,7 @@ export function day(time) {
 }
 
 /** Returns the text of an error, with the server's message unchanged. */
-export function said(error) {
+export function errorText(error) {
   const { status, code, message, retryAfterMs } = error;
   const what = code ? `${status ? `${status} ` : ""}${code}: ` : "";
   const retry = retryAfterMs === null || retryAfterMs === undefined ? "" : `; retry after ${span(Number(retryAfterMs))}`;
@@ -97,13 +97,13 @@ export async function attempt(notice, work) {
     notice.textContent = "";
     return done;
   } catch (error) {
-    tell(notice, said(error));
+    showNotice(notice, errorText(error));
     return undefined;
   }
 }
 
 /** Shows a text in a notice. A screen reader does not repeat an unchanged text. */
-export function tell(notice, words) {
+export function showNotice(notice, words) {
   if (notice.textContent !== words) notice.textContent = words;
   notice.hidden = false;
 }

@@ -2,8 +2,8 @@
 
 import { parse, write } from "./values.js";
 
-/** The members of a source's body that are no keys. */
-const BESIDE = ["name", "version", "next", "store_status"];
+/** Members of a source's body that are not keys. */
+const NOT_KEYS = ["name", "version", "next", "store_status"];
 
 /** Returns the keys of a source's body by their dotted names. */
 export function keysOf(body) {
@@ -14,7 +14,7 @@ export function keysOf(body) {
       else keys.set(prefix + name, value);
     }
   };
-  add("", Object.fromEntries(Object.entries(body).filter(([name]) => !BESIDE.includes(name))));
+  add("", Object.fromEntries(Object.entries(body).filter(([name]) => !NOT_KEYS.includes(name))));
   return keys;
 }
 

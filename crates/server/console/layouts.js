@@ -10,7 +10,7 @@ import { grouped, span } from "./values.js";
 export const everyMs = 0;
 
 export function begin() {
-  onSubmit(byId("layout-form"), look);
+  onSubmit(byId("layout-form"), showLayout);
 }
 
 export async function load() {
@@ -29,7 +29,7 @@ export async function load() {
 }
 
 /** Shows the layout that the user typed, as a name or as fields. */
-async function look() {
+async function showLayout() {
   await attempt(byId("layout-notice"), async () => {
     const layout = await api.layout(byId("layout-text").value.trim());
     const { bits, end, epoch, unit_ms: unit, workers, ids_per_second: rate, about, layout: text } = layout;

@@ -14,10 +14,10 @@ import * as token from "./token.js";
 import * as workers from "./workers.js";
 
 /** Time without interaction after which the page stops refreshing. */
-const REST_AFTER_MS = 5 * 60_000;
+const PAUSE_AFTER_MS = 5 * 60_000;
 
 /** Refresh period of the status line while a part without a period of its own is visible. */
-const STANDING_EVERY_MS = 20_000;
+const STATUS_EVERY_MS = 20_000;
 
 const PARTS = { server, sources, workers, mint, decode, layouts };
 
@@ -28,7 +28,7 @@ let timer;
 let seen = "";
 let seenMs = 0;
 let touchedMs = performance.now();
-let resting = false;
+let paused = false;
 
 /** Shows the part that the address names: `#sources/orders` is the source orders. An unknown name changes nothing. */
 function read() {
@@ -43,34 +43,34 @@ function read() {
 }
 
 /** Refreshes the page; `byItself` skips a part that changes only through the user. */
-async function look({ byItself = false } = {}) {
+async function refresh({ byItself = false } = {}) {
   clearTimeout(timer);
   turn += 1;
   const mine = turn;
   const { load, everyMs } = PARTS[part];
-  await server.standing();
+  await server.loadStatus();
   // A newer call has started meanwhile, for example after a change of the part.
   if (mine !== turn) return;
   if (!byItself || everyMs > 0) await load(about);
   if (mine !== turn) return;
   seenMs = performance.now();
   seen = `as of ${new Date().toLocaleTimeString()}`;
-  lookAgain();
+  scheduleRefresh();
 }
 
-const period = () => PARTS[part].everyMs || STANDING_EVERY_MS;
+const period = () => PARTS[part].everyMs || STATUS_EVERY_MS;
 
-function lookAgain() {
-  resting = performance.now() - touchedMs > REST_AFTER_MS;
-  byId("seen").textContent = resting ? `${seen}, paused until you interact` : seen;
-  if (!resting && !document.hidden) timer = setTimeout(() => look({ byItself: true }), period());
+function scheduleRefresh() {
+  paused = performance.now() - touchedMs > PAUSE_AFTER_MS;
+  byId("seen").textContent = paused ? `${seen}, paused until you interact` : seen;
+  if (!paused && !document.hidden) timer = setTimeout(() => refresh({ byItself: true }), period());
 }
 
 function touched() {
   touchedMs = performance.now();
-  if (resting) {
-    resting = false;
-    look({ byItself: true });
+  if (paused) {
+    paused = false;
+    refresh({ byItself: true });
   }
 }
 
@@ -78,23 +78,23 @@ function shownAgain() {
   clearTimeout(timer);
   if (document.hidden) return;
   touchedMs = performance.now();
-  if (performance.now() - seenMs > period()) look({ byItself: true });
-  else lookAgain();
+  if (performance.now() - seenMs > period()) refresh({ byItself: true });
+  else scheduleRefresh();
 }
 
 /** Clears data that the server returned for one token: the next token may lack the permission. */
 function forget() {
-  for (const told of document.querySelectorAll("[data-told]")) told.replaceChildren();
+  for (const node of document.querySelectorAll("[data-loaded]")) node.replaceChildren();
   for (const shown of ["source-body", "mint-result", "decode-result"]) byId(shown).hidden = true;
 }
 
 for (const module of [counters, decode, define, layouts, mint, workers]) module.begin();
-source.begin(look);
+source.begin(refresh);
 token.begin(() => {
   forget();
-  look();
+  refresh();
 });
-byId("look").addEventListener("click", () => look());
+byId("look").addEventListener("click", () => refresh());
 document.addEventListener("visibilitychange", shownAgain);
 for (const kind of ["pointerdown", "keydown", "wheel"]) document.addEventListener(kind, touched, { passive: true });
 window.addEventListener("hashchange", async () => {
@@ -102,8 +102,8 @@ window.addEventListener("hashchange", async () => {
   read();
   // Keyboard and screen reader follow the link to its target.
   if (part !== before) byId(`${part}-title`).focus();
-  await look();
+  await refresh();
   if (part === "sources" && about) byId("source-title").focus();
 });
 read();
-look();
+refresh();

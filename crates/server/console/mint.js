@@ -1,7 +1,7 @@
 // The form that mints a few IDs, to copy.
 
 import * as api from "./api.js";
-import { attempt, byId, onSubmit, tell } from "./dom.js";
+import { attempt, byId, onSubmit, showNotice } from "./dom.js";
 import * as decode from "./decode.js";
 import { choices } from "./sources.js";
 import { grouped } from "./values.js";
@@ -48,7 +48,7 @@ async function mint() {
     byId("mint-ids").value = ids.join("\n");
     byId("mint-result").dataset.source = from;
     byId("mint-result").hidden = false;
-    tell(byId("mint-done"), `Minted from ${from}: ${grouped(ids.length)}.`);
+    showNotice(byId("mint-done"), `Minted from ${from}: ${grouped(ids.length)}.`);
   });
 }
 
@@ -57,11 +57,11 @@ async function copy() {
   const done = byId("mint-done");
   try {
     await navigator.clipboard.writeText(ids.value);
-    tell(done, "Copied.");
+    showNotice(done, "Copied.");
   } catch {
     // Browsers permit the clipboard only over https and from this machine.
     ids.focus();
     ids.select();
-    tell(done, "Selected; press Ctrl+C to copy.");
+    showNotice(done, "Selected; press Ctrl+C to copy.");
   }
 }

@@ -11,17 +11,17 @@ export const everyMs = 10_000;
 /** The responses of the last refresh. */
 let about;
 let ready;
-let refusal;
+let loadError;
 let counted = { issued: new Map() };
 
 /** Refreshes the status line above all parts; it has namespace and version if the server accepts the caller. */
-export async function standing() {
+export async function loadStatus() {
   const line = byId("standing");
   const [readiness, server] = await Promise.allSettled([api.readiness(), api.server()]);
   ready = readiness.value;
   about = server.value;
-  refusal = server.reason;
-  token.known(about, refusal);
+  loadError = server.reason;
+  token.known(about, loadError);
   const state = ready === undefined ? "unknown" : ready.ready ? "yes" : "no";
   const words = { unknown: "readiness unknown", yes: "ready", no: "not ready" }[state];
   const rest = [about?.namespace && `namespace ${about.namespace}`, about?.version].filter(Boolean);
@@ -31,15 +31,15 @@ export async function standing() {
   line.className = `ready-${state}`;
 }
 
-/** Shows the responses that `standing` has fetched, and the metrics. */
+/** Shows the responses that `loadStatus` has fetched, and the metrics. */
 export async function load() {
   await attempt(byId("server-notice"), async () => {
     fill(byId("server-facts"), facts([...readinessFacts(), ...serverFacts()]));
-    if (refusal) throw refusal;
+    if (loadError) throw loadError;
   });
   // An anonymous caller would see the same error twice.
-  byId("server-measured").hidden = refusal?.status === 401;
-  if (refusal?.status === 401) return;
+  byId("server-measured").hidden = loadError?.status === 401;
+  if (loadError?.status === 401) return;
   await attempt(byId("metrics-notice"), async () => {
     const samples = samplesOf(await api.metrics());
     fill(byId("server-minted"), minted(samples), pools(samples));
@@ -51,10 +51,10 @@ function readinessFacts() {
   if (ready === undefined) return [["Ready", "unknown"]];
   const { reasons, codes, not_minting: stuck = [], without_store_until: until } = ready;
   // The server sends reasons only to callers with some right, and codes to all.
-  const told = reasons.length > 0 ? reasons : codes;
-  const why = told.length > 0 && el("ul", {}, told.map((reason) => el("li", {}, reason)));
+  const texts = reasons.length > 0 ? reasons : codes;
+  const list = texts.length > 0 && el("ul", {}, texts.map((reason) => el("li", {}, reason)));
   return [
-    ["Ready", ready.ready ? "yes: can mint, with margin" : ["no", why]],
+    ["Ready", ready.ready ? "yes: can mint, with margin" : ["no", list]],
     ["Other sources that cannot mint here", stuck.length > 0 && el("ul", {}, stuck.map((text) => el("li", {}, text)))],
     ["Minting offline", until && ["in the rest of the journal’s window, at most until ", when(until)]],
   ];

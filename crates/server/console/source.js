@@ -3,12 +3,12 @@
 import * as api from "./api.js";
 import { confirm } from "./confirm.js";
 import * as counters from "./counters.js";
-import { attempt, byId, el, facts, fill, onSubmit, table, tell } from "./dom.js";
+import { attempt, byId, el, facts, fill, onSubmit, table, showNotice } from "./dom.js";
 import { changes, fromLines, keysOf, nested, toLines } from "./keys.js";
 import { grouped } from "./values.js";
 
 /** The name that was requested last: responses may arrive in another order. */
-let asked;
+let requested;
 /** The visible source, if any. */
 let shown;
 /** The source at the time when the user began to alter it: other callers may alter it meanwhile. */
@@ -26,7 +26,7 @@ export function begin(changed) {
 }
 
 export async function load(name) {
-  asked = name;
+  requested = name;
   const box = byId("source");
   box.hidden = !name;
   if (!name) {
@@ -39,7 +39,7 @@ export async function load(name) {
   }
   byId("source-title").textContent = `Source ${name}`;
   const source = await attempt(byId("source-notice"), () => api.source(name));
-  if (asked !== name) return;
+  if (requested !== name) return;
   byId("source-body").hidden = source === undefined;
   if (source === undefined) return;
   shown = source;
@@ -87,7 +87,7 @@ async function alter() {
         "Every server of the namespace applies the change within about a second, and keeps minting meanwhile.",
         "The server rejects a change of the keys on which its IDs depend (kind, layout, epoch, stripe).",
       ],
-      lines: different.map(({ name, from, to }) => `${name}: ${told(from)} → ${told(to)}`),
+      lines: different.map(({ name, from, to }) => `${name}: ${valueText(from)} → ${valueText(to)}`),
       action: "Alter",
     });
     if (!sure) return undefined;
@@ -97,7 +97,7 @@ async function alter() {
   });
 }
 
-const told = (value) => (value === undefined ? "not set" : String(value));
+const valueText = (value) => (value === undefined ? "not set" : String(value));
 
 async function switchOnOrOff() {
   await change(async () => {
@@ -157,5 +157,5 @@ async function change(work) {
   });
   if (words === undefined && !late) return;
   await again();
-  if (words !== undefined && shown?.name === before.name) tell(done, words);
+  if (words !== undefined && shown?.name === before.name) showNotice(done, words);
 }

@@ -1,7 +1,7 @@
 // The token, kept in the page's memory, and in the tab's storage if the user chooses it. It is never in a URL.
 
 import { show } from "./api.js";
-import { byId, onSubmit, tell } from "./dom.js";
+import { byId, onSubmit, showNotice } from "./dom.js";
 
 const KEPT = "snowmint-token";
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
@@ -39,7 +39,7 @@ export function begin(changed) {
     show(text);
     const done = kept.write(keep.checked ? text : "");
     notice.hidden = true;
-    if (keep.checked && !done) tell(notice, "The browser denies storage to this page: the token is in memory only.");
+    if (keep.checked && !done) showNotice(notice, "The browser denies storage to this page: the token is in memory only.");
     field.value = "";
     changed();
   };
@@ -53,14 +53,14 @@ export function begin(changed) {
 /** Whether the server required a token at the last refresh. */
 let wanted = false;
 
-/** Shows the caller's identity. `about` is the response of `GET /v1/server`, `refusal` its error. */
-export function known(about, refusal) {
+/** Shows the caller's identity. `about` is the response of `GET /v1/server`, `loadError` its error. */
+export function known(about, loadError) {
   const box = byId("token-box");
-  const asked = refusal?.status === 401;
+  const required = loadError?.status === 401;
   // The page opens the box when the server requires a token, and closes it when the server accepts one. In between the
   // user decides.
-  if (asked !== wanted) box.open = asked;
-  wanted = asked;
-  box.hidden = !asked && about?.tokens_required !== true;
-  byId("token-status").textContent = asked ? "required" : (about?.token?.name ?? "");
+  if (required !== wanted) box.open = required;
+  wanted = required;
+  box.hidden = !required && about?.tokens_required !== true;
+  byId("token-status").textContent = required ? "required" : (about?.token?.name ?? "");
 }

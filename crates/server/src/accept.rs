@@ -9,15 +9,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::live::Live;
-use crate::roster::{Roster, Ticket, lock};
 use crate::tls::Tls;
+use crate::tracker::{ConnectionGuard, ConnectionTracker, lock};
 
 /// Wait before the next `accept` when the system has no file descriptors or memory left.
 const EXHAUSTED_WAIT_MS: u64 = 100;
 
 /// Context of a listener, apart from its protocol.
 #[derive(Clone, Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct ListenerContext {
     pub(crate) timer: Arc<dyn Timer>,
     /// Becomes true when the server stops.
     pub(crate) closing: watch::Receiver<bool>,
@@ -27,21 +27,21 @@ pub(crate) struct Surroundings {
     pub(crate) tls: Option<Tls>,
     /// Connections of all listeners, which share the file descriptors and the memory of the
     /// process.
-    pub(crate) rosters: Rosters,
+    pub(crate) trackers: ConnectionTrackers,
 }
 
 /// Connections of all listeners. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rosters(Arc<Mutex<Vec<Arc<Roster>>>>);
+pub(crate) struct ConnectionTrackers(Arc<Mutex<Vec<Arc<ConnectionTracker>>>>);
 
-impl Rosters {
-    fn add(&self, roster: &Arc<Roster>) {
-        lock(&self.0).push(Arc::clone(roster));
+impl ConnectionTrackers {
+    fn add(&self, tracker: &Arc<ConnectionTracker>) {
+        lock(&self.0).push(Arc::clone(tracker));
     }
 
     /// Ends some connections of the listener that has most, idle ones first.
     fn give_way(&self) {
-        let most = lock(&self.0).iter().max_by_key(|roster| roster.counts().connected).cloned();
+        let most = lock(&self.0).iter().max_by_key(|tracker| tracker.counts().connected).cloned();
         if let Some(most) = most {
             most.give_way();
         }
@@ -50,36 +50,36 @@ impl Rosters {
 
 /// Serves connections until the server stops; then lets them finish, for a bounded time.
 ///
-/// `refusal` is the message that a connection beyond the limit gets.
+/// `rejection` is the message that a connection beyond the limit gets.
 pub(crate) async fn serve<F>(
     listener: TcpListener,
-    roster: Arc<Roster>,
-    surroundings: Surroundings,
-    refusal: &'static [u8],
-    converse: impl Fn(TcpStream, Ticket) -> F,
+    tracker: Arc<ConnectionTracker>,
+    ctx: ListenerContext,
+    rejection: &'static [u8],
+    converse: impl Fn(TcpStream, ConnectionGuard) -> F,
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    let Surroundings { timer, mut closing, live, rosters, .. } = surroundings;
-    rosters.add(&roster);
+    let ListenerContext { timer, mut closing, live, trackers, .. } = ctx;
+    trackers.add(&tracker);
     let mut connections = JoinSet::new();
     let mut sweeper = JoinSet::new();
-    sweeper.spawn(Arc::clone(&roster).sweep());
+    sweeper.spawn(Arc::clone(&tracker).sweep());
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => match roster.admit(peer) {
-                    Some(ticket) => {
+                Ok((stream, peer)) => match tracker.admit(peer) {
+                    Some(guard) => {
                         if let Err(error) = stream.set_nodelay(true) {
                             tracing::debug!(%peer, %error, "TCP_NODELAY not set");
                         }
                         // Names the task that ends when a deadline passes.
-                        let entry = Arc::clone(ticket.entry());
-                        entry.set_task(connections.spawn(converse(stream, ticket)));
+                        let connection = Arc::clone(guard.connection());
+                        connection.set_task(connections.spawn(converse(stream, guard)));
                     }
-                    None => refuse(&stream, refusal),
+                    None => refuse(&stream, rejection),
                 },
-                Err(error) => not_accepted(&error, &rosters, timer.as_ref()).await,
+                Err(error) => not_accepted(&error, &trackers, timer.as_ref()).await,
             },
             Some(_) = connections.join_next() => {}
             () = stopping(&mut closing) => break,
@@ -91,7 +91,7 @@ pub(crate) async fn serve<F>(
     tokio::select! {
         () = finished => {}
         () = timer.sleep_ms(stop_ms) => {
-            tracing::warn!(connections = roster.counts().connected, "closed with requests in progress");
+            tracing::warn!(connections = tracker.counts().connected, "closed with requests in progress");
         }
     }
 }
@@ -103,11 +103,11 @@ pub(crate) async fn stopping(closing: &mut watch::Receiver<bool>) {
 
 /// Sends a rejected connection the reason. It gets no memory and no time: bytes that the socket
 /// does not take immediately are lost.
-fn refuse(stream: &TcpStream, refusal: &[u8]) {
-    let _ = stream.try_write(refusal);
+fn refuse(stream: &TcpStream, rejection: &[u8]) {
+    let _ = stream.try_write(rejection);
 }
 
-async fn not_accepted(error: &io::Error, rosters: &Rosters, timer: &dyn Timer) {
+async fn not_accepted(error: &io::Error, trackers: &ConnectionTrackers, timer: &dyn Timer) {
     // These errors concern the one connection, which has closed already.
     if matches!(
         error.kind(),
@@ -119,6 +119,6 @@ async fn not_accepted(error: &io::Error, rosters: &Rosters, timer: &dyn Timer) {
         return;
     }
     tracing::warn!(%error, "no connection can be accepted; trying again in {EXHAUSTED_WAIT_MS} ms");
-    rosters.give_way();
+    trackers.give_way();
     timer.sleep_ms(EXHAUSTED_WAIT_MS).await;
 }

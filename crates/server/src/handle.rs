@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::accept::{Rosters, Surroundings, stopping};
+use crate::accept::{ConnectionTrackers, ListenerContext, stopping};
 use crate::access::Access;
 use crate::config::Settings;
 use crate::hosts::Hosts;
@@ -25,7 +25,7 @@ use crate::trace::Traces;
 use crate::{grpc, http, resp};
 
 /// Parts of a server. Either listener may be absent.
-pub struct Parts {
+pub struct ServerDeps {
     /// Node that mints.
     pub node: Node,
     /// Store that clients reach over gRPC, normally the node's own. `None`: only the node uses the
@@ -48,9 +48,9 @@ pub struct Parts {
     pub traces: Option<Traces>,
 }
 
-impl fmt::Debug for Parts {
+impl fmt::Debug for ServerDeps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parts").field("http", &self.http).field("resp", &self.resp).finish()
+        f.debug_struct("ServerDeps").field("http", &self.http).field("resp", &self.resp).finish()
     }
 }
 
@@ -71,56 +71,56 @@ pub struct Handle {
 ///
 /// # Errors
 /// When a listener has no local address, which the system decides, or a setting is invalid.
-pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
-    let Parts { node, offered, configured, timer, http, resp, access, tls, traces } = parts;
+pub fn start(settings: Settings, deps: ServerDeps) -> io::Result<Handle> {
+    let ServerDeps { node, offered, configured, timer, http, resp, access, tls, traces } = deps;
     let address =
         |listener: &Option<TcpListener>| listener.as_ref().map(TcpListener::local_addr).transpose();
     let (http_address, resp_address) = (address(&http)?, address(&resp)?);
 
     let (closing, closing_seen) = watch::channel(false);
     let live = Live::new(settings.limits, settings.access_log, traces.clone());
-    let surroundings = Surroundings {
+    let ctx = ListenerContext {
         timer,
         closing: closing_seen,
         live: live.clone(),
         tls: tls.clone(),
-        rosters: Rosters::default(),
+        trackers: ConnectionTrackers::default(),
     };
-    let timer = Arc::clone(&surroundings.timer);
+    let timer = Arc::clone(&ctx.timer);
     let missed_ms = node.missed_ms();
     let (unanswered, unanswered_seen) = mpsc::channel(UNANSWERED_MAX);
     let peers = Peers::new(timer, live.clone(), access.clone(), tls, traces, missed_ms, unanswered);
     let probing = probe_peers(node.clone(), peers.clone(), unanswered_seen);
     let hosts = Arc::new(Hosts::new(&settings.http.hosts, access.is_some()));
     let requests = Requests::new(access.is_some());
-    let service = Service::new(node, live, surroundings.closing.clone(), peers, access);
+    let service = Service::new(node, live, ctx.closing.clone(), peers, access);
     service.set_configured(configured);
     let calls = service.speaking(Protocol::Grpc);
-    let timer = Arc::clone(&surroundings.timer);
+    let timer = Arc::clone(&ctx.timer);
     let shared = (Arc::clone(&hosts), requests.clone());
     let limits = (&settings.http, settings.compat.cosid.machines_max);
-    let grpc = grpc::Door::new(calls, offered, shared, limits, timer)?;
+    let grpc = grpc::GrpcState::new(calls, offered, shared, limits, timer)?;
     let looking = grpc.looking();
     let mut listeners = JoinSet::new();
     if let Some(listener) = http {
-        let surroundings = surroundings.clone();
+        let ctx = ctx.clone();
         let compat = http::compat::paths(&service, &hosts, &settings.compat, &settings.http)
-            .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+            .map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?;
         listeners.spawn(http::serve(
             listener,
             (service.clone(), grpc),
             requests.clone(),
             settings.http,
             (hosts, compat),
-            surroundings,
+            ctx,
         ));
     }
     if let Some(listener) = resp {
-        let surroundings = surroundings.clone();
-        let door = (service.speaking(Protocol::Resp), requests);
-        listeners.spawn(resp::serve(listener, door, settings.resp, surroundings));
+        let ctx = ctx.clone();
+        let resp_service = (service.speaking(Protocol::Resp), requests);
+        listeners.spawn(resp::serve(listener, resp_service, settings.resp, ctx));
     }
-    let mut stopped_by_handle = surroundings.closing;
+    let mut stopped_by_handle = ctx.closing;
     let task = tokio::spawn(async move {
         tokio::select! {
             () = stopping(&mut stopped_by_handle) => {}

@@ -110,8 +110,8 @@ impl Hosts {
         else {
             return false;
         };
-        let is_asked = host.is_some_and(|host| host.as_str().eq_ignore_ascii_case(origin));
-        is_asked || self.names.iter().any(|name| name.eq_ignore_ascii_case(origin))
+        let is_own_host = host.is_some_and(|host| host.as_str().eq_ignore_ascii_case(origin));
+        is_own_host || self.names.iter().any(|name| name.eq_ignore_ascii_case(origin))
     }
 }
 

@@ -14,6 +14,7 @@
 
 mod accept;
 mod access;
+mod advertised_addrs;
 mod config;
 mod grpc;
 mod handle;
@@ -24,24 +25,23 @@ mod log_line;
 mod meter;
 mod peers;
 mod quota;
-mod reach;
 mod reading;
 mod resp;
-mod roster;
 pub mod service;
 mod share;
 mod stream;
 mod tls;
 mod trace;
+mod tracker;
 mod trail;
 
 pub use access::{Access, Right, Secret, TokenHash, TokenSettings, Tokens};
+pub use advertised_addrs::AdvertisedAddrs;
 pub use config::{
-    CompatSettings, CosIdSettings, HttpSettings, Keys, LeafSettings, Limits, RespSettings,
+    CompatSettings, CosIdSettings, HttpSettings, KeySources, LeafSettings, Limits, RespSettings,
     Settings, TinyidSettings,
 };
-pub use handle::{Handle, Parts, start};
-pub use reach::Reach;
+pub use handle::{Handle, ServerDeps, start};
 pub use service::{Error, Service, moved_to, recovery_body};
 pub use tls::{Pems, Tls, certificate_names};
 pub use trace::Traces;

@@ -33,7 +33,7 @@ pub(crate) struct Line<'a> {
 
 impl Line<'_> {
     /// Writes the access log line and ends the span, where they are on.
-    pub(crate) fn tell(&self, live: &Live) {
+    pub(crate) fn log(&self, live: &Live) {
         if live.logs_access() {
             self.write();
         }

@@ -21,23 +21,23 @@ use tokio::sync::mpsc;
 
 use crate::access::Access;
 use crate::live::Live;
-use crate::roster::lock;
-use crate::service::{Error, Unanswered};
+use crate::service::{Error, OwnerFailure};
 use crate::share::{Client as Asker, Share, Shares};
 use crate::tls::{Tls, no_tls};
 use crate::trace::Traces;
+use crate::tracker::lock;
 
 /// Header of forwarded requests: the peer that gets one responds or rejects, and forwards it no
 /// further.
-pub(crate) const PASSED_ON: HeaderName = HeaderName::from_static("snowmint-passed-on");
+pub(crate) const FORWARDED: HeaderName = HeaderName::from_static("snowmint-passed-on");
 
 /// Reasons why a peer rejected the request.
-const NOT_TAKEN: &str = "peer rejects this server's token (peers.token)";
+const TOKEN_REJECTED: &str = "peer rejects this server's token (peers.token)";
 const NOT_NAMED: &str = "peer rejects the host that it announces (its http.hosts)";
 
 /// Retries of a caller until another member has taken over: one less than the clients of gRPC make,
 /// which stop after five attempts whatever the response says.
-const ASKED_AGAIN: u64 = 3;
+const RETRIES: u64 = 3;
 
 /// Time in which a probed peer must respond.
 const PROBE_MS: u64 = 1_000;
@@ -49,7 +49,7 @@ pub(crate) const UNANSWERED_MAX: usize = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Peers {
     /// Replaced when the certificates change.
-    client: Arc<ArcSwap<Asking>>,
+    client: Arc<ArcSwap<PeerClient>>,
     tls: Option<Tls>,
     timer: Arc<dyn Timer>,
     live: Live,
@@ -66,32 +66,32 @@ pub(crate) struct Peers {
 
 /// Reason why a peer was not called, or has not responded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NotAsked {
-    pub(crate) why: String,
+pub(crate) struct PeerCallError {
+    pub(crate) reason: String,
     /// Whether the configuration of the two servers is the cause: a quick retry is useless.
     pub(crate) lasts: bool,
 }
 
-impl NotAsked {
-    fn lasting(why: impl Into<String>) -> Self {
-        Self { why: why.into(), lasts: true }
+impl PeerCallError {
+    fn lasting(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), lasts: true }
     }
 }
 
-impl fmt::Display for NotAsked {
+impl fmt::Display for PeerCallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.why)
+        f.write_str(&self.reason)
     }
 }
 
 /// A client, and the generation of its certificates.
 #[derive(Clone, Debug)]
-struct Asking {
+struct PeerClient {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     generation: u64,
 }
 
-impl Asking {
+impl PeerClient {
     fn new(tls: Option<&Tls>) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
@@ -118,20 +118,20 @@ impl Peers {
         missed_ms: u64,
         unanswered: mpsc::Sender<String>,
     ) -> Self {
-        let client = Arc::new(ArcSwap::from_pointee(Asking::new(tls.as_ref())));
+        let client = Arc::new(ArcSwap::from_pointee(PeerClient::new(tls.as_ref())));
         let waiting = Arc::default();
         Self { client, tls, timer, live, access, traces, missed_ms, unanswered, waiting }
     }
 
     /// Returns a client with the current certificates.
-    fn asking(&self) -> Arc<Asking> {
-        let asking = self.client.load_full();
-        if self.tls.as_ref().is_none_or(|tls| tls.generation() == asking.generation) {
-            return asking;
+    fn peer_client(&self) -> Arc<PeerClient> {
+        let peer_client = self.client.load_full();
+        if self.tls.as_ref().is_none_or(|tls| tls.generation() == peer_client.generation) {
+            return peer_client;
         }
-        let asking = Arc::new(Asking::new(self.tls.as_ref()));
-        self.client.store(Arc::clone(&asking));
-        asking
+        let peer_client = Arc::new(PeerClient::new(self.tls.as_ref()));
+        self.client.store(Arc::clone(&peer_client));
+        peer_client
     }
 
     /// Counts one request of a client in flight to the peer at this address, until the result is
@@ -148,7 +148,7 @@ impl Peers {
         }
         let shares = waiting.entry(address.to_owned()).or_insert_with(|| Shares::new(most));
         shares.set_limit(most);
-        shares.take(asker, 1).map_err(|over| Error::passed_on(address, &over))
+        shares.try_acquire(asker, 1).map_err(|over| Error::too_many_forwarded(address, &over))
     }
 
     pub(crate) fn timer(&self) -> &dyn Timer {
@@ -163,14 +163,17 @@ impl Peers {
     /// Returns the error for a caller when the peer that had to serve it could not be reached.
     pub(crate) fn not_reached(&self, message: impl Into<String>) -> Error {
         let error = Error::new(Code::Unavailable, message);
-        error.retry_in_ms(self.missed_ms.div_ceil(ASKED_AGAIN))
+        error.retry_in_ms(self.missed_ms.div_ceil(RETRIES))
     }
 
     /// Returns the same error for a request that the section owner should have served.
-    pub(crate) fn not_passed_on(&self, address: &str, why: &NotAsked) -> Unanswered {
-        tracing::warn!(%address, %why, "a request could not be passed on");
-        let error = self.not_reached("owner of the key could not be reached; retry");
-        Unanswered { error: error.with_detail(format!("server {address}")), lasts: why.lasts }
+    pub(crate) fn not_forwarded(&self, address: &str, error: &PeerCallError) -> OwnerFailure {
+        tracing::warn!(%address, %error, "failed to forward a request");
+        let unreached = self.not_reached("owner of the key could not be reached; retry");
+        OwnerFailure {
+            error: unreached.with_detail(format!("server {address}")),
+            lasts: error.lasts,
+        }
     }
 
     /// Returns the credential that identifies this server to a peer.
@@ -189,47 +192,47 @@ impl Peers {
         accept: Option<&HeaderValue>,
         body: Vec<u8>,
         bytes_max: usize,
-    ) -> Result<Response, NotAsked> {
+    ) -> Result<Response, PeerCallError> {
         if self.tls.is_some() && !address.starts_with("https://") {
             // The token could be intercepted.
-            return Err(NotAsked::lasting("peer does not use TLS, but this server does"));
+            return Err(PeerCallError::lasting("peer does not use TLS, but this server does"));
         }
         if self.tls.is_none() && address.starts_with("https://") {
             // We would accept any certificate.
-            return Err(NotAsked::lasting("peer uses TLS, but this server does not"));
+            return Err(PeerCallError::lasting("peer uses TLS, but this server does not"));
         }
         let request = Request::builder()
             .method(method)
             .uri(format!("{address}{path}"))
-            .header(PASSED_ON, HeaderValue::from_static("1"))
+            .header(FORWARDED, HeaderValue::from_static("1"))
             .header(CONTENT_TYPE, HeaderValue::from_static(JSON));
         let request = match accept {
             Some(accept) => request.header(ACCEPT, accept),
             None => request,
         };
         let request = match self.shown() {
-            Some(shown) => request.header(AUTHORIZATION, shown.map_err(NotAsked::lasting)?),
+            Some(shown) => request.header(AUTHORIZATION, shown.map_err(PeerCallError::lasting)?),
             None => request,
         };
         let mut request = request
             .body(Full::new(Bytes::from(body)))
-            .map_err(|error| NotAsked::lasting(error.to_string()))?;
+            .map_err(|error| PeerCallError::lasting(error.to_string()))?;
         if let Some(traces) = &self.traces {
             traces.send(request.headers_mut());
         }
-        let (asking, within_ms) = (self.asking(), self.within_ms());
+        let (peer_client, within_ms) = (self.peer_client(), self.within_ms());
         tokio::select! {
             biased;
-            answer = whole(asking.client.request(request), bytes_max) => match answer {
+            response = whole(peer_client.client.request(request), bytes_max) => match response {
                 // The status is about this server, not about the caller.
-                Ok(answer) => match refuses_us(answer.status()) {
-                    Some(why) => {
-                        tracing::warn!(%address, status = %answer.status(), "{why}");
-                        Err(NotAsked::lasting(why))
+                Ok(response) => match refuses_us(response.status()) {
+                    Some(reason) => {
+                        tracing::warn!(%address, status = %response.status(), "{reason}");
+                        Err(PeerCallError::lasting(reason))
                     }
-                    None => Ok(answer),
+                    None => Ok(response),
                 },
-                Err(why) => Err(self.unanswered(address, why)),
+                Err(reason) => Err(self.unanswered(address, reason)),
             },
             () = self.timer.sleep_ms(within_ms) => {
                 Err(self.unanswered(address, format!("no response within {within_ms} ms")))
@@ -237,18 +240,18 @@ impl Peers {
         }
     }
 
-    fn unanswered(&self, address: &str, why: String) -> NotAsked {
+    fn unanswered(&self, address: &str, reason: String) -> PeerCallError {
         // When the queue is full, the next failed request reports the peer.
         let _ = self.unanswered.try_send(address.to_owned());
-        NotAsked { why, lasts: false }
+        PeerCallError { reason, lasts: false }
     }
 
     /// Returns whether the peer at this address responds at all, within [`PROBE_MS`].
     pub(crate) async fn is_reached(&self, address: &str) -> bool {
-        let asked = self.ask(address, Method::GET, "/livez", None, Vec::new(), 1 << 16);
+        let call = self.ask(address, Method::GET, "/livez", None, Vec::new(), 1 << 16);
         tokio::select! {
             biased;
-            answer = asked => !matches!(answer, Err(NotAsked { lasts: false, .. })),
+            response = call => !matches!(response, Err(PeerCallError { lasts: false, .. })),
             () = self.timer.sleep_ms(PROBE_MS) => false,
         }
     }
@@ -270,13 +273,13 @@ impl Peers {
 }
 
 /// Returns the most bytes of a response with this many IDs, as text, or of an error.
-pub(crate) fn answer_bytes_max(ids: u64) -> usize {
+pub(crate) fn response_bytes_max(ids: u64) -> usize {
     usize::try_from(ids).unwrap_or(usize::MAX).saturating_mul(64).saturating_add(1 << 16)
 }
 
 /// Reads a response to its end: one that hangs after its head counts as missing.
-async fn whole(answer: ResponseFuture, bytes_max: usize) -> Result<Response, String> {
-    let (head, body) = answer.await.map_err(|error| error.to_string())?.into_parts();
+async fn whole(response: ResponseFuture, bytes_max: usize) -> Result<Response, String> {
+    let (head, body) = response.await.map_err(|error| error.to_string())?.into_parts();
     let body = to_bytes(Body::new(body), bytes_max).await;
     let body =
         body.map_err(|error| format!("response over {bytes_max} bytes, or cut off: {error}"))?;
@@ -287,7 +290,7 @@ async fn whole(answer: ResponseFuture, bytes_max: usize) -> Result<Response, Str
 /// that the peer announces is not among its names.
 fn refuses_us(status: StatusCode) -> Option<&'static str> {
     match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Some(NOT_TAKEN),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Some(TOKEN_REJECTED),
         StatusCode::MISDIRECTED_REQUEST => Some(NOT_NAMED),
         _ => None,
     }
@@ -312,23 +315,23 @@ mod tests {
     /// A frozen server accepts connections, and may have begun its response.
     #[tokio::test]
     async fn a_server_that_hangs_is_given_up_after_twice_the_longest_wait() {
-        for said in ["", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{"] {
+        for raw in ["", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{"] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = format!("http://{}", listener.local_addr().unwrap());
             let hangs = tokio::spawn(async move {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 stream.read_exact(&mut [0; 16]).await.unwrap();
-                stream.write_all(said.as_bytes()).await.unwrap();
+                stream.write_all(raw.as_bytes()).await.unwrap();
                 std::future::pending::<()>().await;
             });
             let peers = Peers::of_tests(patient(50));
-            let asked = peers.ask(&address, Method::GET, "/", None, Vec::new(), 99);
-            let answer = tokio::time::timeout(Duration::from_secs(30), asked).await;
-            let why = answer.expect("it is waited for without a bound").unwrap_err();
+            let call = peers.ask(&address, Method::GET, "/", None, Vec::new(), 99);
+            let response = tokio::time::timeout(Duration::from_secs(30), call).await;
+            let error = response.expect("it is waited for without a bound").unwrap_err();
             assert_eq!(
-                (why.why.as_str(), why.lasts),
+                (error.reason.as_str(), error.lasts),
                 ("no response within 100 ms", false),
-                "{said:?}"
+                "{raw:?}"
             );
             hangs.abort();
         }
@@ -341,8 +344,8 @@ mod tests {
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             stream.read_exact(&mut [0; 16]).await.unwrap();
-            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
-            stream.write_all(answer.as_bytes()).await.unwrap();
+            let response = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+            stream.write_all(response.as_bytes()).await.unwrap();
             let _ = stream.read_to_end(&mut Vec::new()).await;
         });
         address
@@ -359,10 +362,10 @@ mod tests {
             ("404 Not Found", None),
         ] {
             let address = answering(status).await;
-            let answer = peers.ask(&address, Method::GET, "/", None, Vec::new(), 99).await;
-            assert_eq!(answer.is_ok(), key.is_none(), "{status}: {answer:?}");
-            if let (Err(why), Some(key)) = (answer, key) {
-                assert!(why.lasts && why.why.contains(key), "{why}");
+            let response = peers.ask(&address, Method::GET, "/", None, Vec::new(), 99).await;
+            assert_eq!(response.is_ok(), key.is_none(), "{status}: {response:?}");
+            if let (Err(error), Some(key)) = (response, key) {
+                assert!(error.lasts && error.reason.contains(key), "{error}");
             }
         }
     }
@@ -370,7 +373,7 @@ mod tests {
     #[tokio::test]
     async fn unreached_peer_is_named_to_operators_alone() {
         let peers = Peers::of_tests(patient(50));
-        let unanswered = peers.not_passed_on("http://one:1", &NotAsked::lasting("no TLS"));
+        let unanswered = peers.not_forwarded("http://one:1", &PeerCallError::lasting("no TLS"));
         assert!(!unanswered.error.message().contains("one:1"), "{}", unanswered.error);
         assert_eq!(unanswered.error.detail(), Some("server http://one:1"));
     }
@@ -378,7 +381,7 @@ mod tests {
     /// Each waiting request takes a connection, so requests for keys of a server that hangs have a
     /// bound.
     #[tokio::test]
-    async fn one_client_does_not_take_all_that_may_wait_for_a_server() {
+    async fn one_client_does_not_use_all_waiting_places_of_a_peer() {
         let live = Live::new(Limits { passed_on_max: 100, ..Limits::default() }, false, None);
         let peers = Peers::of_tests(live.clone());
         let waits = |address: &str, name: &str| peers.waits(address, Asker::token(name));
@@ -393,8 +396,9 @@ mod tests {
         assert_eq!(refused.detail(), Some("server http://one:1"));
         // Other clients and other servers are not affected.
         let other: Vec<_> = (0..11).map(|_| waits("http://one:1", "other").unwrap()).collect();
-        let elsewhere: Vec<_> = (0..38).map(|_| waits("http://two:2", "greedy").unwrap()).collect();
-        drop((greedy, other, elsewhere));
+        let second_peer: Vec<_> =
+            (0..38).map(|_| waits("http://two:2", "greedy").unwrap()).collect();
+        drop((greedy, other, second_peer));
         // Servers without requests in flight are forgotten when a new one comes.
         assert!(waits("http://three:3", "greedy").is_ok());
         assert_eq!(lock(&peers.waiting).len(), 1);

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::access::Caller;
-use crate::roster::{Entry, lock};
 use crate::share::Client;
+use crate::tracker::{TrackedConnection, lock};
 
 /// Bounds of one resource.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ pub(crate) enum Full {
 
 impl Full {
     /// Returns the scope of the bound, for a sentence.
-    pub(crate) const fn whose(self) -> &'static str {
+    pub(crate) const fn scope(self) -> &'static str {
         match self {
             Self::Connection => "of this connection",
             Self::Share => "of one token or address",
@@ -71,7 +71,7 @@ impl Full {
 
 /// A part of a limit that is in use until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct QuotaPermit {
     quota: Arc<Quota>,
     client: Client,
     is_anonymous: bool,
@@ -99,18 +99,22 @@ impl Quota {
     ///
     /// # Errors
     /// The bound that is reached.
-    pub(crate) fn take(self: &Arc<Self>, caller: &Caller, amount: usize) -> Result<Taken, Full> {
-        let mut taken = self.nothing(caller);
-        taken.grow(amount)?;
-        Ok(taken)
+    pub(crate) fn try_acquire(
+        self: &Arc<Self>,
+        caller: &Caller,
+        amount: usize,
+    ) -> Result<QuotaPermit, Full> {
+        let mut permit = self.nothing(caller);
+        permit.grow(amount)?;
+        Ok(permit)
     }
 
     /// Takes this much for a caller without a check: the work is done already, and new work is
     /// rejected.
-    pub(crate) fn take_anyway(self: &Arc<Self>, caller: &Caller, amount: usize) -> Taken {
-        let mut taken = self.nothing(caller);
-        taken.count(&mut lock(&self.used), amount);
-        taken
+    pub(crate) fn acquire_anyway(self: &Arc<Self>, caller: &Caller, amount: usize) -> QuotaPermit {
+        let mut permit = self.nothing(caller);
+        permit.count(&mut lock(&self.used), amount);
+        permit
     }
 
     /// Checks whether a caller may begin something that takes this much later. Costs one load up to
@@ -127,8 +131,8 @@ impl Quota {
     }
 
     /// Returns an empty part for the client of a connection.
-    pub(crate) fn over(self: &Arc<Self>, connection: &Entry) -> Taken {
-        Taken {
+    pub(crate) fn over(self: &Arc<Self>, connection: &TrackedConnection) -> QuotaPermit {
+        QuotaPermit {
             quota: Arc::clone(self),
             client: connection.client(),
             is_anonymous: !connection.is_known(),
@@ -153,8 +157,8 @@ impl Quota {
         self.all.load(Ordering::Relaxed)
     }
 
-    fn nothing(self: &Arc<Self>, caller: &Caller) -> Taken {
-        Taken {
+    fn nothing(self: &Arc<Self>, caller: &Caller) -> QuotaPermit {
+        QuotaPermit {
             quota: Arc::clone(self),
             client: caller.client(),
             is_anonymous: !caller.has_a_token(),
@@ -164,7 +168,7 @@ impl Quota {
     }
 }
 
-impl Taken {
+impl QuotaPermit {
     /// Takes more.
     ///
     /// # Errors
@@ -209,7 +213,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for QuotaPermit {
     fn drop(&mut self) {
         if self.amount == 0 {
             return;
@@ -251,35 +255,43 @@ mod tests {
     const BOUNDS: Bounds = Bounds { all: 100, share: 20, connection: 80 };
 
     fn at(address: &str) -> Caller {
-        Caller::anyone().over(&Arc::new(Entry::new(1, address.parse().unwrap(), 0)))
+        Caller::unrestricted().over(&Arc::new(TrackedConnection::new(
+            1,
+            address.parse().unwrap(),
+            0,
+        )))
     }
 
     #[test]
     fn anonymous_callers_get_half_and_clients_their_share() {
         let quota = Quota::new(BOUNDS, false);
-        let greedy = quota.take(&at("10.0.0.1:1"), 50).unwrap();
-        assert_eq!(quota.take(&at("10.0.0.1:2"), 1).unwrap_err(), Full::Share);
-        let other = quota.take(&at("10.0.0.2:1"), 20).unwrap();
-        assert_eq!(quota.take(&at("10.0.0.2:2"), 1).unwrap_err(), Full::Share);
+        let greedy = quota.try_acquire(&at("10.0.0.1:1"), 50).unwrap();
+        assert_eq!(quota.try_acquire(&at("10.0.0.1:2"), 1).unwrap_err(), Full::Share);
+        let other = quota.try_acquire(&at("10.0.0.2:1"), 20).unwrap();
+        assert_eq!(quota.try_acquire(&at("10.0.0.2:2"), 1).unwrap_err(), Full::Share);
         assert_eq!(quota.check(&at("10.0.0.2:2"), 1), Err(Full::Share));
         assert_eq!(quota.check(&at("10.0.0.3:1"), 20), Ok(()));
-        let _rest = [3, 4].map(|n| quota.take(&at(&format!("10.0.0.{n}:1")), 15).unwrap());
-        assert_eq!(quota.take(&at("10.0.0.5:1"), 1).unwrap_err(), Full::All);
+        let _rest = [3, 4].map(|n| quota.try_acquire(&at(&format!("10.0.0.{n}:1")), 15).unwrap());
+        assert_eq!(quota.try_acquire(&at("10.0.0.5:1"), 1).unwrap_err(), Full::All);
         drop(other);
         drop(greedy);
-        assert!(quota.take(&at("10.0.0.1:3"), 20).is_ok(), "what was given back is there again");
+        assert!(
+            quota.try_acquire(&at("10.0.0.1:3"), 20).is_ok(),
+            "what was given back is there again"
+        );
     }
 
     #[test]
     fn anonymous_callers_leave_room_where_tokens_are_required() {
         let quota = Quota::new(BOUNDS, true);
-        let taken: Vec<_> =
-            (1..=5).map(|n| quota.take(&at(&format!("10.0.0.{n}:1")), 10).unwrap()).collect();
-        assert_eq!(quota.take(&at("10.0.0.7:1"), 1).unwrap_err(), Full::Anonymous);
+        let permits: Vec<_> = (1..=5)
+            .map(|n| quota.try_acquire(&at(&format!("10.0.0.{n}:1")), 10).unwrap())
+            .collect();
+        assert_eq!(quota.try_acquire(&at("10.0.0.7:1"), 1).unwrap_err(), Full::Anonymous);
         // A peer shows a token.
-        assert!(quota.take(&Caller::peer(), 20).is_ok());
-        drop(taken);
-        assert!(lock(&quota.used).clients.is_empty(), "nobody is kept who uses nothing");
+        assert!(quota.try_acquire(&Caller::peer(), 20).is_ok());
+        drop(permits);
+        assert!(lock(&quota.used).clients.is_empty(), "a client that uses nothing is forgotten");
         assert!(lock(&quota.used).connections.is_empty());
         assert_eq!(quota.used(), 0);
     }
@@ -287,10 +299,10 @@ mod tests {
     #[test]
     fn connection_has_a_bound_of_its_own() {
         let quota = Quota::new(Bounds { connection: 8, ..BOUNDS }, false);
-        let one = quota.take(&at("10.0.0.1:1"), 8).unwrap();
-        assert_eq!(quota.take(&at("10.0.0.1:1"), 1).unwrap_err(), Full::Connection);
-        assert!(quota.take(&at("10.0.0.1:2"), 8).is_ok(), "another connection");
+        let one = quota.try_acquire(&at("10.0.0.1:1"), 8).unwrap();
+        assert_eq!(quota.try_acquire(&at("10.0.0.1:1"), 1).unwrap_err(), Full::Connection);
+        assert!(quota.try_acquire(&at("10.0.0.1:2"), 8).is_ok(), "another connection");
         drop(one);
-        assert!(quota.take(&at("10.0.0.1:1"), 8).is_ok());
+        assert!(quota.try_acquire(&at("10.0.0.1:1"), 8).is_ok());
     }
 }

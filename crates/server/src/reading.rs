@@ -20,9 +20,9 @@ use hyper::body::Body;
 use snowmint_wire::error::Code;
 
 use crate::access::Caller;
-use crate::quota::{Bounds, Full, Quota, Taken};
-use crate::roster::Entry;
+use crate::quota::{Bounds, Full, Quota, QuotaPermit};
 use crate::service::Error;
+use crate::tracker::TrackedConnection;
 
 /// Bytes that a waiting request counts for, besides its body: its head may keep a buffer of the
 /// connection.
@@ -53,12 +53,12 @@ pub(crate) struct Whole {
     pub(crate) waiting: Waiting,
 }
 
-/// What a request counts for while it waits. The default is that of a request without a body.
+/// Amount that a request counts for while it waits. The default is that of a request without a body.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     body_bytes: usize,
     /// The part of the limit, if it is taken already.
-    taken: Option<Taken>,
+    permit: Option<QuotaPermit>,
 }
 
 impl Requests {
@@ -73,7 +73,7 @@ impl Requests {
     }
 
     /// Returns an empty part of the limit for the requests of a connection.
-    pub(crate) fn over(&self, connection: &Entry) -> Taken {
+    pub(crate) fn over(&self, connection: &TrackedConnection) -> QuotaPermit {
         self.0.over(connection)
     }
 
@@ -100,7 +100,7 @@ impl Requests {
         bytes_max: usize,
     ) -> Result<Whole, Unread> {
         let mut came = Came::default();
-        let mut taken = None;
+        let mut permit = None;
         // Over HTTP/1 a connection has one request, and its body is never there at the first poll.
         let mut is_expected = version != Version::HTTP_2;
         if usize::try_from(body.size_hint().lower()).map_or(true, |bytes| bytes > bytes_max) {
@@ -110,9 +110,9 @@ impl Requests {
             let frame = match body.frame().now_or_never() {
                 Some(frame) => frame,
                 None => {
-                    if !std::mem::take(&mut is_expected) && taken.is_none() {
+                    if !std::mem::take(&mut is_expected) && permit.is_none() {
                         came.copy();
-                        taken = Some(self.take(caller, came.len())?);
+                        permit = Some(self.try_acquire(caller, came.len())?);
                     }
                     body.frame().await
                 }
@@ -120,10 +120,10 @@ impl Requests {
             let data = match frame {
                 None => {
                     let body_bytes = came.len();
-                    if taken.is_none() && body_bytes > REQUEST_BYTES {
-                        taken = Some(self.take(caller, body_bytes)?);
+                    if permit.is_none() && body_bytes > REQUEST_BYTES {
+                        permit = Some(self.try_acquire(caller, body_bytes)?);
                     }
-                    let waiting = Waiting { body_bytes, taken };
+                    let waiting = Waiting { body_bytes, permit };
                     return Ok(Whole { bytes: came.into(), waiting });
                 }
                 Some(Err(_)) => return Err(Unread::CutOff),
@@ -132,8 +132,8 @@ impl Requests {
             if came.len().saturating_add(data.len()) > bytes_max {
                 return Err(Unread::TooLong);
             }
-            if let Some(taken) = &mut taken {
-                taken.grow(data.len()).map_err(Unread::Full)?;
+            if let Some(permit) = &mut permit {
+                permit.grow(data.len()).map_err(Unread::Full)?;
             }
             came.add(data);
         }
@@ -143,13 +143,14 @@ impl Requests {
     pub(crate) async fn counted<T, F: Future<Output = T>>(
         &self,
         caller: &Caller,
-        Waiting { body_bytes, mut taken }: Waiting,
+        Waiting { body_bytes, mut permit }: Waiting,
         mut work: Pin<Box<F>>,
     ) -> T {
         poll_fn(|context| {
             let polled = work.as_mut().poll(context);
-            if polled.is_pending() && taken.is_none() {
-                taken = Some(self.0.take_anyway(caller, REQUEST_BYTES.saturating_add(body_bytes)));
+            if polled.is_pending() && permit.is_none() {
+                permit =
+                    Some(self.0.acquire_anyway(caller, REQUEST_BYTES.saturating_add(body_bytes)));
             }
             polled
         })
@@ -157,8 +158,8 @@ impl Requests {
     }
 
     /// Takes a part of the limit for a request with this much of its body.
-    fn take(&self, caller: &Caller, body_bytes: usize) -> Result<Taken, Unread> {
-        self.0.take(caller, REQUEST_BYTES.saturating_add(body_bytes)).map_err(Unread::Full)
+    fn try_acquire(&self, caller: &Caller, body_bytes: usize) -> Result<QuotaPermit, Unread> {
+        self.0.try_acquire(caller, REQUEST_BYTES.saturating_add(body_bytes)).map_err(Unread::Full)
     }
 }
 
@@ -175,9 +176,9 @@ impl Unread {
             }
             Self::CutOff => Error::bad_request("request body cut off; send it again"),
             Self::Full(full) => {
-                let whose = full.whose();
+                let scope = full.scope();
                 let message = format!(
-                    "too many requests {whose} wait for their bodies or the store; send fewer at \
+                    "too many requests {scope} wait for their bodies or the store; send fewer at \
                      once, each with its body"
                 );
                 Error::new(Code::Overloaded, message)
@@ -239,7 +240,11 @@ mod tests {
     use super::*;
 
     fn caller() -> Caller {
-        Caller::anyone().over(&Arc::new(Entry::new(1, "127.0.0.1:1".parse().unwrap(), 0)))
+        Caller::unrestricted().over(&Arc::new(TrackedConnection::new(
+            1,
+            "127.0.0.1:1".parse().unwrap(),
+            0,
+        )))
     }
 
     #[test]
@@ -250,7 +255,7 @@ mod tests {
         let at_once = requests.counted(&caller, Waiting::default(), used);
         assert_eq!(at_once.now_or_never(), Some(0));
         for body_bytes in [0, 100, REQUEST_BYTES] {
-            let waiting = Waiting { body_bytes, taken: None };
+            let waiting = Waiting { body_bytes, permit: None };
             let never = Box::pin(std::future::pending::<()>());
             let mut waits = Box::pin(requests.counted(&caller, waiting, never));
             assert_eq!(waits.as_mut().now_or_never(), None);

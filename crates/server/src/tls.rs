@@ -20,8 +20,8 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::accept::stopping;
 use crate::access::{Names, Secret};
-use crate::roster::Entry;
 use crate::stream::Stream;
+use crate::tracker::TrackedConnection;
 
 /// Certificates and keys, as PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,9 +38,9 @@ pub struct Pems {
 
 /// Encryption of connections. Clones share it.
 #[derive(Clone)]
-pub struct Tls(Arc<Shared>);
+pub struct Tls(Arc<TlsInner>);
 
-struct Shared {
+struct TlsInner {
     now: ArcSwap<Configs>,
     /// Number of replacements.
     generation: AtomicU64,
@@ -65,7 +65,7 @@ impl Tls {
     /// The certificate or key that is invalid, and why.
     pub fn new(pems: &Pems) -> Result<Self, String> {
         let now = ArcSwap::from_pointee(Configs::new(pems)?);
-        Ok(Self(Arc::new(Shared { now, generation: AtomicU64::new(0) })))
+        Ok(Self(Arc::new(TlsInner { now, generation: AtomicU64::new(0) })))
     }
 
     /// Uses these certificates from now on. Open connections keep theirs.
@@ -112,17 +112,18 @@ fn server(
     protocols: &[&[u8]],
 ) -> Result<Arc<ServerConfig>, String> {
     let builder = ServerConfig::builder_with_provider(Arc::clone(provider));
-    let builder = builder.with_safe_default_protocol_versions().map_err(told("TLS"))?;
+    let builder = builder.with_safe_default_protocol_versions().map_err(error_for("TLS"))?;
     let builder = match &pems.client_ca {
         None => builder.with_no_client_auth(),
         Some(ca) => {
             let roots = Arc::new(roots("tls.client_ca", ca)?);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
-            builder.with_client_cert_verifier(verifier.build().map_err(told("tls.client_ca"))?)
+            builder.with_client_cert_verifier(verifier.build().map_err(error_for("tls.client_ca"))?)
         }
     };
     let (chain, key) = own(pems)?;
-    let mut config = builder.with_single_cert(chain, key).map_err(told("tls.cert and tls.key"))?;
+    let mut config =
+        builder.with_single_cert(chain, key).map_err(error_for("tls.cert and tls.key"))?;
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     if pems.client_ca.is_some() {
         // A resumed session shows no certificate, which may have expired since.
@@ -134,7 +135,7 @@ fn server(
 
 fn client(pems: &Pems, provider: Arc<CryptoProvider>) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_provider(provider);
-    let builder = builder.with_safe_default_protocol_versions().map_err(told("TLS"))?;
+    let builder = builder.with_safe_default_protocol_versions().map_err(error_for("TLS"))?;
     let roots = match &pems.peers_ca {
         Some(ca) => roots("peers.ca", ca)?,
         None => {
@@ -147,7 +148,7 @@ fn client(pems: &Pems, provider: Arc<CryptoProvider>) -> Result<ClientConfig, St
     let builder = builder.with_root_certificates(roots);
     // Sent to peers that require one: servers are clients of each other.
     let (chain, key) = own(pems)?;
-    builder.with_client_auth_cert(chain, key).map_err(told("tls.cert and tls.key"))
+    builder.with_client_auth_cert(chain, key).map_err(error_for("tls.cert and tls.key"))
 }
 
 /// Returns a client that trusts no server: a server without certificates reaches no peer that
@@ -178,7 +179,7 @@ fn certificates(key: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, S
 fn roots(key: &str, pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(key, pem)? {
-        roots.add(certificate).map_err(told(key))?;
+        roots.add(certificate).map_err(error_for(key))?;
     }
     Ok(roots)
 }
@@ -194,14 +195,14 @@ pub fn certificate_names(file: &str, pem: &[u8]) -> Result<Vec<String>, String> 
     Ok(own.unwrap_or_default().iter().map(str::to_owned).collect())
 }
 
-fn told<E: fmt::Display>(key: &str) -> impl Fn(E) -> String {
+fn error_for<E: fmt::Display>(key: &str) -> impl Fn(E) -> String {
     move |error| format!("{key}: {error}")
 }
 
 /// The other end of a connection, before the first byte.
 #[derive(Clone, Debug)]
-pub(crate) struct Peer {
-    pub(crate) connection: Arc<Entry>,
+pub(crate) struct ConnectionInfo {
+    pub(crate) connection: Arc<TrackedConnection>,
     /// Names in the client's certificate.
     pub(crate) names: Names,
 }
@@ -252,7 +253,7 @@ impl Opening {
     }
 
     /// Returns the message for a rejected connection: empty where it would have to be encrypted.
-    pub(crate) const fn refusal(&self, plain: &'static [u8]) -> &'static [u8] {
+    pub(crate) const fn rejection(&self, plain: &'static [u8]) -> &'static [u8] {
         match self {
             Self::Plain => plain,
             Self::Tls(..) => &[],

@@ -29,7 +29,7 @@ const PERIOD_MS: u64 = 10_000;
 /// Most callers of a kind that are counted separately in a period; the rest share one count.
 const CALLERS_MAX: usize = 1_024;
 /// Most callers of a kind whose omitted lines are reported separately.
-const LEFT_OUT_TOLD_MAX: usize = 32;
+const LEFT_OUT_LOGGED_MAX: usize = 32;
 /// Longest text of a line, in characters: a definition may have more.
 const TEXT_CHARS_MAX: usize = 4_000;
 
@@ -114,9 +114,9 @@ pub(crate) struct Line {
 
 /// Writer of the lines. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Trail(Arc<Shared>);
+pub(crate) struct Trail(Arc<TrailInner>);
 
-struct Shared {
+struct TrailInner {
     timer: Arc<dyn Timer>,
     period: Mutex<Period>,
     /// Whether a task waits for the end of the period.
@@ -135,13 +135,13 @@ struct Period {
 #[derive(Debug, Default)]
 struct Lines {
     all: u64,
-    callers: HashMap<String, Told>,
+    callers: HashMap<String, CallerLines>,
     /// Callers beyond [`CALLERS_MAX`].
-    others: Told,
+    others: CallerLines,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct CallerLines {
     lines: u64,
     left_out: u64,
 }
@@ -154,7 +154,7 @@ impl fmt::Debug for Trail {
 
 impl Trail {
     pub(crate) fn new(timer: Arc<dyn Timer>) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(TrailInner {
             timer,
             period: Mutex::default(),
             is_awaited: AtomicBool::new(false),
@@ -166,14 +166,14 @@ impl Trail {
         let now_ms = self.0.timer.elapsed().get();
         let kind = Kind { about, has_token: who.has_a_token() };
         let counted = kind.counted(who);
-        let (is_told, over) = {
+        let (is_logged, over) = {
             let mut period = self.0.period();
             let over = period.over(now_ms);
             (period.count(kind, counted, now_ms), over)
         };
-        tell_left_out(over);
-        if is_told {
-            tell(who, line());
+        log_left_out(over);
+        if is_logged {
+            log(who, line());
         } else {
             self.await_end();
         }
@@ -191,9 +191,9 @@ impl Trail {
             loop {
                 timer.sleep_ms(PERIOD_MS).await;
                 let Some(shared) = shared.upgrade() else { return };
-                let (over, is_owed) = shared.look(timer.elapsed().get());
-                tell_left_out(over);
-                if !is_owed {
+                let (over, has_left_out) = shared.poll(timer.elapsed().get());
+                log_left_out(over);
+                if !has_left_out {
                     return;
                 }
             }
@@ -201,28 +201,28 @@ impl Trail {
     }
 }
 
-impl Shared {
+impl TrailInner {
     fn period(&self) -> MutexGuard<'_, Period> {
         self.period.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the omitted lines, if the period is over, and whether a later period has more to
     /// report.
-    fn look(&self, now_ms: u64) -> (Vec<(About, String, u64)>, bool) {
+    fn poll(&self, now_ms: u64) -> (Vec<(About, String, u64)>, bool) {
         let mut period = self.period();
         let over = period.over(now_ms);
-        let is_owed = period.is_owed();
+        let has_left_out = period.has_left_out();
         // Stored while nothing more can be omitted: the next omission then sees that no task waits.
-        self.is_awaited.store(is_owed, Ordering::Release);
-        (over, is_owed)
+        self.is_awaited.store(has_left_out, Ordering::Release);
+        (over, has_left_out)
     }
 }
 
 /// Reports the rest at the end.
-impl Drop for Shared {
+impl Drop for TrailInner {
     fn drop(&mut self) {
         let over = self.period().over(u64::MAX);
-        tell_left_out(over);
+        log_left_out(over);
     }
 }
 
@@ -241,8 +241,8 @@ impl Period {
     }
 
     /// Returns whether anything was omitted.
-    fn is_owed(&self) -> bool {
-        self.kinds.values().any(Lines::is_owed)
+    fn has_left_out(&self) -> bool {
+        self.kinds.values().any(Lines::has_left_out)
     }
 
     /// Counts a line, and returns whether it is written.
@@ -257,28 +257,30 @@ impl Lines {
         let has_place = !kind.is_shared()
             || self.callers.len() < CALLERS_MAX
             || self.callers.contains_key(&who);
-        let told = if has_place { self.callers.entry(who).or_default() } else { &mut self.others };
+        let caller_lines =
+            if has_place { self.callers.entry(who).or_default() } else { &mut self.others };
         let has_room = !kind.is_shared() || self.all < kind.about.all_max();
-        let is_told = has_room && told.lines < kind.about.lines_max();
-        if is_told {
-            told.lines += 1;
+        let is_logged = has_room && caller_lines.lines < kind.about.lines_max();
+        if is_logged {
+            caller_lines.lines += 1;
             self.all += 1;
         } else {
-            told.left_out += 1;
+            caller_lines.left_out += 1;
         }
-        is_told
+        is_logged
     }
 
-    fn is_owed(&self) -> bool {
-        self.callers.values().chain([&self.others]).any(|told| told.left_out > 0)
+    fn has_left_out(&self) -> bool {
+        self.callers.values().chain([&self.others]).any(|caller_lines| caller_lines.left_out > 0)
     }
 
     /// Returns the omitted lines by caller: those with most separately, the rest together.
     fn left_out(self) -> Vec<(String, u64)> {
-        let callers = self.callers.into_iter().map(|(who, told)| (who, told.left_out));
+        let callers =
+            self.callers.into_iter().map(|(who, caller_lines)| (who, caller_lines.left_out));
         let mut left_out: Vec<_> = callers.filter(|(_, count)| *count > 0).collect();
         left_out.sort_by_key(|(_, count)| Reverse(*count));
-        let rest = left_out.split_off(left_out.len().min(LEFT_OUT_TOLD_MAX));
+        let rest = left_out.split_off(left_out.len().min(LEFT_OUT_LOGGED_MAX));
         let others =
             rest.iter().fold(self.others.left_out, |all, (_, count)| all.saturating_add(*count));
         if others > 0 {
@@ -291,7 +293,7 @@ impl Lines {
 /// Name for callers without an entry of their own.
 const OTHERS: &str = "others";
 
-fn tell_left_out(left_out: Vec<(About, String, u64)>) {
+fn log_left_out(left_out: Vec<(About, String, u64)>) {
     for (about, who, count) in left_out {
         let (who, about) = (Visible(&who), about.name());
         let seconds = PERIOD_MS / 1_000;
@@ -299,18 +301,18 @@ fn tell_left_out(left_out: Vec<(About, String, u64)>) {
     }
 }
 
-fn tell(who: &Caller, line: Line) {
+fn log(who: &Caller, line: Line) {
     let Line { what, before, after, why } = line;
     let [before, after, why] =
-        [before, after, why].map(|text| text.map(|text| display(Seen(text))));
-    let (who, what) = (Seen(who.to_string()), Seen(what));
+        [before, after, why].map(|text| text.map(|text| display(VisibleText(text))));
+    let (who, what) = (VisibleText(who.to_string()), VisibleText(what));
     tracing::info!(target: "audit", %who, before, after, why, "{what}");
 }
 
 /// A text that callers may have chosen.
-struct Seen(String);
+struct VisibleText(String);
 
-impl Display for Seen {
+impl Display for VisibleText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.char_indices().nth(TEXT_CHARS_MAX) {
             None => Visible(&self.0).fmt(f),
@@ -328,36 +330,36 @@ mod tests {
     use snowmint_coord::ManualTimer;
 
     use super::*;
-    use crate::access::{Access, TokenHash, TokenSettings, Tokens, Unknown};
-    use crate::roster::Entry;
+    use crate::access::{Access, AnonymousReason, TokenHash, TokenSettings, Tokens};
+    use crate::tracker::TrackedConnection;
 
-    const fn nobodys(about: About) -> Kind {
+    const fn without_token(about: About) -> Kind {
         Kind { about, has_token: false }
     }
 
     const TOKENS_CHANGE: Kind = Kind { about: About::Change, has_token: true };
 
     fn count(period: &mut Period, about: About, who: &str, now_ms: u64) -> bool {
-        period.count(nobodys(about), who.to_owned(), now_ms)
+        period.count(without_token(about), who.to_owned(), now_ms)
     }
 
     /// Returns a connection from an address.
-    fn from(address: IpAddr) -> Arc<Entry> {
-        Arc::new(Entry::new(1, SocketAddr::new(address, 51_334), 0))
+    fn from(address: IpAddr) -> Arc<TrackedConnection> {
+        Arc::new(TrackedConnection::new(1, SocketAddr::new(address, 51_334), 0))
     }
 
-    fn nobody(address: IpAddr) -> Caller {
-        Caller::nobody(Unknown::NoSuchToken).over(&from(address))
+    fn anonymous(address: IpAddr) -> Caller {
+        Caller::anonymous(AnonymousReason::NoSuchToken).over(&from(address))
     }
 
     /// Returns whether a line is written.
-    fn is_told(trail: &Trail, about: About, who: &Caller) -> bool {
-        let mut is_told = false;
+    fn is_logged(trail: &Trail, about: About, who: &Caller) -> bool {
+        let mut is_logged = false;
         trail.leave(about, who, || {
-            is_told = true;
+            is_logged = true;
             Line::default()
         });
-        is_told
+        is_logged
     }
 
     #[test]
@@ -371,38 +373,38 @@ mod tests {
         assert!(count(&mut period, About::Refused, "a", 7), "another kind by itself");
         assert!(period.over(5 + PERIOD_MS - 1).is_empty());
         assert_eq!(period.over(5 + PERIOD_MS), [(About::Login, "a".to_owned(), 7)]);
-        assert!(period.over(u64::MAX).is_empty(), "told once");
+        assert!(period.over(u64::MAX).is_empty(), "recorded once");
         assert!(count(&mut period, About::Login, "a", 20_000), "a new period");
     }
 
     #[test]
-    fn many_callers_take_bounded_memory_and_lines() {
+    fn many_callers_need_bounded_memory_and_lines() {
         let mut period = Period::default();
         let many = 20 * u64::try_from(CALLERS_MAX).unwrap();
-        let kinds = [About::Change, About::Login].map(nobodys);
+        let kinds = [About::Change, About::Login].map(without_token);
         for kind in kinds {
             // Callers after the first have no entry and share one count; most of the first have
             // omitted lines, too.
             for line in 0..3 * many {
                 period.count(kind, (line % many).to_string(), 0);
             }
-            for _ in 0..100 * LEFT_OUT_TOLD_MAX {
-                (0..2 * LEFT_OUT_TOLD_MAX).for_each(|who| {
+            for _ in 0..100 * LEFT_OUT_LOGGED_MAX {
+                (0..2 * LEFT_OUT_LOGGED_MAX).for_each(|who| {
                     period.count(kind, who.to_string(), 0);
                 });
             }
             assert_eq!(period.kinds[&kind].callers.len(), CALLERS_MAX);
         }
-        let told = kinds.map(|kind| period.kinds[&kind].all);
-        for (lines, kind) in told.iter().zip(kinds) {
+        let logged = kinds.map(|kind| period.kinds[&kind].all);
+        for (lines, kind) in logged.iter().zip(kinds) {
             assert!(*lines <= kind.about.all_max(), "{lines} lines of {kind:?}");
         }
         let left_out = period.over(u64::MAX);
-        assert_eq!(left_out.len(), 2 * (LEFT_OUT_TOLD_MAX + 1), "and the others of each");
-        let sent =
-            2 * (3 * many + u64::try_from(200 * LEFT_OUT_TOLD_MAX * LEFT_OUT_TOLD_MAX).unwrap());
+        assert_eq!(left_out.len(), 2 * (LEFT_OUT_LOGGED_MAX + 1), "and the others of each");
+        let sent = 2
+            * (3 * many + u64::try_from(200 * LEFT_OUT_LOGGED_MAX * LEFT_OUT_LOGGED_MAX).unwrap());
         let all: u64 = left_out.iter().map(|(_, _, count)| count).sum();
-        assert_eq!(all, sent - told.iter().sum::<u64>(), "nothing is forgotten");
+        assert_eq!(all, sent - logged.iter().sum::<u64>(), "nothing is forgotten");
     }
 
     /// Each keeps within its own lines, and together they exceed the bound of all.
@@ -410,15 +412,15 @@ mod tests {
     fn lines_of_a_kind_are_bounded_for_all_callers() {
         let mut period = Period::default();
         let max = About::Change.lines_max();
-        let told: Vec<u64> = ["a", "b", "c", "d", "e", "f"]
+        let logged: Vec<u64> = ["a", "b", "c", "d", "e", "f"]
             .iter()
             .map(|who| {
-                let told = (0..max).map(|_| count(&mut period, About::Change, who, 0));
-                told.map(u64::from).sum::<u64>()
+                let logged = (0..max).map(|_| count(&mut period, About::Change, who, 0));
+                logged.map(u64::from).sum::<u64>()
             })
             .collect();
-        assert_eq!(told, [max, max, max, max, max, 0]);
-        assert_eq!(told.iter().sum::<u64>(), About::Change.all_max());
+        assert_eq!(logged, [max, max, max, max, max, 0]);
+        assert_eq!(logged.iter().sum::<u64>(), About::Change.all_max());
         assert!(count(&mut period, About::Login, "g", 1), "another kind has lines of its own");
         assert_eq!(period.over(PERIOD_MS), [(About::Change, "f".to_owned(), max)]);
     }
@@ -433,14 +435,14 @@ mod tests {
         let ops = admins(&["ops"], timer).caller(b"ops", &from(here));
         let floods = [About::Login, About::Refused, About::Change, About::Program, About::Extend];
         for host in 0..6_000_u32 {
-            let nobody = nobody(IpAddr::from(host.to_be_bytes()));
+            let anonymous = anonymous(IpAddr::from(host.to_be_bytes()));
             for about in floods {
-                is_told(&trail, about, &nobody);
+                is_logged(&trail, about, &anonymous);
             }
         }
         for about in floods {
-            assert!(!is_told(&trail, about, &nobody(here)), "the flood of {about:?} was none");
-            assert!(is_told(&trail, about, &ops), "{about:?} of a token is hidden");
+            assert!(!is_logged(&trail, about, &anonymous(here)), "the flood of {about:?} was none");
+            assert!(is_logged(&trail, about, &ops), "{about:?} of a token is hidden");
         }
     }
 
@@ -462,11 +464,11 @@ mod tests {
         let timer: Arc<dyn Timer> = Arc::new(ManualTimer::new(0));
         let trail = Trail::new(Arc::clone(&timer));
         let access = admins(&["team"], timer);
-        let told = (0..2_000_u32).filter(|host| {
+        let logged = (0..2_000_u32).filter(|host| {
             let team = access.caller(b"team", &from(IpAddr::from(host.to_be_bytes())));
-            is_told(&trail, About::Change, &team)
+            is_logged(&trail, About::Change, &team)
         });
-        assert_eq!(u64::try_from(told.count()).unwrap(), About::Change.lines_max());
+        assert_eq!(u64::try_from(logged.count()).unwrap(), About::Change.lines_max());
     }
 
     /// A flood of one token, from more addresses than are counted separately.
@@ -477,12 +479,12 @@ mod tests {
         let access = admins(&["team", "ops"], timer);
         let ops = access.caller(b"ops", &from(IpAddr::from([10, 0, 0, 1])));
         for about in [About::Refused, About::Login, About::Program, About::Extend] {
-            let told = (0..2_000_u32).filter(|host| {
+            let logged = (0..2_000_u32).filter(|host| {
                 let team = access.caller(b"team", &from(IpAddr::from(host.to_be_bytes())));
-                is_told(&trail, about, &team)
+                is_logged(&trail, about, &team)
             });
-            assert_eq!(u64::try_from(told.count()).unwrap(), about.lines_max(), "{about:?}");
-            assert!(is_told(&trail, about, &ops), "{about:?} of another token is hidden");
+            assert_eq!(u64::try_from(logged.count()).unwrap(), about.lines_max(), "{about:?}");
+            assert!(is_logged(&trail, about, &ops), "{about:?} of another token is hidden");
         }
     }
 
@@ -490,10 +492,10 @@ mod tests {
     #[test]
     fn a_network_of_ipv6_is_one_caller() {
         let trail = Trail::new(Arc::new(ManualTimer::new(0)));
-        let login = |address: Ipv6Addr| is_told(&trail, About::Login, &nobody(address.into()));
+        let login = |address: Ipv6Addr| is_logged(&trail, About::Login, &anonymous(address.into()));
         let network = |number, host| Ipv6Addr::new(0x2001, 0xdb8, 0, number, 0, 0, 0, host);
-        let told = (0..1_000).filter(|host| login(network(1, *host))).count();
-        assert_eq!(u64::try_from(told).unwrap(), About::Login.lines_max());
+        let logged = (0..1_000).filter(|host| login(network(1, *host))).count();
+        assert_eq!(u64::try_from(logged).unwrap(), About::Login.lines_max());
         assert!(login(network(2, 0)), "another network by itself");
         let over = trail.0.period().over(u64::MAX);
         let who = "nobody at network 2001:db8:0:1::/64".to_owned();
@@ -516,7 +518,7 @@ mod tests {
     async fn omitted_lines_are_reported_without_further_events() {
         let timer = ManualTimer::new(0);
         let trail = Trail::new(Arc::new(timer.clone()));
-        let caller = Caller::anyone();
+        let caller = Caller::unrestricted();
         let settle = async || {
             for _ in 0..10 {
                 tokio::task::yield_now().await;
@@ -532,25 +534,25 @@ mod tests {
                 trail.leave(About::Login, &caller, Line::default);
             }
         };
-        let is_owed = || trail.0.period().is_owed();
+        let has_left_out = || trail.0.period().has_left_out();
         for _ in 0..2 {
             trail.leave(About::Login, &caller, Line::default);
-            assert!(!is_owed() && !trail.0.is_awaited.load(Ordering::Acquire));
+            assert!(!has_left_out() && !trail.0.is_awaited.load(Ordering::Acquire));
             pass(PERIOD_MS - 1_000).await;
             fill();
             pass(1_002).await;
             fill();
             pass(PERIOD_MS - 1_000).await;
-            assert!(is_owed(), "the second period has not ended");
+            assert!(has_left_out(), "the second period has not ended");
             pass(PERIOD_MS).await;
-            assert!(!is_owed(), "nobody told what was left out");
+            assert!(!has_left_out(), "no line reports what was left out");
         }
     }
 
     #[test]
     fn caller_text_is_escaped_and_cut() {
-        assert_eq!(Seen("a\u{1b}[2J\nb".into()).to_string(), "a\\u{1b}[2J\\nb");
-        let long = Seen("é".repeat(TEXT_CHARS_MAX + 10)).to_string();
+        assert_eq!(VisibleText("a\u{1b}[2J\nb".into()).to_string(), "a\\u{1b}[2J\\nb");
+        let long = VisibleText("é".repeat(TEXT_CHARS_MAX + 10)).to_string();
         assert_eq!(long.chars().count(), TEXT_CHARS_MAX + 1);
     }
 }

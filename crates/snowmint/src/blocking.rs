@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use snowmint_coord::{NumberLane, Readiness, Row, SourceSpec};
+use snowmint_coord::{NumberLane, NumberRange, Readiness, SourceSpec};
 
-use crate::runtime::Keep;
+use crate::runtime::OwnedRuntime;
 use crate::{Options, Result, Snowflake};
 
 /// Opens the store at `url` like [`open`](crate::open), for a program without a runtime.
@@ -23,12 +23,12 @@ pub fn open_blocking(url: &str) -> Result<Mint> {
 pub struct Mint {
     // Declared before the runtime it runs on, so that it is dropped first.
     mint: crate::Mint,
-    keep: Arc<Keep>,
+    runtime: Arc<OwnedRuntime>,
 }
 
 impl Mint {
-    pub(crate) fn new(mint: crate::Mint, keep: Arc<Keep>) -> Self {
-        Self { mint, keep }
+    pub(crate) fn new(mint: crate::Mint, runtime: Arc<OwnedRuntime>) -> Self {
+        Self { mint, runtime }
     }
 
     /// Calls [`crate::Mint::snowflake`] and blocks until it ends.
@@ -36,7 +36,7 @@ impl Mint {
     /// # Errors
     /// The errors of that call.
     pub fn snowflake(&self, name: &str) -> Result<Snowflake> {
-        self.keep.block_on(self.mint.snowflake(name))
+        self.runtime.block_on(self.mint.snowflake(name))
     }
 
     /// Calls [`crate::Mint::segment`] and blocks until it ends.
@@ -44,8 +44,8 @@ impl Mint {
     /// # Errors
     /// The errors of that call.
     pub fn segment(&self, name: &str) -> Result<Segment> {
-        let segment = self.keep.block_on(self.mint.segment(name))?;
-        Ok(Segment { segment, keep: Arc::clone(&self.keep) })
+        let segment = self.runtime.block_on(self.mint.segment(name))?;
+        Ok(Segment { segment, runtime: Arc::clone(&self.runtime) })
     }
 
     /// Calls [`crate::Mint::counter`] and blocks until it ends.
@@ -53,26 +53,26 @@ impl Mint {
     /// # Errors
     /// The errors of that call.
     pub fn counter(&self, name: &str) -> Result<Counter> {
-        let counter = self.keep.block_on(self.mint.counter(name))?;
-        Ok(Counter { counter, keep: Arc::clone(&self.keep) })
+        let counter = self.runtime.block_on(self.mint.counter(name))?;
+        Ok(Counter { counter, runtime: Arc::clone(&self.runtime) })
     }
 
     /// Calls [`crate::Mint::uuid`] and blocks until it ends.
     ///
     /// # Errors
     /// The errors of that call.
-    pub fn uuid(&self, name: &str) -> Result<Texts> {
-        let texts = self.keep.block_on(self.mint.uuid(name))?;
-        Ok(Texts { texts, keep: Arc::clone(&self.keep) })
+    pub fn uuid(&self, name: &str) -> Result<TextSource> {
+        let texts = self.runtime.block_on(self.mint.uuid(name))?;
+        Ok(TextSource { texts, runtime: Arc::clone(&self.runtime) })
     }
 
     /// Calls [`crate::Mint::ulid`] and blocks until it ends.
     ///
     /// # Errors
     /// The errors of that call.
-    pub fn ulid(&self, name: &str) -> Result<Texts> {
-        let texts = self.keep.block_on(self.mint.ulid(name))?;
-        Ok(Texts { texts, keep: Arc::clone(&self.keep) })
+    pub fn ulid(&self, name: &str) -> Result<TextSource> {
+        let texts = self.runtime.block_on(self.mint.ulid(name))?;
+        Ok(TextSource { texts, runtime: Arc::clone(&self.runtime) })
     }
 
     /// Calls [`crate::Mint::define`] and blocks until it ends.
@@ -80,7 +80,7 @@ impl Mint {
     /// # Errors
     /// The errors of that call.
     pub fn define(&self, name: &str, spec: &SourceSpec) -> Result<()> {
-        self.keep.block_on(self.mint.define(name, spec))
+        self.runtime.block_on(self.mint.define(name, spec))
     }
 
     /// Calls [`crate::Mint::readiness`], which never waits.
@@ -94,7 +94,7 @@ impl Mint {
     /// # Errors
     /// The errors of that call.
     pub fn close(&self) -> Result<()> {
-        self.keep.block_on(self.mint.close())
+        self.runtime.block_on(self.mint.close())
     }
 }
 
@@ -102,7 +102,7 @@ impl Mint {
 #[derive(Clone, Debug)]
 pub struct Segment {
     segment: crate::Segment,
-    keep: Arc<Keep>,
+    runtime: Arc<OwnedRuntime>,
 }
 
 impl Segment {
@@ -111,7 +111,7 @@ impl Segment {
     /// # Errors
     /// The errors of that call.
     pub fn next(&self) -> Result<u64> {
-        self.segment.try_next().or_else(|_| self.keep.block_on(self.segment.next()))
+        self.segment.try_next().or_else(|_| self.runtime.block_on(self.segment.next()))
     }
 
     /// Calls [`crate::Segment::try_next`], which never waits.
@@ -136,15 +136,15 @@ impl Segment {
     /// # Errors
     /// The errors of that call.
     pub fn take(&self, count: u32) -> Result<Vec<u64>> {
-        self.keep.block_on(self.segment.take(count))
+        self.runtime.block_on(self.segment.take(count))
     }
 
-    /// Calls [`crate::Segment::row`] and blocks until it ends.
+    /// Calls [`crate::Segment::reserve_range`] and blocks until it ends.
     ///
     /// # Errors
     /// The errors of that call.
-    pub fn row(&self, length: u64) -> Result<Row> {
-        self.keep.block_on(self.segment.row(length))
+    pub fn reserve_range(&self, length: u64) -> Result<NumberRange> {
+        self.runtime.block_on(self.segment.reserve_range(length))
     }
 }
 
@@ -152,7 +152,7 @@ impl Segment {
 #[derive(Clone, Debug)]
 pub struct Counter {
     counter: crate::Counter,
-    keep: Arc<Keep>,
+    runtime: Arc<OwnedRuntime>,
 }
 
 impl Counter {
@@ -162,7 +162,7 @@ impl Counter {
     /// The errors of that call.
     pub fn next(&self, key: impl AsRef<[u8]>) -> Result<u64> {
         let key = key.as_ref();
-        self.counter.try_next(key).or_else(|_| self.keep.block_on(self.counter.next(key)))
+        self.counter.try_next(key).or_else(|_| self.runtime.block_on(self.counter.next(key)))
     }
 
     /// Calls [`crate::Counter::next_many`] and blocks until it ends.
@@ -170,7 +170,7 @@ impl Counter {
     /// # Errors
     /// The errors of that call.
     pub fn next_many(&self, key: impl AsRef<[u8]>, count: u64) -> Result<(u64, u64)> {
-        self.keep.block_on(self.counter.next_many(key, count))
+        self.runtime.block_on(self.counter.next_many(key, count))
     }
 
     /// Calls [`crate::Counter::next_each`] and blocks until it ends.
@@ -178,8 +178,8 @@ impl Counter {
     /// # Errors
     /// The errors of that call.
     pub fn next_each<K: AsRef<[u8]> + Sync>(&self, keys: &[K]) -> Result<Vec<u64>> {
-        let at_hand = self.counter.try_next_each(keys);
-        at_hand.or_else(|_| self.keep.block_on(self.counter.next_each(keys)))
+        let prefetched = self.counter.try_next_each(keys);
+        prefetched.or_else(|_| self.runtime.block_on(self.counter.next_each(keys)))
     }
 
     /// Calls [`crate::Counter::bound`] and blocks until it ends.
@@ -187,39 +187,39 @@ impl Counter {
     /// # Errors
     /// The errors of that call.
     pub fn bound(&self, key: impl AsRef<[u8]>) -> Result<u64> {
-        self.keep.block_on(self.counter.bound(key))
+        self.runtime.block_on(self.counter.bound(key))
     }
 }
 
-/// A source of UUIDs or ULIDs: the blocking form of [`crate::Texts`].
+/// A source of UUIDs or ULIDs: the blocking form of [`crate::TextSource`].
 #[derive(Clone, Debug)]
-pub struct Texts {
-    texts: crate::Texts,
-    keep: Arc<Keep>,
+pub struct TextSource {
+    texts: crate::TextSource,
+    runtime: Arc<OwnedRuntime>,
 }
 
-impl Texts {
-    /// Calls [`crate::Texts::next`] and blocks until it ends.
+impl TextSource {
+    /// Calls [`crate::TextSource::next`] and blocks until it ends.
     ///
     /// # Errors
     /// The errors of that call.
     pub fn next(&self) -> Result<String> {
-        self.keep.block_on(self.texts.next())
+        self.runtime.block_on(self.texts.next())
     }
 
-    /// Calls [`crate::Texts::next_for`] and blocks until it ends.
+    /// Calls [`crate::TextSource::next_for`] and blocks until it ends.
     ///
     /// # Errors
     /// The errors of that call.
     pub fn next_for(&self, name: &str) -> Result<String> {
-        self.keep.block_on(self.texts.next_for(name))
+        self.runtime.block_on(self.texts.next_for(name))
     }
 
-    /// Calls [`crate::Texts::take`] and blocks until it ends.
+    /// Calls [`crate::TextSource::take`] and blocks until it ends.
     ///
     /// # Errors
     /// The errors of that call.
     pub fn take(&self, count: u32) -> Result<Vec<String>> {
-        self.keep.block_on(self.texts.take(count))
+        self.runtime.block_on(self.texts.take(count))
     }
 }

@@ -9,7 +9,7 @@ use snowmint_core::layout::Lifetime;
 use snowmint_core::{Clock as _, Layout, Observer, Pause, Settings};
 
 use crate::clock::{ClockChoice, GivenClock, HandleClock};
-use crate::observer::{GivenObserver, Tell};
+use crate::observer::{GivenObserver, LoggingObserver};
 use crate::snowflake::Snowflake;
 use crate::worker::{Plan, Worker, default_dir};
 use crate::{Error, Result};
@@ -225,7 +225,7 @@ impl Builder {
             catch_up_ms: self.catch_up_ms,
             jump_max_ms: self.jump_max_ms,
             clock,
-            observer: Tell { name, observer: self.observer },
+            observer: LoggingObserver { name, observer: self.observer },
         })
         .map(Snowflake::of_worker)
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use snowmint_coord::{BootTimer, Home, Timer};
+use snowmint_coord::{BootTimer, ForkGuard, Timer};
 use snowmint_core::clock::Reading;
 use snowmint_core::{CachedClock, Clock, ElapsedMillis, Pause, Refresher, SystemClock, UnixMillis};
 
@@ -38,11 +38,11 @@ enum Kind {
 pub(crate) struct HandleClock {
     kind: Kind,
     /// The process that opened the handle.
-    home: Home,
+    fork_guard: ForkGuard,
     /// The wall time from which the window should be extended.
-    attend_from_ms: AtomicU64,
+    check_from_ms: AtomicU64,
     /// Set while the handle must check its window before the next ID leaves it.
-    attend: AtomicBool,
+    check_due: AtomicBool,
 }
 
 impl HandleClock {
@@ -62,28 +62,28 @@ impl HandleClock {
         };
         Ok(Self {
             kind,
-            home: Home::here()?,
-            attend_from_ms: AtomicU64::new(u64::MAX),
-            attend: AtomicBool::new(false),
+            fork_guard: ForkGuard::here()?,
+            check_from_ms: AtomicU64::new(u64::MAX),
+            check_due: AtomicBool::new(false),
         })
     }
 
     /// Returns whether the window needs no check and this is the process that opened the handle.
     #[inline]
-    pub(crate) fn is_calm(&self) -> bool {
+    pub(crate) fn needs_no_check(&self) -> bool {
         // Relaxed: the flag guards no other data, and an ID may see it one ID late.
-        !self.attend.load(Ordering::Relaxed) && self.home.is_here()
+        !self.check_due.load(Ordering::Relaxed) && self.fork_guard.is_here()
     }
 
     /// Sets the wall time from which the handle must check its window, and clears the flag.
-    pub(crate) fn attend_from(&self, wall: UnixMillis) {
-        self.attend_from_ms.store(wall.get(), Ordering::Relaxed);
-        self.attend.store(false, Ordering::Relaxed);
+    pub(crate) fn check_from(&self, wall: UnixMillis) {
+        self.check_from_ms.store(wall.get(), Ordering::Relaxed);
+        self.check_due.store(false, Ordering::Relaxed);
     }
 
     /// Returns whether this process is not the one that opened the handle.
     pub(crate) fn is_forked(&self) -> bool {
-        !self.home.is_here()
+        !self.fork_guard.is_here()
     }
 
     /// Returns elapsed time that includes suspend, for comparison with the wall clock.
@@ -106,11 +106,11 @@ impl Clock for HandleClock {
     }
 
     #[inline]
-    fn glance(&self) -> UnixMillis {
+    fn cached_unix_ms(&self) -> UnixMillis {
         match &self.kind {
-            Kind::Precise(clock) => clock.glance(),
-            Kind::Cached { clock, .. } => clock.glance(),
-            Kind::Given(clock) => clock.glance(),
+            Kind::Precise(clock) => clock.cached_unix_ms(),
+            Kind::Cached { clock, .. } => clock.cached_unix_ms(),
+            Kind::Given(clock) => clock.cached_unix_ms(),
         }
     }
 
@@ -120,8 +120,8 @@ impl Clock for HandleClock {
             Kind::Cached { clock, .. } => clock.read(),
             Kind::Given(clock) => clock.read(),
         };
-        if reading.wall().get() >= self.attend_from_ms.load(Ordering::Relaxed) {
-            self.attend.store(true, Ordering::Relaxed);
+        if reading.wall().get() >= self.check_from_ms.load(Ordering::Relaxed) {
+            self.check_due.store(true, Ordering::Relaxed);
         }
         reading
     }

@@ -8,8 +8,8 @@ use snowmint_core::generator::Lane as CoreLane;
 
 use crate::Result;
 use crate::clock::HandleClock;
-use crate::observer::Tell;
-use crate::snowflake::{Back, Snowflake};
+use crate::observer::LoggingObserver;
+use crate::snowflake::{Backend, Snowflake};
 use crate::worker::Worker;
 
 /// Takes blocks of IDs from a handle and counts locally, for the hottest loops. The rest of a block
@@ -23,15 +23,15 @@ pub struct Lane(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Worker { lane: CoreLane<Shared>, worker: Arc<Worker> },
-    Stored(Snowflake),
+    Worker { lane: CoreLane<WorkerGenerator>, worker: Arc<Worker> },
+    StoreBacked(Snowflake),
 }
 
 #[derive(Debug)]
-struct Shared(Arc<Worker>);
+struct WorkerGenerator(Arc<Worker>);
 
-impl Deref for Shared {
-    type Target = Generator<HandleClock, Tell>;
+impl Deref for WorkerGenerator {
+    type Target = Generator<HandleClock, LoggingObserver>;
 
     #[inline]
     fn deref(&self) -> &Self::Target {
@@ -41,12 +41,12 @@ impl Deref for Shared {
 
 impl Lane {
     pub(crate) fn new(handle: &Snowflake, block: usize) -> Self {
-        Self(match &handle.back {
-            Back::Worker(worker) => Kind::Worker {
-                lane: CoreLane::new(Shared(Arc::clone(worker)), block),
+        Self(match &handle.backend {
+            Backend::Worker(worker) => Kind::Worker {
+                lane: CoreLane::new(WorkerGenerator(Arc::clone(worker)), block),
                 worker: Arc::clone(worker),
             },
-            Back::Stored(_) => Kind::Stored(handle.clone()),
+            Backend::StoreBacked(_) => Kind::StoreBacked(handle.clone()),
         })
     }
 
@@ -58,10 +58,10 @@ impl Lane {
     pub fn try_mint(&mut self) -> Result<u64> {
         match &mut self.0 {
             Kind::Worker { lane, worker } => match lane.try_mint() {
-                Ok(id) if worker.generator.clock().is_calm() => Ok(id),
-                other => worker.see_to(other)?.map_err(|why| worker.refused(why)),
+                Ok(id) if worker.generator.clock().needs_no_check() => Ok(id),
+                other => worker.maintain_window(other)?.map_err(|error| worker.refused(error)),
             },
-            Kind::Stored(handle) => handle.try_mint(),
+            Kind::StoreBacked(handle) => handle.try_mint(),
         }
     }
 
@@ -73,13 +73,13 @@ impl Lane {
     pub fn mint(&mut self) -> Result<u64> {
         match &mut self.0 {
             Kind::Worker { lane, worker } => match lane.try_mint() {
-                Ok(id) if worker.generator.clock().is_calm() => Ok(id),
+                Ok(id) if worker.generator.clock().needs_no_check() => Ok(id),
                 other => {
-                    let patience = worker.generator.patience();
-                    worker.mint_slowly(other, patience, || lane.try_mint())
+                    let wait_policy = worker.generator.wait_policy();
+                    worker.mint_slowly(other, wait_policy, || lane.try_mint())
                 }
             },
-            Kind::Stored(handle) => handle.mint(),
+            Kind::StoreBacked(handle) => handle.mint(),
         }
     }
 }

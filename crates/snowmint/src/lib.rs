@@ -99,15 +99,15 @@ pub use builder::{Builder, CATCH_UP_MS, JUMP_MAX_MS, LOCK_WAIT_MS};
 pub use clock::ClockChoice;
 pub use lane::Lane;
 pub use snowflake::{Decoded, Short, Snowflake, Stats};
-pub use stored::{Counter, Mint, Options, STORE_WAIT_MS, Segment, Texts, open};
+pub use stored::{Counter, Mint, Options, STORE_WAIT_MS, Segment, TextSource, open};
 pub use worker::{WINDOW_MS, default_dir};
 
 #[cfg(feature = "client")]
 pub use snowmint_client::Credentials;
 pub use snowmint_coord as coord;
 pub use snowmint_coord::{
-    AfterCrash, Error, ErrorKind, NodeSettings, NumberLane, NumberStats, Readiness, Reason, Result,
-    Retry, Row, SourceSpec, SourceStats,
+    AfterCrash, Error, ErrorKind, NodeSettings, NumberLane, NumberRange, NumberStats, Readiness,
+    Reason, Result, Retry, SourceSpec, SourceStats,
 };
 pub use snowmint_core as core;
 pub use snowmint_core::{Layout, Settings};

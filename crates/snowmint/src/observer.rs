@@ -9,12 +9,12 @@ use snowmint_core::{ClockStep, Observer};
 pub(crate) type GivenObserver = Arc<dyn Observer + Send + Sync>;
 
 /// Logs every clock step and notifies the embedding program's observer.
-pub(crate) struct Tell {
+pub(crate) struct LoggingObserver {
     pub(crate) name: String,
     pub(crate) observer: Option<GivenObserver>,
 }
 
-impl Observer for Tell {
+impl Observer for LoggingObserver {
     fn clock_step(&self, step: &ClockStep) {
         tracing::warn!(generator = %self.name, "{step}");
         if let Some(observer) = &self.observer {
@@ -23,8 +23,8 @@ impl Observer for Tell {
     }
 }
 
-impl fmt::Debug for Tell {
+impl fmt::Debug for LoggingObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tell").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("LoggingObserver").field("name", &self.name).finish_non_exhaustive()
     }
 }

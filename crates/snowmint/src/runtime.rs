@@ -11,12 +11,12 @@ const END_WAIT_MS: u64 = 1_000;
 
 /// A runtime with one thread, which ends when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Keep {
+pub(crate) struct OwnedRuntime {
     /// None only during drop.
     runtime: Option<Runtime>,
 }
 
-impl Keep {
+impl OwnedRuntime {
     pub(crate) fn start() -> Result<Self> {
         check_outside()?;
         let runtime = Builder::new_multi_thread()
@@ -41,7 +41,7 @@ impl Keep {
     }
 }
 
-impl Drop for Keep {
+impl Drop for OwnedRuntime {
     fn drop(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
         if Handle::try_current().is_ok() {

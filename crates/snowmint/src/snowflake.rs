@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use snowmint_core::generator::Patience;
+use snowmint_core::generator::WaitPolicy;
 use snowmint_core::{Clock as _, ElapsedMillis, Layout, Parts, Tick, UnixMillis};
 
 use crate::builder::Builder;
 use crate::lane::Lane;
-use crate::stored::Stored;
+use crate::stored::StoreBacked;
 use crate::worker::Worker;
 use crate::{Error, Result};
 
@@ -27,16 +27,16 @@ use crate::{Error, Result};
 /// forking.
 #[derive(Clone, Debug)]
 pub struct Snowflake {
-    pub(crate) back: Back,
+    pub(crate) backend: Backend,
 }
 
 /// Keeper of the worker and its window.
 #[derive(Clone, Debug)]
-pub(crate) enum Back {
+pub(crate) enum Backend {
     /// A mark file.
     Worker(Arc<Worker>),
     /// A store.
-    Stored(Arc<Stored>),
+    StoreBacked(Arc<StoreBacked>),
 }
 
 /// The values inside one ID.
@@ -75,7 +75,7 @@ pub struct Short {
     /// Number of IDs written.
     pub made: usize,
     /// Reason why the batch ended.
-    pub why: Error,
+    pub error: Error,
 }
 
 impl Decoded {
@@ -94,11 +94,11 @@ impl Snowflake {
     }
 
     pub(crate) fn of_worker(worker: Worker) -> Self {
-        Self { back: Back::Worker(Arc::new(worker)) }
+        Self { backend: Backend::Worker(Arc::new(worker)) }
     }
 
-    pub(crate) fn of_source(stored: Stored) -> Self {
-        Self { back: Back::Stored(Arc::new(stored)) }
+    pub(crate) fn of_source(stored: StoreBacked) -> Self {
+        Self { backend: Backend::StoreBacked(Arc::new(stored)) }
     }
 
     /// Mints one ID without waiting. For a worker that you named, one caller writes the mark file
@@ -111,9 +111,9 @@ impl Snowflake {
     /// - The system's error when the mark file cannot be written.
     #[inline]
     pub fn try_mint(&self) -> Result<u64> {
-        match &self.back {
-            Back::Worker(worker) => worker.try_mint(),
-            Back::Stored(stored) => stored.try_mint(),
+        match &self.backend {
+            Backend::Worker(worker) => worker.try_mint(),
+            Backend::StoreBacked(stored) => stored.try_mint(),
         }
     }
 
@@ -125,9 +125,9 @@ impl Snowflake {
     /// Same as [`try_mint`](Self::try_mint), when the time is up or waiting cannot help.
     #[inline]
     pub fn mint(&self) -> Result<u64> {
-        match &self.back {
-            Back::Worker(worker) => worker.mint(),
-            Back::Stored(stored) => {
+        match &self.backend {
+            Backend::Worker(worker) => worker.mint(),
+            Backend::StoreBacked(stored) => {
                 stored.try_mint().or_else(|_| stored.mint_by(stored.deadline()))
             }
         }
@@ -139,13 +139,13 @@ impl Snowflake {
     /// # Errors
     /// Same as [`mint`](Self::mint).
     pub fn mint_by(&self, deadline: ElapsedMillis) -> Result<u64> {
-        match &self.back {
-            Back::Worker(worker) => {
+        match &self.backend {
+            Backend::Worker(worker) => {
                 let generator = &worker.generator;
-                let patience = Patience::until(deadline, generator.settings());
-                worker.mint_slowly(generator.try_mint(), patience, || generator.try_mint())
+                let wait_policy = WaitPolicy::until(deadline, generator.settings());
+                worker.mint_slowly(generator.try_mint(), wait_policy, || generator.try_mint())
             }
-            Back::Stored(stored) => stored.mint_by(deadline),
+            Backend::StoreBacked(stored) => stored.mint_by(deadline),
         }
     }
 
@@ -158,9 +158,9 @@ impl Snowflake {
     /// # Errors
     /// Same as [`mint`](Self::mint).
     pub async fn mint_async(&self) -> Result<u64> {
-        match &self.back {
-            Back::Worker(worker) => worker.mint_async().await,
-            Back::Stored(stored) => stored.mint_async().await,
+        match &self.backend {
+            Backend::Worker(worker) => worker.mint_async().await,
+            Backend::StoreBacked(stored) => stored.mint_async().await,
         }
     }
 
@@ -170,9 +170,9 @@ impl Snowflake {
     /// # Errors
     /// [`Short`], with the number of IDs written and the reason for the end.
     pub fn fill(&self, out: &mut [u64]) -> Result<(), Short> {
-        match &self.back {
-            Back::Worker(worker) => worker.fill(out),
-            Back::Stored(stored) => stored.fill(out),
+        match &self.backend {
+            Backend::Worker(worker) => worker.fill(out),
+            Backend::StoreBacked(stored) => stored.fill(out),
         }
     }
 
@@ -181,9 +181,9 @@ impl Snowflake {
     /// # Errors
     /// Same as [`fill`](Self::fill).
     pub fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
-        match &self.back {
-            Back::Worker(worker) => worker.try_fill(out),
-            Back::Stored(stored) => stored.try_fill(out),
+        match &self.backend {
+            Backend::Worker(worker) => worker.try_fill(out),
+            Backend::StoreBacked(stored) => stored.try_fill(out),
         }
     }
 
@@ -199,31 +199,31 @@ impl Snowflake {
     /// # Errors
     /// `Invalid` when the ID has more bits than the layout.
     pub fn decode(&self, id: u64) -> Result<Decoded> {
-        match &self.back {
-            Back::Worker(_) => {
+        match &self.backend {
+            Backend::Worker(_) => {
                 let layout = self.layout();
                 let parts = layout.unpack(id).map_err(|error| Error::invalid(error.to_string()))?;
                 Ok(Decoded::new(parts, layout.start_of(parts.tick)))
             }
-            Back::Stored(stored) => stored.decode(id),
+            Backend::StoreBacked(stored) => stored.decode(id),
         }
     }
 
     /// Returns the layout.
     #[must_use]
     pub fn layout(&self) -> &Layout {
-        match &self.back {
-            Back::Worker(worker) => worker.generator.layout(),
-            Back::Stored(stored) => stored.layout(),
+        match &self.backend {
+            Backend::Worker(worker) => worker.generator.layout(),
+            Backend::StoreBacked(stored) => stored.layout(),
         }
     }
 
     /// Returns the elapsed time in which [`mint_by`](Self::mint_by) takes its deadline.
     #[must_use]
     pub fn elapsed(&self) -> ElapsedMillis {
-        match &self.back {
-            Back::Worker(worker) => worker.generator.clock().read().elapsed(),
-            Back::Stored(stored) => stored.elapsed(),
+        match &self.backend {
+            Backend::Worker(worker) => worker.generator.clock().read().elapsed(),
+            Backend::StoreBacked(stored) => stored.elapsed(),
         }
     }
 
@@ -231,8 +231,8 @@ impl Snowflake {
     /// clock, and the number of clock steps.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        match &self.back {
-            Back::Worker(worker) => {
+        match &self.backend {
+            Backend::Worker(worker) => {
                 let stats = worker.generator.stats();
                 Stats {
                     taken_until: Some(stats.taken_until),
@@ -242,7 +242,7 @@ impl Snowflake {
                     steps_ahead: stats.steps_ahead,
                 }
             }
-            Back::Stored(stored) => stored.stats(),
+            Backend::StoreBacked(stored) => stored.stats(),
         }
     }
 
@@ -254,9 +254,9 @@ impl Snowflake {
     /// a little ahead, as after a crash. `Unsupported` for a worker that a store assigned: close
     /// [`Mint`](crate::Mint), which holds it.
     pub fn close(&self) -> Result<()> {
-        match &self.back {
-            Back::Worker(worker) => worker.close(),
-            Back::Stored(stored) => Err(stored.not_closed_here()),
+        match &self.backend {
+            Backend::Worker(worker) => worker.close(),
+            Backend::StoreBacked(stored) => Err(stored.not_closed_here()),
         }
     }
 }
@@ -269,13 +269,13 @@ impl std::fmt::Display for Short {
 
 impl std::error::Error for Short {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.why)
+        Some(&self.error)
     }
 }
 
 impl From<Short> for Error {
     /// Returns the reason for the end, for callers that have no use for part of a batch.
     fn from(short: Short) -> Self {
-        short.why
+        short.error
     }
 }

@@ -27,7 +27,7 @@ fn forked_child_gets_errors_and_its_parent_continues() {
             named.try_mint(),
             own_lane.try_mint(),
             orders.try_mint(),
-            orders.try_fill(&mut batch).map(|()| batch[0]).map_err(|short| short.why),
+            orders.try_fill(&mut batch).map(|()| batch[0]).map_err(|short| short.error),
             bills.next(),
             lane.try_next(),
             bills.take(2).map(|numbers| numbers[0]),
@@ -59,6 +59,6 @@ fn forked_child_gets_errors_and_its_parent_continues() {
     named.close().unwrap();
 }
 
-fn is_refused<T>(answer: &Result<T, &'static str>) -> bool {
-    matches!(answer, Err("unsupported"))
+fn is_refused<T>(outcome: &Result<T, &'static str>) -> bool {
+    matches!(outcome, Err("unsupported"))
 }

@@ -26,7 +26,7 @@ impl Label {
     }
 
     /// Returns the product and its address.
-    #[cfg(feature = "foreign")]
+    #[cfg(feature = "legacy")]
     pub(crate) fn full(&self) -> String {
         format!("{self} {}", self.address())
     }
@@ -118,7 +118,7 @@ impl Class {
 
     /// Returns the error of another ID system's database, for which the remedies of a store are
     /// wrong.
-    #[cfg(feature = "foreign")]
+    #[cfg(feature = "legacy")]
     pub(crate) fn of_legacy(self, label: &str) -> Error {
         match self {
             Self::Unavailable => Error::unavailable(format!(
@@ -156,7 +156,7 @@ impl Class {
     }
 }
 
-#[cfg(all(test, feature = "foreign"))]
+#[cfg(all(test, feature = "legacy"))]
 mod tests {
     use super::Class;
 

@@ -32,25 +32,25 @@ use snowmint_coord::catalog::check_name;
 use snowmint_coord::{BoxFuture, Error, MemoryStore, Result, Store};
 
 use failure::at;
-use product::Product;
-pub use product::{is_url, schemes};
+use scheme::Scheme;
+pub use scheme::{is_url, schemes};
 
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+mod cluster_url;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 mod failure;
-#[cfg(feature = "foreign")]
-pub mod foreign;
 #[cfg(feature = "keyed")]
 pub mod keyed;
+#[cfg(feature = "legacy")]
+pub mod legacy;
 #[cfg(feature = "mysql")]
 pub mod mysql;
-#[cfg(any(feature = "etcd", feature = "zookeeper"))]
-mod place;
 #[cfg(feature = "postgres")]
 pub mod postgres;
-mod product;
 #[cfg(feature = "redis")]
 pub mod redis;
+mod scheme;
 #[cfg(feature = "sql")]
 mod sql;
 #[cfg(feature = "sqlite")]
@@ -68,12 +68,12 @@ pub struct Settings {
     pub attempts_max: u32,
     /// Whether opening makes a missing store and brings its tables to the newest version; default
     /// true. If false, opening writes nothing, and a missing store is `NotFound`.
-    pub make: bool,
+    pub create_if_missing: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { attempts_max: 64, make: true }
+        Self { attempts_max: 64, create_if_missing: true }
     }
 }
 
@@ -104,22 +104,22 @@ pub fn open_with<'a>(
     Box::pin(async move {
         check_namespace(namespace)?;
         let (_, rest) = url.split_once(':').unwrap_or((url, ""));
-        let opened: Result<Arc<dyn Store>> = match Product::of(url) {
-            Some(Product::Sqlite) => open_sqlite(rest, namespace, settings).await,
+        let opened: Result<Arc<dyn Store>> = match Scheme::of(url) {
+            Some(Scheme::Sqlite) => open_sqlite(rest, namespace, settings).await,
             #[cfg(feature = "postgres")]
-            Some(Product::Postgres) => postgres::open(url, namespace, settings).await,
+            Some(Scheme::Postgres) => postgres::open(url, namespace, settings).await,
             #[cfg(feature = "mysql")]
-            Some(Product::MySql) => mysql::open(url, namespace, settings).await,
+            Some(Scheme::MySql) => mysql::open(url, namespace, settings).await,
             #[cfg(feature = "redis")]
-            Some(Product::Redis) => redis::open(url, namespace, settings).await,
+            Some(Scheme::Redis) => redis::open(url, namespace, settings).await,
             #[cfg(feature = "etcd")]
-            Some(Product::Etcd) => etcd::open(url, namespace, settings).await,
+            Some(Scheme::Etcd) => etcd::open(url, namespace, settings).await,
             #[cfg(feature = "zookeeper")]
-            Some(Product::ZooKeeper) => zookeeper::open(url, namespace, settings).await,
-            Some(Product::Memory) if rest.is_empty() => {
+            Some(Scheme::ZooKeeper) => zookeeper::open(url, namespace, settings).await,
+            Some(Scheme::Memory) if rest.is_empty() => {
                 Ok(Arc::new(MemoryStore::new(namespace)?) as _)
             }
-            Some(Product::Memory) => {
+            Some(Scheme::Memory) => {
                 Err(Error::invalid("memory store URL has a name or path; write memory:"))
             }
             #[cfg(not(all(
@@ -129,7 +129,7 @@ pub fn open_with<'a>(
                 feature = "etcd",
                 feature = "zookeeper"
             )))]
-            Some(product) => Err(not_built_in(product)),
+            Some(scheme) => Err(not_built_in(scheme)),
             // Text with an unknown scheme may be a password.
             None => return Err(unknown_scheme(url)),
         };
@@ -155,13 +155,13 @@ pub fn shown(url: &str) -> String {
         return url.to_owned();
     }
     let (slashes, rest) = rest.strip_prefix("//").map_or(("", rest), |rest| ("//", rest));
-    let (place, parameters) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let (location, parameters) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
     // The `@` ends a password with a question mark, or is part of a parameter: the text does not
     // show which.
     if parameters.contains('@') {
         return format!("{scheme}{slashes}(not shown)");
     }
-    let hosts = place.rsplit_once('@').map_or(place, |(_, hosts)| hosts);
+    let hosts = location.rsplit_once('@').map_or(location, |(_, hosts)| hosts);
     format!("{scheme}{slashes}{hosts}")
 }
 
@@ -185,7 +185,7 @@ async fn open_sqlite(path: &str, namespace: &str, settings: Settings) -> Result<
 
 #[cfg(not(feature = "sqlite"))]
 async fn open_sqlite(_: &str, _: &str, _: Settings) -> Result<Arc<dyn Store>> {
-    Err(not_built_in(Product::Sqlite))
+    Err(not_built_in(Scheme::Sqlite))
 }
 
 #[cfg(not(all(
@@ -196,8 +196,8 @@ async fn open_sqlite(_: &str, _: &str, _: Settings) -> Result<Arc<dyn Store>> {
     feature = "etcd",
     feature = "zookeeper"
 )))]
-fn not_built_in(product: Product) -> Error {
-    let feature = product.feature().unwrap_or_default();
+fn not_built_in(scheme: Scheme) -> Error {
+    let feature = scheme.feature().unwrap_or_default();
     Error::unsupported(format!("{feature}: needs feature `{feature}`; build with it"))
 }
 
@@ -209,7 +209,7 @@ fn unknown_scheme(url: &str) -> Error {
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte))
     };
     let scheme = url.split_once("://").map(|(scheme, _)| scheme).filter(|text| is_scheme(text));
-    let known = product::known();
+    let known = scheme::known();
     Error::invalid(match scheme {
         Some(scheme) => format!("unknown store URL {scheme}://; use one of {known}"),
         None => format!("store URL without a known scheme; use one of {known}"),
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     async fn refused(url: &str, namespace: &str) -> Error {
-        open(url, namespace).await.expect_err("a refusal")
+        open(url, namespace).await.expect_err("an error")
     }
 
     #[tokio::test]
@@ -249,7 +249,7 @@ mod tests {
         let refused = open(&url, "default").await;
         let made = std::fs::read_dir(&directory).unwrap().count();
         std::fs::remove_dir_all(&directory).unwrap();
-        let refused = refused.expect_err("a refusal");
+        let refused = refused.expect_err("an error");
         assert_eq!((refused.kind().code(), made), ("invalid", 0), "{refused}");
         assert!(refused.to_string().contains("no parameters"), "{refused}");
     }
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn shown_urls_have_no_secrets() {
-        for (url, said) in [
+        for (url, expected) in [
             ("mysql://root:pass@word@db:3306/ids?ssl-key=x", "mysql://db:3306/ids"),
             ("mysql:me:secret@host/ids", "mysql:host/ids"),
             ("postgres://db/ids", "postgres://db/ids"),
@@ -306,7 +306,7 @@ mod tests {
             ("[::1]:7700", "[::1]:7700"),
             ("", ""),
         ] {
-            assert_eq!(shown(url), said, "{url}");
+            assert_eq!(shown(url), expected, "{url}");
         }
     }
 

@@ -108,8 +108,8 @@ mod tests {
         shell.stdout(Stdio::piped());
         let mut shell = spawn(shell).unwrap();
         let mut line = String::new();
-        let mut said = io::BufReader::new(shell.stdout.take().unwrap());
-        io::BufRead::read_line(&mut said, &mut line).unwrap();
+        let mut output = io::BufReader::new(shell.stdout.take().unwrap());
+        io::BufRead::read_line(&mut output, &mut line).unwrap();
         let status = format!("/proc/{}/stat", line.trim());
         // It may not have requested the signal yet.
         let sleeps = || std::fs::read_to_string(&status).is_ok_and(|stat| stat.contains("(sleep)"));

@@ -3,6 +3,7 @@
 //! minted IDs.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+pub mod audited_store;
 pub mod children;
 pub mod contract;
 pub mod history;
@@ -10,4 +11,3 @@ pub mod programs;
 pub mod proxy;
 pub mod servers;
 pub mod sim;
-pub mod watched;

@@ -89,14 +89,14 @@ mod tests {
         let nowhere = OsStr::new("/nonexistent");
         assert_eq!(found("no-such-program", nowhere), None);
         for (program, package) in PACKAGES {
-            let said = sentence(program);
+            let message = sentence(program);
             for part in [*program, "ci/setup", &format!("package {package}")] {
-                assert!(said.contains(part), "{part}: {said}");
+                assert!(message.contains(part), "{part}: {message}");
             }
         }
         let failed = std::panic::catch_unwind(|| installed("no-such-program")).unwrap_err();
-        let said = failed.downcast_ref::<String>().unwrap();
-        assert_eq!(said, "no-such-program is not installed, and no package of ci/setup has it");
+        let message = failed.downcast_ref::<String>().unwrap();
+        assert_eq!(message, "no-such-program is not installed, and no package of ci/setup has it");
     }
 
     #[test]
@@ -128,11 +128,11 @@ mod tests {
     }
 
     /// Collects the programs that sources below the folder request by name.
-    fn asked_for(folder: &Path, found: &mut BTreeSet<String>) {
+    fn find_called(folder: &Path, found: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                asked_for(&path, found);
+                find_called(&path, found);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
                 for call in ["programs::installed(\"", "programs::missing(\"", "client(\""] {
@@ -147,16 +147,16 @@ mod tests {
     /// packages.
     #[test]
     fn ci_setup_installs_every_package() {
-        let mut asked = BTreeSet::new();
+        let mut called = BTreeSet::new();
         for krate in ["cli", "stores", "testkit"] {
-            asked_for(&Path::new(CRATES).join(krate), &mut asked);
+            find_called(&Path::new(CRATES).join(krate), &mut called);
         }
         for program in ["curl", "groff", "pgbouncer"] {
-            assert!(asked.contains(program), "the calls are not found: {asked:?}");
+            assert!(called.contains(program), "the calls are not found: {called:?}");
         }
         // Every Debian system has it.
-        asked.remove("uname");
-        for program in &asked {
+        called.remove("uname");
+        for program in &called {
             let known = PACKAGES.iter().any(|(name, _)| name == program);
             assert!(known, "no package is named that has {program}");
         }

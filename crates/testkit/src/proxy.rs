@@ -21,22 +21,22 @@ pub enum Way {
 
 /// Present failures of the network.
 #[derive(Clone, Copy, Debug, Default)]
-struct Weather {
+struct ProxyState {
     /// Port to which connections lead.
     server_port: u16,
     to_server_held: bool,
     to_client_held: bool,
     /// Pieces of responses that still get through; later ones are held.
-    answers_left: Option<u64>,
+    response_pieces_left: Option<u64>,
     delay_ms: u64,
     refuses: bool,
     /// Number of times that all connections were cut.
     cuts: u64,
     /// Number of pieces of responses that were lost with their connection.
-    answers_lost: u64,
+    responses_lost: u64,
 }
 
-impl Weather {
+impl ProxyState {
     const fn held(self, way: Way) -> bool {
         match way {
             Way::ToServer => self.to_server_held,
@@ -45,14 +45,14 @@ impl Weather {
     }
 
     /// Counts a piece of a response. Returns whether it and all later pieces are held.
-    const fn count_answer(&mut self) -> bool {
-        match self.answers_left {
+    const fn count_response_piece(&mut self) -> bool {
+        match self.response_pieces_left {
             Some(0) => {
-                (self.to_client_held, self.answers_left) = (true, None);
+                (self.to_client_held, self.response_pieces_left) = (true, None);
                 true
             }
             Some(left) => {
-                self.answers_left = Some(left - 1);
+                self.response_pieces_left = Some(left - 1);
                 false
             }
             None => false,
@@ -65,7 +65,7 @@ impl Weather {
 /// Held bytes are not lost: they arrive, late, when the network [heals](Self::heal).
 pub struct Proxy {
     address: SocketAddr,
-    weather: Arc<watch::Sender<Weather>>,
+    state: Arc<watch::Sender<ProxyState>>,
     // Dropped last: the proxy's tasks end with it.
     _runtime: Runtime,
 }
@@ -74,7 +74,7 @@ impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Proxy")
             .field("address", &self.address)
-            .field("weather", &*self.weather.borrow())
+            .field("state", &*self.state.borrow())
             .finish_non_exhaustive()
     }
 }
@@ -98,15 +98,16 @@ impl Proxy {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = runtime.block_on(TcpListener::bind(address)).unwrap();
         let address = listener.local_addr().unwrap();
-        let weather = Arc::new(watch::Sender::new(Weather { server_port, ..Weather::default() }));
-        let seen = Arc::downgrade(&weather);
+        let state =
+            Arc::new(watch::Sender::new(ProxyState { server_port, ..ProxyState::default() }));
+        let seen = Arc::downgrade(&state);
         runtime.spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let Some(weather) = seen.upgrade() else { return };
-                tokio::spawn(connection(client, weather));
+                let Some(state) = seen.upgrade() else { return };
+                tokio::spawn(connection(client, state));
             }
         });
-        Self { address, weather, _runtime: runtime }
+        Self { address, state, _runtime: runtime }
     }
 
     /// Returns the loopback port that it listens on.
@@ -118,61 +119,60 @@ impl Proxy {
     /// Closes every connection. New ones lead to the server on this loopback port, as when an
     /// address moves to another server.
     pub fn lead_to(&self, server_port: u16) {
-        self.weather.send_modify(|weather| {
-            weather.server_port = server_port;
-            weather.cuts += 1;
+        self.state.send_modify(|state| {
+            state.server_port = server_port;
+            state.cuts += 1;
         });
     }
 
     /// Closes every connection. New ones are accepted.
     pub fn cut(&self) {
-        self.weather.send_modify(|weather| weather.cuts += 1);
+        self.state.send_modify(|state| state.cuts += 1);
     }
 
     /// Closes every connection, and each new one at once, until it heals.
     pub fn refuse(&self) {
-        self.weather
-            .send_modify(|weather| (weather.cuts, weather.refuses) = (weather.cuts + 1, true));
+        self.state.send_modify(|state| (state.cuts, state.refuses) = (state.cuts + 1, true));
     }
 
     /// Holds all bytes in this direction, on every connection, until it heals.
     pub fn hold(&self, way: Way) {
-        self.weather.send_modify(|weather| match way {
-            Way::ToServer => weather.to_server_held = true,
-            Way::ToClient => weather.to_client_held = true,
+        self.state.send_modify(|state| match way {
+            Way::ToServer => state.to_server_held = true,
+            Way::ToClient => state.to_client_held = true,
         });
     }
 
     /// Lets `pieces` more pieces of responses through, on all connections together; then holds
     /// responses until it heals. The server does its work, and its clients do not learn of it.
-    pub fn hold_answers_after(&self, pieces: u64) {
-        self.weather.send_modify(|weather| weather.answers_left = Some(pieces));
+    pub fn hold_responses_after(&self, pieces: u64) {
+        self.state.send_modify(|state| state.response_pieces_left = Some(pieces));
     }
 
     /// Delays everything by `ms` milliseconds, until it heals.
     pub fn delay(&self, ms: u64) {
-        self.weather.send_modify(|weather| weather.delay_ms = ms);
+        self.state.send_modify(|state| state.delay_ms = ms);
     }
 
     /// Ends all failures, and delivers what was held.
     pub fn heal(&self) {
-        self.weather.send_modify(|weather| {
-            let Weather { server_port, cuts, answers_lost, .. } = *weather;
-            *weather = Weather { server_port, cuts, answers_lost, ..Weather::default() };
+        self.state.send_modify(|state| {
+            let ProxyState { server_port, cuts, responses_lost, .. } = *state;
+            *state = ProxyState { server_port, cuts, responses_lost, ..ProxyState::default() };
         });
     }
 
     /// Returns how many pieces of responses were in flight when their connection was cut, since the
     /// start.
     #[must_use]
-    pub fn answers_lost(&self) -> u64 {
-        self.weather.borrow().answers_lost
+    pub fn responses_lost(&self) -> u64 {
+        self.state.borrow().responses_lost
     }
 }
 
-async fn connection(client: TcpStream, sets: Arc<watch::Sender<Weather>>) {
-    let mut weather = sets.subscribe();
-    let begun = *weather.borrow_and_update();
+async fn connection(client: TcpStream, sets: Arc<watch::Sender<ProxyState>>) {
+    let mut state = sets.subscribe();
+    let begun = *state.borrow_and_update();
     if begun.refuses {
         return;
     }
@@ -185,24 +185,24 @@ async fn connection(client: TcpStream, sets: Arc<watch::Sender<Weather>>) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let requests = pump(from_client, to_server, Way::ToServer, &sets);
-    let answers = pump(from_server, to_client, Way::ToClient, &sets);
-    // The result is dropped: it is a lock on the weather, which a lost piece changes.
-    let cut = async { drop(weather.wait_for(|now| now.cuts != begun.cuts).await) };
+    let responses = pump(from_server, to_client, Way::ToClient, &sets);
+    // The result is dropped: it is a lock on the state, which a lost piece changes.
+    let cut = async { drop(state.wait_for(|now| now.cuts != begun.cuts).await) };
     tokio::select! {
         biased;
         // The cut comes first: what it holds is lost, also when it heals in the same moment.
         () = cut => {}
-        _ = async { tokio::join!(requests, answers) } => {}
+        _ = async { tokio::join!(requests, responses) } => {}
     }
 }
 
 /// A piece of a response in flight: lost, unless it is forgotten after it has arrived.
-struct OnItsWay<'a>(&'a watch::Sender<Weather>);
+struct OnItsWay<'a>(&'a watch::Sender<ProxyState>);
 
 impl Drop for OnItsWay<'_> {
     fn drop(&mut self) {
-        self.0.send_if_modified(|weather| {
-            weather.answers_lost += 1;
+        self.0.send_if_modified(|state| {
+            state.responses_lost += 1;
             // No task waits for this change.
             false
         });
@@ -214,20 +214,20 @@ async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     way: Way,
-    sets: &watch::Sender<Weather>,
+    sets: &watch::Sender<ProxyState>,
 ) {
-    let mut weather = sets.subscribe();
+    let mut state = sets.subscribe();
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        let delay_ms = weather.borrow().delay_ms;
+        let delay_ms = state.borrow().delay_ms;
         if delay_ms > 0 {
             BootTimer.sleep_ms(delay_ms).await;
         }
         if way == Way::ToClient {
-            sets.send_if_modified(Weather::count_answer);
+            sets.send_if_modified(ProxyState::count_response_piece);
         }
         let on_its_way = (way == Way::ToClient).then(|| OnItsWay(sets));
-        if weather.wait_for(|now| !now.held(way)).await.is_err() {
+        if state.wait_for(|now| !now.held(way)).await.is_err() {
             return;
         }
         if to.write_all(&buffer[..count]).await.is_err() {
@@ -237,7 +237,7 @@ async fn pump(
         std::mem::forget(on_its_way);
     }
     // The end of the stream is held, too.
-    if weather.wait_for(|now| !now.held(way)).await.is_ok() {
+    if state.wait_for(|now| !now.held(way)).await.is_ok() {
         let _ = to.shutdown().await;
     }
 }
@@ -252,7 +252,7 @@ mod tests {
 
     /// Wait that is long enough for bytes that can arrive, and short enough for those that cannot.
     const SOON: Duration = Duration::from_millis(300);
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     /// Starts a server that responds to each byte with the next higher one.
     fn server() -> u16 {
@@ -300,7 +300,7 @@ mod tests {
         }
 
         fn is_closed(&mut self) -> bool {
-            self.0.set_read_timeout(Some(PATIENCE)).unwrap();
+            self.0.set_read_timeout(Some(TIMEOUT)).unwrap();
             matches!(self.0.read(&mut [0]), Ok(0) | Err(_))
         }
     }
@@ -311,7 +311,7 @@ mod tests {
             let proxy = Proxy::start(server());
             let mut client = Client::new(&proxy);
             client.send(1);
-            assert_eq!(client.receive(PATIENCE), Some(2));
+            assert_eq!(client.receive(TIMEOUT), Some(2));
             ways.iter().for_each(|way| proxy.hold(*way));
             client.send(3);
             assert_eq!(client.receive(SOON), None, "{ways:?}");
@@ -319,8 +319,8 @@ mod tests {
             later.send(5);
             assert_eq!(later.receive(SOON), None, "{ways:?}: a new connection");
             proxy.heal();
-            assert_eq!(client.receive(PATIENCE), Some(4), "{ways:?}");
-            assert_eq!(later.receive(PATIENCE), Some(6), "{ways:?}");
+            assert_eq!(client.receive(TIMEOUT), Some(4), "{ways:?}");
+            assert_eq!(later.receive(TIMEOUT), Some(6), "{ways:?}");
         }
     }
 
@@ -329,7 +329,7 @@ mod tests {
         let proxy = Proxy::start(server());
         let mut client = Client::new(&proxy);
         client.send(1);
-        assert_eq!(client.receive(PATIENCE), Some(2));
+        assert_eq!(client.receive(TIMEOUT), Some(2));
         proxy.hold(Way::ToClient);
         client.send(1);
         proxy.cut();
@@ -339,19 +339,19 @@ mod tests {
         proxy.heal();
         let mut client = Client::new(&proxy);
         client.send(7);
-        assert_eq!(client.receive(PATIENCE), Some(8));
+        assert_eq!(client.receive(TIMEOUT), Some(8));
     }
 
     #[test]
     fn lost_responses_are_counted() {
         let proxy = Proxy::start(server());
         let begun = BootTimer.elapsed();
-        while proxy.answers_lost() == 0 {
+        while proxy.responses_lost() == 0 {
             assert!(BootTimer.elapsed().since(begun) < 60_000, "none is counted");
             let mut client = Client::new(&proxy);
             client.send(1);
-            assert_eq!(client.receive(PATIENCE), Some(2));
-            assert_eq!(proxy.answers_lost(), 0, "it arrived");
+            assert_eq!(client.receive(TIMEOUT), Some(2));
+            assert_eq!(proxy.responses_lost(), 0, "it arrived");
             proxy.hold(Way::ToClient);
             client.send(1);
             // On a busy machine, the server may not have responded yet: then once more.
@@ -360,22 +360,22 @@ mod tests {
             assert!(client.is_closed());
             proxy.heal();
         }
-        assert_eq!(proxy.answers_lost(), 1);
+        assert_eq!(proxy.responses_lost(), 1);
     }
 
     #[test]
     fn limited_responses_get_through() {
         let proxy = Proxy::start(server());
         let mut client = Client::new(&proxy);
-        proxy.hold_answers_after(2);
+        proxy.hold_responses_after(2);
         for byte in [1, 3] {
             client.send(byte);
-            assert_eq!(client.receive(PATIENCE), Some(byte + 1));
+            assert_eq!(client.receive(TIMEOUT), Some(byte + 1));
         }
         client.send(5);
         assert_eq!(client.receive(SOON), None);
         proxy.heal();
-        assert_eq!(client.receive(PATIENCE), Some(6));
+        assert_eq!(client.receive(TIMEOUT), Some(6));
     }
 
     #[test]
@@ -385,7 +385,7 @@ mod tests {
         proxy.delay(400);
         let begun = BootTimer.elapsed();
         client.send(1);
-        assert_eq!(client.receive(PATIENCE), Some(2));
+        assert_eq!(client.receive(TIMEOUT), Some(2));
         assert!(BootTimer.elapsed().since(begun) >= 800, "there and back");
     }
 }

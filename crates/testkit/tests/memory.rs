@@ -44,7 +44,7 @@ async fn memory_store_meets_the_contract_by_its_own_clock() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn restored_state_is_rejected_by_every_verb() {
-    for lost in contract::Lost::ALL {
+    for lost in contract::LostWrites::ALL {
         let store = MemoryStore::new("all").unwrap();
         let backup = std::cell::RefCell::new(None);
         contract::every_verb_is_refused_by_an_older_state(

@@ -28,7 +28,7 @@ impl RespPrefix {
 
 /// A row of the table: the form of one [`Code`] in every protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct CodeRow {
     /// The code in JSON: stable, lower case.
     pub name: &'static str,
     /// HTTP status.
@@ -56,9 +56,9 @@ macro_rules! codes {
 
             /// Returns this code's row of the table.
             #[must_use]
-            pub const fn row(self) -> Row {
+            pub const fn row(self) -> CodeRow {
                 match self {
-                    $(Self::$variant => Row {
+                    $(Self::$variant => CodeRow {
                         name: $name,
                         http: $http,
                         resp: RespPrefix::$resp,

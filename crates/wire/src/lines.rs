@@ -5,7 +5,7 @@
 
 /// Length of the line buffer: the longest number of 64 bits, and the bytes before and after it.
 const BYTES: usize = 32;
-const AROUND_BYTES_MAX: usize = (BYTES - 20) / 2;
+const AFFIX_BYTES_MAX: usize = (BYTES - 20) / 2;
 
 /// A writer of numbers, each between the same beginning and end.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Lines {
 
 impl Lines {
     pub(crate) const fn new(begin: &'static [u8], end: &'static [u8]) -> Self {
-        assert!(begin.len() <= AROUND_BYTES_MAX && end.len() <= AROUND_BYTES_MAX, "no room for it");
+        assert!(begin.len() <= AFFIX_BYTES_MAX && end.len() <= AFFIX_BYTES_MAX, "no room for it");
         Self { begin, end, hundreds: 0, line: [0; BYTES], length: 0 }
     }
 

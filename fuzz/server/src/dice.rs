@@ -102,7 +102,7 @@ pub fn json(rng: &mut Rng, depth: u8) -> serde_json::Value {
     const KEYS: &[&str] = &[
         "name", "layout", "kind", "count", "key", "format", "step", "value", "worker", "disguise",
         "stores", "stripe", "period", "prefill", "unique", "until", "start", "mint", "lead_max",
-        "version", "at_least", "confirm", "upstream", "lend", "order", "unknown",
+        "version", "at_least", "confirm", "upstream", "external", "order", "unknown",
     ];
     const TEXTS: &[&str] = &[
         "twitter", "serial", "counter", "time", "base62", "day", "global", "default", "1s", "-1h",

@@ -3,7 +3,7 @@
 //! values, and spoiled ones. Meanwhile an honest client sends requests each second. The run fails
 //! on a panic, on an end of the server, and on memory that grows after the first tenth of the time
 //! or is not flat after the first half. It also fails on an honest request or a closing connection
-//! that takes longer than [`PATIENCE`].
+//! that takes longer than [`TIMEOUT`].
 
 mod dice;
 mod grpc;
@@ -33,7 +33,7 @@ use tokio::{
 };
 
 /// Time limit for an honest request, and for the end of a connection after its client ended it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest growth of flat memory in the second half of the time, in KiB: what the allocator keeps
 /// varies by as much.
 const FLAT_KIB: u64 = 4 * 1024;
@@ -44,8 +44,8 @@ const PROTOCOLS: [&str; 4] = ["HTTP/1.1", "HTTP/2", "gRPC", "RESP"];
 #[derive(Default)]
 struct Counts {
     cases: [AtomicU64; 4],
-    answered: [AtomicU64; 4],
-    /// Connections that were open [`PATIENCE`] after their client had ended them.
+    responded: [AtomicU64; 4],
+    /// Connections that were open [`TIMEOUT`] after their client had ended them.
     hung: AtomicU64,
 }
 
@@ -98,36 +98,36 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             attackers.push(tokio::spawn(attack(rng, protocol, address, Arc::clone(&counts), end)));
         }
     }
-    let (drawn, slowest) = beside(&mut served, &counts, seconds).await?;
+    let (drawn, slowest) = run_alongside(&mut served, &counts, seconds).await?;
     for attacker in attackers {
         attacker.await?;
     }
-    tokio::time::sleep(PATIENCE).await;
+    tokio::time::sleep(TIMEOUT).await;
     report(&mut served, &counts, &drawn, slowest)
 }
 
 /// Sends honest requests until the end; returns the memory meanwhile, and the time of the slowest
 /// round.
-async fn beside(
+async fn run_alongside(
     served: &mut Served,
     counts: &Counts,
     seconds: u64,
 ) -> Result<(Drawn, Duration), Box<dyn std::error::Error>> {
     let (mut drawn, mut slowest, start) = (Drawn::default(), Duration::ZERO, Instant::now());
-    let mut told = 0;
+    let mut reported = 0;
     while start.elapsed() < Duration::from_secs(seconds) {
-        slowest = slowest.max(honest::round(served.http, served.resp, PATIENCE).await?);
+        slowest = slowest.max(honest::round(served.http, served.resp, TIMEOUT).await?);
         if let Some(how) = served.ended() {
             return Err(format!("the server ended: {how}; {:?}", served.log()?).into());
         }
         let Memory { own_kib, most_kib } =
             served.memory().ok_or("the server's memory cannot be read")?;
         drawn.0.push((start.elapsed().as_secs_f64() / seconds as f64, own_kib));
-        if start.elapsed().as_secs() / 30 > told {
-            told = start.elapsed().as_secs() / 30;
+        if start.elapsed().as_secs() / 30 > reported {
+            reported = start.elapsed().as_secs() / 30;
             let cases: Vec<u64> = counts.cases.iter().map(|count| count.load(Relaxed)).collect();
             println!(
-                "{} s: cases {cases:?}, memory {own_kib} KiB (with code {most_kib} at most), slowest honest answer {slowest:?}",
+                "{} s: cases {cases:?}, memory {own_kib} KiB (with code {most_kib} at most), slowest honest response {slowest:?}",
                 start.elapsed().as_secs()
             );
         }
@@ -146,11 +146,11 @@ fn report(
     let (panics, log_bytes) = served.log()?;
     let (early_kib, halves_kib) = (drawn.early_kib(), drawn.halves_kib());
     for (index, protocol) in PROTOCOLS.iter().enumerate() {
-        let (cases, answered) =
-            (counts.cases[index].load(Relaxed), counts.answered[index].load(Relaxed));
-        println!("{protocol}: {cases} cases, {answered} connections that were answered");
-        if answered == 0 {
-            return Err(format!("{protocol}: the server answered nothing").into());
+        let (cases, responded) =
+            (counts.cases[index].load(Relaxed), counts.responded[index].load(Relaxed));
+        println!("{protocol}: {cases} cases, {responded} connections with a response");
+        if responded == 0 {
+            return Err(format!("{protocol}: the server did not respond").into());
         }
     }
     let hung = counts.hung.load(Relaxed);
@@ -158,7 +158,7 @@ fn report(
         "memory {own_kib} KiB at the end, {early_kib} in the first tenth, usual in the second and the last quarter {halves_kib:?}, with code {most_kib} at most; log {log_bytes} bytes"
     );
     println!(
-        "slowest honest answer {slowest:?}; panics {}, connections that hung {hung}",
+        "slowest honest response {slowest:?}; panics {}, connections that hung {hung}",
         panics.len()
     );
     if !panics.is_empty() || hung > 0 {
@@ -203,7 +203,7 @@ async fn attack(
         }
         counts.cases[protocol].fetch_add(cases, Relaxed);
         let Ok(stream) = TcpStream::connect(address).await else { continue };
-        let Some(stream) = exchange(stream, &bytes, &counts.answered[protocol]).await else {
+        let Some(stream) = exchange(stream, &bytes, &counts.responded[protocol]).await else {
             continue;
         };
         if rng.u8(..20) == 0
@@ -240,19 +240,19 @@ fn plain(rng: &mut Rng, operations: &[(String, String)]) -> http2::Request {
 }
 
 /// Sends bytes, and reads for a moment; returns the connection, if the server has not ended it.
-async fn exchange(mut stream: TcpStream, bytes: &[u8], answered: &AtomicU64) -> Option<TcpStream> {
-    let mut answer = vec![0; 16 * 1024];
+async fn exchange(mut stream: TcpStream, bytes: &[u8], responded: &AtomicU64) -> Option<TcpStream> {
+    let mut response = vec![0; 16 * 1024];
     let sent = tokio::time::timeout(Duration::from_secs(5), stream.write_all(bytes)).await;
     if !matches!(sent, Ok(Ok(()))) {
         return None;
     }
     let mut any = false;
     loop {
-        match tokio::time::timeout(Duration::from_millis(30), stream.read(&mut answer)).await {
+        match tokio::time::timeout(Duration::from_millis(30), stream.read(&mut response)).await {
             Ok(Ok(0) | Err(_)) => break,
             Ok(Ok(_)) if !any => {
                 any = true;
-                answered.fetch_add(1, Relaxed);
+                responded.fetch_add(1, Relaxed);
             }
             Ok(Ok(_)) => {}
             Err(_) => return Some(stream),
@@ -263,10 +263,11 @@ async fn exchange(mut stream: TcpStream, bytes: &[u8], answered: &AtomicU64) -> 
 
 /// Ends the client's side, and waits for the server to end its side.
 async fn closes(mut stream: TcpStream, hung: &AtomicU64) {
-    let mut answer = vec![0; 16 * 1024];
+    let mut response = vec![0; 16 * 1024];
     let _ = stream.shutdown().await;
-    let whole = async { while matches!(stream.read(&mut answer).await, Ok(count) if count > 0) {} };
-    if tokio::time::timeout(PATIENCE, whole).await.is_err() {
+    let whole =
+        async { while matches!(stream.read(&mut response).await, Ok(count) if count > 0) {} };
+    if tokio::time::timeout(TIMEOUT, whole).await.is_err() {
         hung.fetch_add(1, Relaxed);
     }
 }

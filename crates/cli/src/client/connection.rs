@@ -27,7 +27,7 @@ pub(super) type Connection = SendRequest<Full<Bytes>>;
 type Cause = Box<dyn Error + Send + Sync>;
 
 /// Cause of a missing response, by what the request may have done.
-pub(super) enum NoAnswer {
+pub(super) enum NoResponse {
     /// No server took the connection, so the request had no effect.
     NotReached(Cause),
     /// The request may have had an effect.
@@ -40,11 +40,11 @@ pub(super) enum NoAnswer {
 pub(super) async fn open(
     server: &Authority,
     tls: Option<&TlsConnector>,
-) -> Result<Connection, NoAnswer> {
+) -> Result<Connection, NoResponse> {
     let port = server.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
     let addresses = resolved(format!("{}:{port}", server.host()))
         .await
-        .map_err(|error| NoAnswer::NotReached(format!("host not found: {error}").into()))?;
+        .map_err(|error| NoResponse::NotReached(format!("host not found: {error}").into()))?;
     let opened = within(CONNECT_MS_MAX, async {
         let socket = connected(&addresses).await?;
         socket.set_nodelay(true)?;
@@ -54,9 +54,9 @@ pub(super) async fn open(
     });
     opened.await.map_err(|error| match error.kind() {
         io::ErrorKind::ConnectionRefused | io::ErrorKind::TimedOut => {
-            NoAnswer::NotReached(error.into())
+            NoResponse::NotReached(error.into())
         }
-        _ => NoAnswer::Failed(error.into()),
+        _ => NoResponse::Failed(error.into()),
     })
 }
 

@@ -10,8 +10,8 @@ use snowmint_coord::error::chain;
 /// Returns what to do about the cause of a missing response from the server at `base`, if known.
 pub(super) fn of_connection(base: &str, cause: &(dyn Error + 'static)) -> Option<&'static str> {
     let is_secure = base.starts_with("https:");
-    let said = chain(cause).to_string();
-    let says = |part: &str| said.contains(part);
+    let message = chain(cause).to_string();
+    let says = |part: &str| message.contains(part);
     if says("UnknownIssuer") || says("CaUsedAsEndEntity") {
         return Some("its certificate is signed by an unknown CA: set SNOWMINT_CA_FILE");
     }
@@ -53,7 +53,7 @@ fn is_lost(cause: &(dyn Error + 'static)) -> bool {
 }
 
 /// Returns the hint for an unauthenticated caller.
-pub(super) const fn of_stranger(has_token: bool) -> &'static str {
+pub(super) const fn of_unauthenticated(has_token: bool) -> &'static str {
     if has_token {
         "correct the token in SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE"
     } else {

@@ -26,7 +26,7 @@ use tokio::sync::Mutex;
 use tokio_rustls::TlsConnector;
 
 pub(crate) use self::certificates::{rustls_config, server_name};
-use self::connection::{Connection, NoAnswer};
+use self::connection::{Connection, NoResponse};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::store;
 
@@ -34,11 +34,11 @@ use crate::store;
 pub(crate) const DEFAULT_SERVER: &str = "127.0.0.1:7700";
 
 /// Longest wait for a response.
-const ANSWER_MS_MAX: u64 = 60_000;
+const RESPONSE_MS_MAX: u64 = 60_000;
 /// Longest wait for a response while the same request can still be sent to another server.
-const ELSEWHERE_AFTER_MS: u64 = 5_000;
+const NEXT_SERVER_AFTER_MS: u64 = 5_000;
 /// Longest response that is read: 100,000 IDs of 48 characters take 5 MB.
-const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Client of one server, or of several with the same content: the first that can respond is used.
 pub(crate) struct Client {
@@ -85,9 +85,9 @@ impl Client {
     /// Accepts `http://host:port`, `host:port` or `snowmint://host:port,host:port`; with TLS
     /// `https://` and `snowmints://`.
     pub(crate) fn new(url: &str) -> Outcome<Self> {
-        let refused = |why: &str| {
+        let refused = |reason: &str| {
             Failure::usage(format!(
-                "--server {}: {why}; write http://host:port or snowmint://host:port,host:port, \
+                "--server {}: {reason}; write http://host:port or snowmint://host:port,host:port, \
                  with TLS https:// or snowmints://",
                 snowmint_stores::shown(url).escape_debug()
             ))
@@ -176,19 +176,21 @@ impl Client {
         for (index, server) in self.servers.iter().enumerate().cycle().skip(first).take(left) {
             left -= 1;
             // A frozen server still accepts connections, perhaps for long.
-            let ms = if twice && left > 0 { ELSEWHERE_AFTER_MS } else { ANSWER_MS_MAX };
+            let ms = if twice && left > 0 { NEXT_SERVER_AFTER_MS } else { RESPONSE_MS_MAX };
             match self.call_one((index, server, ms), method, path, &body) {
                 Err(CallError::NotReached(reason)) => reasons.push(reason),
                 // The server has died since, or is unavailable now: another may serve.
-                Err(CallError::Failed(failure @ Failure::Said { exit: Exit::Unavailable, .. })) => {
+                Err(CallError::Failed(
+                    failure @ Failure::Explained { exit: Exit::Unavailable, .. },
+                )) => {
                     if !twice {
                         return Err(CallError::Failed(failure));
                     }
                     passing.get_or_insert(failure);
                 }
-                answer => {
+                response => {
                     self.first.store(index, Ordering::Relaxed);
-                    return answer;
+                    return response;
                 }
             }
         }
@@ -217,35 +219,35 @@ impl Client {
             .body(Full::new(body.clone()))
             .map_err(|error| CallError::Failed(Failure::internal(error)))?;
         let base = self.base(server);
-        let answer = self.runtime.block_on(async {
+        let response = self.runtime.block_on(async {
             tokio::select! {
                 biased;
-                answer = self.answer((index, server), request) => answer,
+                response = self.response((index, server), request) => response,
                 () = BootTimer.sleep_ms(ms) => {
-                    Err(NoAnswer::Failed(format!("none within {ms} ms").into()))
+                    Err(NoResponse::Failed(format!("none within {ms} ms").into()))
                 }
             }
         });
-        let (status, bytes) = answer.map_err(|why| unanswered(&base, why))?;
+        let (status, bytes) = response.map_err(|failure| no_response(&base, failure))?;
         // Readiness reports a negative result by its status, with the same body form.
         if status == 200 || status == 201 || (status == 503 && path == "/readyz") {
             return serde_json::from_slice(&bytes).map_err(|error| {
                 failed(format!("{base} sent an unknown response for {path}: {error}"))
             });
         }
-        Err(refusal(&base, path, status, &bytes, self.bearer.is_some()))
+        Err(response_error(&base, path, status, &bytes, self.bearer.is_some()))
     }
 
     /// Sends a request, reads the whole response, and keeps the connection.
-    async fn answer(
+    async fn response(
         &self,
         (index, server): (usize, &Authority),
         request: Request<Full<Bytes>>,
-    ) -> Result<(u16, Bytes), NoAnswer> {
+    ) -> Result<(u16, Bytes), NoResponse> {
         let (connection, response) = self.sent((index, server), request).await?;
         let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
-        let bytes = body.await.map_err(NoAnswer::BrokenOff)?.to_bytes();
+        let body = Limited::new(response.into_body(), RESPONSE_BYTES_MAX).collect();
+        let bytes = body.await.map_err(NoResponse::BrokenOff)?.to_bytes();
         *self.kept.lock().await = Some((index, connection));
         Ok((status, bytes))
     }
@@ -255,7 +257,7 @@ impl Client {
         &self,
         (index, server): (usize, &Authority),
         mut request: Request<Full<Bytes>>,
-    ) -> Result<(Connection, Response<Incoming>), NoAnswer> {
+    ) -> Result<(Connection, Response<Incoming>), NoResponse> {
         let kept = self.kept.lock().await.take();
         if let Some((_, mut connection)) = kept.filter(|(of, _)| *of == index) {
             // The runtime stood still since the last call; it notices here that the server closed
@@ -265,14 +267,14 @@ impl Client {
                 Ok(response) => return Ok((connection, response)),
                 Err(mut error) => match error.take_message() {
                     Some(unsent) => request = unsent,
-                    None => return Err(NoAnswer::Failed(error.into_error().into())),
+                    None => return Err(NoResponse::Failed(error.into_error().into())),
                 },
             }
         }
         let mut connection = connection::open(server, self.tls.as_ref()).await?;
         match connection.send_request(request).await {
             Ok(response) => Ok((connection, response)),
-            Err(error) => Err(NoAnswer::Failed(error.into())),
+            Err(error) => Err(NoResponse::Failed(error.into())),
         }
     }
 }
@@ -295,7 +297,7 @@ pub(crate) fn bearer(credentials: &Credentials) -> Outcome<Option<HeaderValue>> 
 }
 
 /// Converts a server's error response to an error with an exit code.
-fn refusal(base: &str, path: &str, status: u16, bytes: &[u8], has_token: bool) -> CallError {
+fn response_error(base: &str, path: &str, status: u16, bytes: &[u8], has_token: bool) -> CallError {
     let Ok(ErrorBody { error }) = serde_json::from_slice(bytes) else {
         return failed(format!(
             "{base} sent HTTP status {status} for {path}; check that it is a Snowmint server"
@@ -308,7 +310,7 @@ fn refusal(base: &str, path: &str, status: u16, bytes: &[u8], has_token: bool) -
     CallError::Failed(match Code::from_name(&error.code) {
         Some(Code::Forbidden) => return CallError::Forbidden(message),
         Some(code @ Code::Unauthenticated) => {
-            let hint = hints::of_stranger(has_token);
+            let hint = hints::of_unauthenticated(has_token);
             Failure::coded(code, format!("{base} rejected the call: {message}; {hint}"))
         }
         Some(code) => Failure::coded(code, message),
@@ -319,16 +321,16 @@ fn refusal(base: &str, path: &str, status: u16, bytes: &[u8], has_token: bool) -
 }
 
 /// Describes why the server at `base` did not respond, and what to do.
-fn unanswered(base: &str, why: NoAnswer) -> CallError {
+fn no_response(base: &str, failure: NoResponse) -> CallError {
     let reason = |cause: &(dyn Error + 'static)| {
         let hint = hints::of_connection(base, cause);
         let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
         format!("no response from {base}: {}{hint}", chain(cause))
     };
-    match why {
-        NoAnswer::NotReached(cause) => CallError::NotReached(reason(&*cause)),
-        NoAnswer::Failed(cause) => failed(reason(&*cause)),
-        NoAnswer::BrokenOff(cause) => {
+    match failure {
+        NoResponse::NotReached(cause) => CallError::NotReached(reason(&*cause)),
+        NoResponse::Failed(cause) => failed(reason(&*cause)),
+        NoResponse::BrokenOff(cause) => {
             failed(format!("response from {base} was cut off: {}; retry", chain(&*cause)))
         }
     }
@@ -384,7 +386,7 @@ mod tests {
             assert!(Client::new(url).is_err(), "{url}");
         }
         for url in ["snowmint://secret@a:1", "https://secret@a", "me:secret@a:1"] {
-            let Err(Failure::Said { message, .. }) = Client::new(url) else { panic!("{url}") };
+            let Err(Failure::Explained { message, .. }) = Client::new(url) else { panic!("{url}") };
             assert!(!message.contains("secret"), "{message}");
         }
     }
@@ -412,15 +414,15 @@ mod tests {
 
     /// Starts a server that sends this response to every request, or closes the connection after
     /// reading it; counts the requests.
-    fn server(answer: &'static str) -> (String, Arc<AtomicUsize>) {
-        let asked = Arc::<AtomicUsize>::default();
-        let counted = Arc::clone(&asked);
+    fn server(response: &'static str) -> (String, Arc<AtomicUsize>) {
+        let requests = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&requests);
         let address = serving(move |stream| {
             read_request(stream);
             counted.fetch_add(1, Ordering::SeqCst);
-            let _ = stream.write_all(answer.as_bytes());
+            let _ = stream.write_all(response.as_bytes());
         });
-        (address, asked)
+        (address, requests)
     }
 
     fn mint(client: &Client) -> Result<serde_json::Value, CallError> {
@@ -433,19 +435,19 @@ mod tests {
 
     #[test]
     fn client_keeps_a_connection_until_the_server_closes_it() {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let address = serving(move |stream| {
             for _ in 0..3 {
                 read_request(stream);
                 stream.write_all(WELL.replace("close", "keep-alive").as_bytes()).unwrap();
             }
             stream.shutdown(Shutdown::Both).unwrap();
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
         });
         let client = Client::new(&address).unwrap();
         for _ in 0..20 {
             assert!((0..3).all(|_| mint(&client).is_ok()));
-            told.recv().unwrap();
+            receiver.recv().unwrap();
         }
     }
 
@@ -469,7 +471,7 @@ mod tests {
         });
         let endless = serving(|stream| {
             read_request(stream);
-            let length = ANSWER_BYTES_MAX + 1;
+            let length = RESPONSE_BYTES_MAX + 1;
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
             let _ = stream.write_all(&[head.into_bytes(), vec![b' '; length]].concat());
         });
@@ -479,7 +481,7 @@ mod tests {
             (cut, "cut off"),
             (endless, "limit exceeded"),
         ] {
-            let Err(CallError::Failed(Failure::Said { message, .. })) = mint_at(&url) else {
+            let Err(CallError::Failed(Failure::Explained { message, .. })) = mint_at(&url) else {
                 panic!("{url}: {part}")
             };
             assert!(message.contains(part) && message.contains(&url), "{part}: {message}");
@@ -488,7 +490,7 @@ mod tests {
 
     #[test]
     fn client_names_the_scheme_that_the_server_speaks() {
-        for (scheme, answer, part) in [
+        for (scheme, response, part) in [
             ("https", "HTTP/1.1 400 Bad Request\r\n\r\n", "write http://"),
             ("https", "", "SNOWMINT_CERT_FILE"),
             // A TLS alert.
@@ -498,9 +500,9 @@ mod tests {
         ] {
             let address = serving(|stream| {
                 let _ = stream.read(&mut [0; 16 * 1024]);
-                let _ = stream.write_all(answer.as_bytes());
+                let _ = stream.write_all(response.as_bytes());
             });
-            let Err(CallError::Failed(Failure::Said { message, .. })) =
+            let Err(CallError::Failed(Failure::Explained { message, .. })) =
                 mint_at(&format!("{scheme}://{address}"))
             else {
                 panic!("{part}")
@@ -514,15 +516,16 @@ mod tests {
         let stops = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 73\r\nconnection: close\r\n\r\n\
                      {\"error\":{\"code\":\"closed\",\"message\":\"it stops\",\"retry_after_ms\":null}}   ";
         for ill in ["", stops] {
-            let ((one, one_asked), (two, two_asked)) = (server(ill), server(WELL));
+            let ((one, one_requests), (two, two_requests)) = (server(ill), server(WELL));
             let client = || Client::new(&format!("snowmint://{one},{two}")).unwrap();
             let minted = mint(&client());
             assert!(minted.is_ok_and(|body| body["ids"][0] == "7"), "{ill}");
             // A request that may have been executed is not sent again.
             let defined = client().post::<serde_json::Value>("/v1/sources", &"");
             assert!(matches!(defined, Err(CallError::Failed(_))), "{ill}");
-            let asked = (one_asked.load(Ordering::SeqCst), two_asked.load(Ordering::SeqCst));
-            assert_eq!(asked, (2, 1), "{ill}");
+            let requests =
+                (one_requests.load(Ordering::SeqCst), two_requests.load(Ordering::SeqCst));
+            assert_eq!(requests, (2, 1), "{ill}");
         }
     }
 
@@ -530,17 +533,17 @@ mod tests {
     #[test]
     fn silent_server_is_waited_for_once_and_briefly() {
         let frozen = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (two, asked) = server(WELL);
+        let (two, requests) = server(WELL);
         let url = format!("snowmint://{},{two}", frozen.local_addr().unwrap());
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let client = Client::new(&url).unwrap();
-            tell.send((0..20).all(|_| mint(&client).is_ok())).unwrap();
+            sender.send((0..20).all(|_| mint(&client).is_ok())).unwrap();
         });
         assert_eq!(
-            told.recv_timeout(Duration::from_millis(5 * ELSEWHERE_AFTER_MS)),
+            receiver.recv_timeout(Duration::from_millis(5 * NEXT_SERVER_AFTER_MS)),
             Ok(true),
-            "{asked:?} were answered"
+            "{requests:?} got a response"
         );
     }
 
@@ -554,13 +557,14 @@ mod tests {
     #[test]
     fn errors_keep_the_servers_text_and_code() {
         let body = br#"{"error":{"code":"unknown_source","message":"there is no source x","retry_after_ms":null}}"#;
-        let Failure::Said { exit, message } = refusal("http://h", "/", 404, body, false).into()
+        let Failure::Explained { exit, message } =
+            response_error("http://h", "/", 404, body, false).into()
         else {
             panic!("must say why")
         };
         assert_eq!((exit as u8, message.as_str()), (1, "there is no source x"));
-        let Failure::Said { exit, message } =
-            refusal("http://h", "/x", 502, b"<html>", false).into()
+        let Failure::Explained { exit, message } =
+            response_error("http://h", "/x", 502, b"<html>", false).into()
         else {
             panic!("must say why")
         };

@@ -25,21 +25,25 @@ pub(crate) struct Health {
 
 impl Health {
     pub(crate) fn run(self) -> Outcome {
-        let answer: ReadyBody = Client::new(&self.server)?.get("/readyz")?;
+        let readiness: ReadyBody = Client::new(&self.server)?.get("/readyz")?;
         let mut out = Output::new();
-        match (self.json, answer.ready) {
-            (true, _) => out.json(&answer)?,
-            (false, true) => match &answer.without_store_until {
+        match (self.json, readiness.ready) {
+            (true, _) => out.json(&readiness)?,
+            (false, true) => match &readiness.without_store_until {
                 Some(until) => out.line(format_args!("ready, without the store until {until}"))?,
                 None => out.line("ready")?,
             },
             (false, false) => {
                 // Without the permission, the server sends the codes only.
-                let why = if answer.reasons.is_empty() { &answer.codes } else { &answer.reasons };
-                out.line(format_args!("not ready: {}", why.join("; ")))?;
+                let reasons = if readiness.reasons.is_empty() {
+                    &readiness.codes
+                } else {
+                    &readiness.reasons
+                };
+                out.line(format_args!("not ready: {}", reasons.join("; ")))?;
             }
         }
         out.flush()?;
-        if answer.ready { Ok(()) } else { Err(Failure::SaidNo) }
+        if readiness.ready { Ok(()) } else { Err(Failure::Negative) }
     }
 }

@@ -31,7 +31,7 @@ use crate::exit::Outcome;
     subcommand_required = true,
     arg_required_else_help = true,
     max_term_width = 100,
-    after_help = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage or configuration, \
+    after_help = "Exit codes: 0 done, 1 negative result, 2 wrong usage or configuration, \
                   3 refused for safety, 4 not available (a retry may help)."
 )]
 pub(crate) struct Snowmint {

@@ -145,9 +145,9 @@ impl Verify {
         let mut report = Report { increasing: self.increasing, ..Report::default() };
         let mut before: Option<K> = None;
         progress.set_message("reading");
-        let mut take = |text: &str, line: u64| -> Outcome {
-            let key = K::read(text, format).map_err(|why| {
-                Failure::usage(format!("line {line}: invalid ID {text:?}: {why}"))
+        let mut check_line = |text: &str, line: u64| -> Outcome {
+            let key = K::read(text, format).map_err(|error| {
+                Failure::usage(format!("line {line}: invalid ID {text:?}: {error}"))
             })?;
             report.ids += 1;
             if self.increasing
@@ -162,14 +162,14 @@ impl Verify {
             sorter.push(key)
         };
         if let Some(first) = first {
-            take(&first, lines.number())?;
+            check_line(&first, lines.number())?;
         }
         loop {
             if lines.number().is_multiple_of(PROGRESS_LINES) {
                 progress.set_position(lines.bytes());
             }
             let Some((line, text)) = lines.next_numbered()? else { break };
-            take(text, line)?;
+            check_line(text, line)?;
         }
         progress.set_message("comparing");
         let mut found: BTreeMap<K, u64> = BTreeMap::new();
@@ -243,7 +243,7 @@ impl Verify {
         }
         out.flush()?;
         if report.repeated > 0 || report.not_increasing.is_some() {
-            return Err(Failure::SaidNo);
+            return Err(Failure::Negative);
         }
         Ok(())
     }

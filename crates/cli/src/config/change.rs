@@ -48,13 +48,13 @@ impl Config {
     }
 
     /// Copies the values of `new` for these changes.
-    pub(crate) fn take_over(&mut self, new: &Self, changes: &[Change]) {
+    pub(crate) fn adopt(&mut self, new: &Self, changes: &[Change]) {
         let (Ok(mut mine), Ok(theirs)) = (Table::try_from(&*self), Table::try_from(new)) else {
             return;
         };
         for Change { key, .. } in changes {
             match key.strip_prefix("sources.").filter(|rest| *rest != "builtin") {
-                Some(key) => take_source(&mut self.defined, &new.defined, key),
+                Some(key) => adopt_source(&mut self.defined, &new.defined, key),
                 None => {
                     let path: Vec<&str> = key.split('.').collect();
                     copy(&mut mine, &theirs, &path);
@@ -90,7 +90,7 @@ impl Config {
 }
 
 /// Copies the sources that a key may belong to.
-fn take_source(
+fn adopt_source(
     mine: &mut BTreeMap<String, Defined>,
     theirs: &BTreeMap<String, Defined>,
     key: &str,
@@ -197,9 +197,9 @@ mod tests {
         ]);
         let (log, others): (Vec<_>, Vec<_>) =
             now.changes(&new).into_iter().partition(|change| change.key == "log.filter");
-        now.take_over(&new, &others);
+        now.adopt(&new, &others);
         assert_eq!(now.changes(&new), log);
-        now.take_over(&new, &log);
+        now.adopt(&new, &log);
         assert_eq!((now.changes(&new), now.limits.batch_max), (Vec::new(), 7));
     }
 }

@@ -10,7 +10,7 @@ use snowmint_coord::catalog::check_name;
 use toml::de::DeTable;
 use toml::{Table, Value};
 
-use super::chosen::has_secret;
+use super::config_args::has_secret;
 use super::{Config, is_below};
 use crate::exit::{Failure, Outcome};
 
@@ -49,13 +49,13 @@ const TOKENS: &str = "compat.tinyid.tokens";
 
 /// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum ValueOrigin {
     File { path: String, line: usize },
     Environment { name: String },
     Flag { name: &'static str },
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { path, line } => write!(f, "{path}, line {line}"),
@@ -71,7 +71,7 @@ pub(crate) struct Given {
     /// Key, split at its dots.
     pub(super) path: Vec<String>,
     pub(super) value: Raw,
-    pub(super) origin: Origin,
+    pub(super) origin: ValueOrigin,
 }
 
 /// Value in its written form. [`Given::shown`] shows it.
@@ -89,7 +89,7 @@ impl Given {
         Self {
             path: key.split('.').map(str::to_owned).collect(),
             value: Raw::Text(text.into()),
-            origin: Origin::Flag { name },
+            origin: ValueOrigin::Flag { name },
         }
     }
 
@@ -113,13 +113,15 @@ impl Given {
 
     /// Returns an error that names the place and the key, as far as the key cannot be a secret
     /// itself.
-    pub(super) fn refused(&self, why: impl fmt::Display) -> Failure {
+    pub(super) fn refused(&self, reason: impl fmt::Display) -> Failure {
         let (key, is_whole) = self.shown_key();
         let key = key.escape_debug();
         match &self.origin {
-            origin if is_whole => Failure::usage(format!("{origin}: {key}: {why}")),
-            Origin::Environment { .. } => Failure::usage(format!("environment: {key}.…: {why}")),
-            origin => Failure::usage(format!("{origin}: {key}.…: {why}")),
+            origin if is_whole => Failure::usage(format!("{origin}: {key}: {reason}")),
+            ValueOrigin::Environment { .. } => {
+                Failure::usage(format!("environment: {key}.…: {reason}"))
+            }
+            origin => Failure::usage(format!("{origin}: {key}.…: {reason}")),
         }
     }
 
@@ -203,7 +205,7 @@ pub(super) fn of_file(text: &str, path: &str) -> Outcome<Vec<Given>> {
     let mut given = Vec::new();
     flatten(&mut Vec::new(), table, &mut |key: &[String], value| {
         let line = lines.get(key).copied().unwrap_or(1);
-        let origin = Origin::File { path: path.to_owned(), line };
+        let origin = ValueOrigin::File { path: path.to_owned(), line };
         given.push(Given { path: key.to_vec(), value: Raw::Typed(value), origin });
     });
     Ok(given)
@@ -256,7 +258,7 @@ pub(super) fn of_environment(
         let Some(key) = name.strip_prefix(PREFIX).filter(|key| key.contains("__")) else {
             continue;
         };
-        let origin = Origin::Environment { name: name.to_owned() };
+        let origin = ValueOrigin::Environment { name: name.to_owned() };
         let Some(value) = value.to_str() else {
             return Err(Failure::usage(format!("{origin}: value is not UTF-8; write it as text")));
         };

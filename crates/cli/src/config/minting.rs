@@ -19,7 +19,7 @@ const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct WorkerSection {
     pub(crate) number: Number,
-    pub(crate) reuse: Again,
+    pub(crate) reuse: WorkerReuse,
     /// Length of the window. Below a second the node would call the store all the time; above a day
     /// a crash would keep its number from others for as long.
     #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
@@ -29,7 +29,7 @@ pub(crate) struct WorkerSection {
     #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
     pub(crate) idle_after: Span,
     pub(crate) start_without_store: bool,
-    pub(crate) after_crash: Then,
+    pub(crate) after_crash: CrashPolicy,
     /// Longest time that IDs may lead the clock when `after_crash` is `lead`.
     #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
     pub(crate) lead_max: Span,
@@ -79,7 +79,7 @@ impl TryFrom<String> for Number {
 /// Whether worker numbers are used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Again {
+pub(crate) enum WorkerReuse {
     Recycle,
     Never,
 }
@@ -87,7 +87,7 @@ pub(crate) enum Again {
 /// Reaction when a crash left the mark of this owner's number ahead of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Then {
+pub(crate) enum CrashPolicy {
     OtherWorker,
     Wait,
     Lead,
@@ -143,11 +143,11 @@ impl Default for WorkerSection {
     fn default() -> Self {
         Self {
             number: Number::Any,
-            reuse: Again::Recycle,
+            reuse: WorkerReuse::Recycle,
             window: Span::from_ms(NodeSettings::default().window_ms),
             idle_after: Span::from_ms(10 * SECOND_MS),
             start_without_store: false,
-            after_crash: Then::OtherWorker,
+            after_crash: CrashPolicy::OtherWorker,
             // A crash without a journal leaves a mark at most a window ahead, plus half a window
             // while the mark is being moved.
             lead_max: Span::from_ms(MINUTE_MS),
@@ -182,14 +182,14 @@ impl WorkerSection {
     /// Returns whether numbers are used again.
     pub(crate) const fn reuse(&self) -> Reuse {
         match self.reuse {
-            Again::Recycle => Reuse::Recycle,
-            Again::Never => Reuse::Never,
+            WorkerReuse::Recycle => Reuse::Recycle,
+            WorkerReuse::Never => Reuse::Never,
         }
     }
 
     /// Checks conditions over several values.
     pub(super) fn check(&self) -> Outcome {
-        if self.reuse == Again::Never && self.number != Number::Any {
+        if self.reuse == WorkerReuse::Never && self.number != Number::Any {
             return Err(Failure::usage(
                 "worker.reuse \"never\" claims another number at each start, so worker.number \
                  cannot name one; leave one of them out",
@@ -201,10 +201,10 @@ impl WorkerSection {
     /// Returns the node's reaction to a crash.
     pub(crate) fn after_crash(&self) -> AfterCrash {
         match self.after_crash {
-            Then::OtherWorker => AfterCrash::OtherWorker,
-            Then::Wait => AfterCrash::Wait,
-            Then::Lead => AfterCrash::Lead { max_ms: self.lead_max.ms() },
-            Then::Refuse => AfterCrash::Refuse,
+            CrashPolicy::OtherWorker => AfterCrash::OtherWorker,
+            CrashPolicy::Wait => AfterCrash::Wait,
+            CrashPolicy::Lead => AfterCrash::Lead { max_ms: self.lead_max.ms() },
+            CrashPolicy::Refuse => AfterCrash::Refuse,
         }
     }
 }

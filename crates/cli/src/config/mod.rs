@@ -5,7 +5,7 @@
 //! of its default. So documented, printed, checked and used keys are the same.
 
 mod change;
-mod chosen;
+mod config_args;
 mod docs;
 mod layers;
 mod minting;
@@ -29,9 +29,11 @@ use snowmint_coord::spec::{Kind, SourceSpec};
 use snowmint_server::{CompatSettings, HttpSettings, Limits, RespSettings};
 
 pub(crate) use change::{Change, is_below};
-pub(crate) use chosen::{Chosen, warn_of_secret};
-pub(crate) use layers::{Given, Origin};
-pub(crate) use minting::{Again, ClockSection, CountersSection, Number, Then, WorkerSection};
+pub(crate) use config_args::{ConfigArgs, warn_of_secret};
+pub(crate) use layers::{Given, ValueOrigin};
+pub(crate) use minting::{
+    ClockSection, CountersSection, CrashPolicy, Number, WorkerReuse, WorkerSection,
+};
 use places::Places;
 pub(crate) use security::{PeersSection, TlsSection, TokensSection};
 pub(crate) use server::ServerSection;
@@ -112,7 +114,7 @@ impl Default for SourcesSection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Defined {
     pub(crate) spec: SourceSpec,
-    pub(crate) origin: Origin,
+    pub(crate) origin: ValueOrigin,
 }
 
 impl Config {
@@ -142,7 +144,7 @@ impl Config {
         let mut places = Places::default();
         for given in given {
             places.note(&given);
-            if !sources::take(&given, &mut defined)? {
+            if !sources::accept(&given, &mut defined)? {
                 config = layers::apply(&config, &given)?;
             }
         }
@@ -186,9 +188,9 @@ impl Config {
     /// Checks the counter source: with another kind, every command of Redis would fail.
     fn check_default_counter_source(&self) -> Outcome {
         let name = self.resp.default_counter_source.as_str();
-        let refused = |why: String| {
+        let refused = |reason: String| {
             let key = "resp.default_counter_source";
-            Err(Failure::usage(format!("{key} {name:?}: {why}")))
+            Err(Failure::usage(format!("{key} {name:?}: {reason}")))
         };
         if name.is_empty() {
             return Ok(());

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::layers::{Given, Origin};
+use super::layers::{Given, ValueOrigin};
 use crate::exit::Failure;
 
 /// Origin of each given value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     /// Origin by key; of several, the one that counts.
-    origins: BTreeMap<String, Origin>,
+    origins: BTreeMap<String, ValueOrigin>,
     /// The configuration file, if there is one.
     file: Option<PathBuf>,
     /// Keys with a secret in the file, whether or not they count.
@@ -29,7 +29,7 @@ impl Eq for Places {}
 impl Places {
     pub(super) fn note(&mut self, given: &Given) {
         self.origins.insert(given.key(), given.origin.clone());
-        if matches!(given.origin, Origin::File { .. }) {
+        if matches!(given.origin, ValueOrigin::File { .. }) {
             self.secrets.extend(given.key_of_secret());
         }
     }
@@ -47,8 +47,8 @@ impl Places {
     /// the key.
     pub(crate) fn located(&self, failure: Failure) -> Failure {
         let origin = match &failure {
-            Failure::Said { message, .. } => self.origins.get(&key_of(message)),
-            Failure::ClosedPipe | Failure::SaidNo => None,
+            Failure::Explained { message, .. } => self.origins.get(&key_of(message)),
+            Failure::ClosedPipe | Failure::Negative => None,
         };
         match origin {
             Some(origin) => failure.after(&origin.to_string()),
@@ -108,7 +108,7 @@ mod tests {
     fn a_message_begins_with_its_key() {
         for (message, key) in [
             ("server.http = \"x\" is no address", "server.http"),
-            ("stores.a-b: it is no URL", "stores.a-b"),
+            ("stores.a-b: it is not a URL", "stores.a-b"),
             ("tls.cert and tls.key belong together", "tls.cert"),
             ("compat.leaf.keys.\"a\": source", "compat.leaf.keys.a"),
             ("the store is not available", "the"),

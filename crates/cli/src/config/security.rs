@@ -42,7 +42,7 @@ pub(crate) struct PeersSection {
 /// Checks conditions over several values of these sections.
 pub(super) fn check(config: &Config) -> Outcome {
     let Config { tokens, tls, peers, .. } = config;
-    let refused = |why: &str| Err(Failure::usage(why));
+    let refused = |reason: &str| Err(Failure::usage(reason));
     check_place("peers.token", &peers.token)?;
     if !peers.token.is_empty() && tokens.file.is_empty() {
         return refused("peers.token needs tokens.file; set it, too");

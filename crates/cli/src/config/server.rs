@@ -56,7 +56,7 @@ impl ServerSection {
             }
         }
         let host = self.announce.as_str();
-        let why = match address(host) {
+        let reason = match address(host) {
             Some(ip) if ip.is_unspecified() => "name one address, not all",
             Some(_) => return Ok(()),
             None if host.is_empty() || is_name(host) => return Ok(()),
@@ -64,7 +64,7 @@ impl ServerSection {
         };
         Err(Failure::usage(format!(
             "server.announce {host:?} is not a host name or IP, such as ids-1.example or 10.0.0.7; \
-             {why}"
+             {reason}"
         )))
     }
 
@@ -146,7 +146,7 @@ mod tests {
             "two words",
             &"a".repeat(254),
         ] {
-            let Err(Failure::Said { message, .. }) = announcing(host).check() else {
+            let Err(Failure::Explained { message, .. }) = announcing(host).check() else {
                 panic!("{host} was taken")
             };
             assert!(message.contains("server.announce"), "{message}");

@@ -7,12 +7,12 @@ use snowmint_coord::spec::{SourceSpec, keys};
 use toml::Value;
 
 use super::Defined;
-use super::chosen::has_secret;
+use super::config_args::has_secret;
 use super::layers::{Given, Raw};
 use crate::exit::Outcome;
 
 /// Adds a value that belongs to a source; returns false for any other value.
-pub(super) fn take(given: &Given, defined: &mut BTreeMap<String, Defined>) -> Outcome<bool> {
+pub(super) fn accept(given: &Given, defined: &mut BTreeMap<String, Defined>) -> Outcome<bool> {
     let [section, name, key @ ..] = given.path.as_slice() else { return Ok(false) };
     if section != "sources" || (key.is_empty() && !is_table(&given.value)) {
         return Ok(false);

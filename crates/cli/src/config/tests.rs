@@ -4,16 +4,16 @@ use super::layers::{keys, of_environment, of_file, schema};
 use super::*;
 
 fn load(file: &str, environment: &[(&str, &str)], flags: Vec<Given>) -> Result<Config, String> {
-    let mut given = of_file(file, "snowmint.toml").map_err(said)?;
+    let mut given = of_file(file, "snowmint.toml").map_err(message_of)?;
     let variables = environment.iter().map(|(name, value)| (name.into(), value.into()));
-    given.extend(of_environment(variables).map_err(said)?);
+    given.extend(of_environment(variables).map_err(message_of)?);
     given.extend(flags);
-    Config::from_layers(given).map_err(said)
+    Config::from_layers(given).map_err(message_of)
 }
 
-fn said(failure: Failure) -> String {
+fn message_of(failure: Failure) -> String {
     match failure {
-        Failure::Said { exit, message } => {
+        Failure::Explained { exit, message } => {
             assert_eq!(exit as u8, 2);
             message
         }
@@ -86,14 +86,14 @@ fn the_printed_file_names_every_store_and_every_built_in_source() {
 #[test]
 fn printed_example_is_a_valid_configuration() {
     let template = template();
-    let taken: String = template
+    let uncommented: String = template
         .lines()
         .map(|line| match line.strip_prefix('#') {
             Some(code) if !code.is_empty() && !code.starts_with(' ') => format!("{code}\n"),
             _ => format!("{line}\n"),
         })
         .collect();
-    let config = load(&taken, &[], Vec::new()).unwrap();
+    let config = load(&uncommented, &[], Vec::new()).unwrap();
     let orders = &config.defined["orders"].spec;
     assert_eq!(orders.layout.as_deref(), Some("twitter,epoch=2026-01-01T00:00:00Z"));
     assert_eq!(orders.prefill.as_ref().unwrap().enabled, Some(false));

@@ -37,12 +37,12 @@ impl Certificates {
 
     /// Reads the files again, and uses them if they have changed and are usable. Certificate and
     /// key are two files: for a moment they may not match.
-    pub(super) fn look(&mut self) {
+    pub(super) fn poll(&mut self) {
         let now = read(&self.paths, &self.peers_ca);
         let Some(now) = self.seen.read(now) else { return };
         match now.and_then(|pems| self.tls.replace(&pems)) {
             Ok(()) => tracing::info!(cert = self.paths.cert, "the certificates have changed"),
-            Err(why) => tracing::error!("{why}; the certificates of before stay"),
+            Err(error) => tracing::error!("{error}; the certificates of before stay"),
         }
     }
 }

@@ -85,7 +85,7 @@ fn warning(key: &str, path: &Path, holds: Holds) -> Option<String> {
         (mode & WRITTEN_BY_GROUP != 0, "can be written by its group".to_owned(), "chmod g-w"),
         (
             is_secret && mode & READ_BY_OTHERS != 0,
-            "can be read by everybody on this machine".to_owned(),
+            "can be read by every user of this machine".to_owned(),
             "chmod o-r",
         ),
     ];
@@ -142,12 +142,15 @@ mod tests {
         let given = secret.iter().chain(&more).map(|(key, text)| Given::flag(key, key, *text));
         let config = Config::load(None, given.collect()).unwrap();
         set_permissions(path, Permissions::from_mode(0o644)).unwrap();
-        let said = warnings(&config);
+        let messages = warnings(&config);
         for (key, _) in secret {
-            let start = format!("the file of {key} can be read by everybody");
-            assert!(said.iter().any(|said| said.starts_with(&start)), "{key}: {said:?}");
+            let start = format!("the file of {key} can be read by every user");
+            assert!(
+                messages.iter().any(|message| message.starts_with(&start)),
+                "{key}: {messages:?}"
+            );
         }
-        assert_eq!(said.len(), secret.len(), "{said:?}");
+        assert_eq!(messages.len(), secret.len(), "{messages:?}");
         set_permissions(path, Permissions::from_mode(0o600)).unwrap();
         assert_eq!(warnings(&config), Vec::<String>::new());
     }

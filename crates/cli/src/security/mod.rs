@@ -18,9 +18,9 @@ pub(crate) use public::{check as check_public, check_texts as check_public_texts
 use tokens::TokensFile;
 
 /// Interval of file checks. SIGHUP causes one at once.
-const LOOK_MS: u64 = 1_000;
+const POLL_MS: u64 = 1_000;
 /// Time after SIGHUP of a second check: content counts only when read twice.
-const LOOK_AGAIN_MS: u64 = 100;
+const POLL_AGAIN_MS: u64 = 100;
 
 /// All files that are followed.
 #[derive(Debug)]
@@ -64,25 +64,25 @@ impl Security {
     pub(crate) async fn follow(mut self) {
         let Some(mut hangup) = self.hangup.take() else { return };
         loop {
-            let asked = tokio::select! {
+            let requested = tokio::select! {
                 _ = hangup.recv() => true,
-                () = BootTimer.sleep_ms(LOOK_MS) => false,
+                () = BootTimer.sleep_ms(POLL_MS) => false,
             };
-            self.look();
-            if asked {
-                BootTimer.sleep_ms(LOOK_AGAIN_MS).await;
-                self.look();
-                tracing::info!("looked at the files of tokens and certificates, as SIGHUP asks");
+            self.poll();
+            if requested {
+                BootTimer.sleep_ms(POLL_AGAIN_MS).await;
+                self.poll();
+                tracing::info!("token and certificate files reloaded");
             }
         }
     }
 
-    fn look(&mut self) {
+    fn poll(&mut self) {
         if let Some(tokens) = &mut self.tokens {
-            tokens.look();
+            tokens.poll();
         }
         if let Some(certificates) = &mut self.certificates {
-            certificates.look();
+            certificates.poll();
         }
     }
 }

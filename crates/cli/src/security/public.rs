@@ -44,12 +44,12 @@ mod tests {
     use super::*;
     use crate::config::Given;
 
-    fn refusal(keys: &[(&'static str, &str)], address: &str) -> Option<String> {
+    fn error_of(keys: &[(&'static str, &str)], address: &str) -> Option<String> {
         let given = keys.iter().map(|(key, value)| Given::flag(key, key, *value)).collect();
         let config = Config::load(None, given).unwrap();
         match check(&config, "server.http", &[address.parse().unwrap()]) {
             Ok(()) => None,
-            Err(Failure::Said { exit, message }) if exit as u8 == 2 => Some(message),
+            Err(Failure::Explained { exit, message }) if exit as u8 == 2 => Some(message),
             other => panic!("{other:?}"),
         }
     }
@@ -58,15 +58,15 @@ mod tests {
     fn only_loopback_needs_no_protection() {
         let (tokens, tls) = (("tokens.file", "t"), [("tls.cert", "c"), ("tls.key", "k")]);
         for address in ["127.0.0.1:1", "127.5.5.5:1", "[::1]:1"] {
-            assert_eq!(refusal(&[], address), None, "{address}");
+            assert_eq!(error_of(&[], address), None, "{address}");
         }
         for address in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "192.168.1.1:1", "[fe80::1]:1"] {
-            let both = refusal(&[], address).unwrap();
+            let both = error_of(&[], address).unwrap();
             assert!(both.contains(address) && both.contains("--insecure"), "{both}");
-            assert!(refusal(&[tokens], address).unwrap().contains("tls.cert"));
-            assert!(refusal(&tls, address).unwrap().contains("tokens.file"));
-            assert_eq!(refusal(&[tokens, tls[0], tls[1]], address), None);
-            assert_eq!(refusal(&[("server.insecure", "true")], address), None);
+            assert!(error_of(&[tokens], address).unwrap().contains("tls.cert"));
+            assert!(error_of(&tls, address).unwrap().contains("tokens.file"));
+            assert_eq!(error_of(&[tokens, tls[0], tls[1]], address), None);
+            assert_eq!(error_of(&[("server.insecure", "true")], address), None);
         }
     }
 }

@@ -35,10 +35,10 @@ mod tests {
     #[test]
     fn content_read_twice_is_settled() {
         let mut file = Settled::new("old");
-        let told: Vec<_> = ["old", "", "new", "new", "new", "", "new", "ol", "old", "old"]
+        let read_values: Vec<_> = ["old", "", "new", "new", "new", "", "new", "ol", "old", "old"]
             .into_iter()
             .map(|now| file.read(now).unwrap_or("-"))
             .collect();
-        assert_eq!(told, ["-", "-", "-", "new", "-", "-", "-", "-", "-", "old"]);
+        assert_eq!(read_values, ["-", "-", "-", "new", "-", "-", "-", "-", "-", "old"]);
     }
 }

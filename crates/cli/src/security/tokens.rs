@@ -16,7 +16,7 @@ use crate::secret::{self, Hidden};
 /// Tokens, and their file.
 #[derive(Debug)]
 pub(super) struct TokensFile {
-    place: Place,
+    sources: TokenSources,
     access: Access,
     /// Last content, usable or not: an unchanged content is not logged again.
     seen: Settled<Result<Contents, String>>,
@@ -24,7 +24,7 @@ pub(super) struct TokensFile {
 
 /// Places of the tokens, and settings of the rest of the configuration for them.
 #[derive(Debug)]
-struct Place {
+struct TokenSources {
     path: String,
     peers: Hidden,
     open_metrics: bool,
@@ -42,23 +42,23 @@ struct Contents {
 impl TokensFile {
     /// Loads the tokens of a configuration; `None` if it names no file.
     pub(super) fn load(config: &Config) -> Outcome<Option<Self>> {
-        let place = Place {
+        let sources = TokenSources {
             path: config.tokens.file.clone(),
             peers: config.peers.token.clone(),
             open_metrics: config.tokens.open_metrics,
             asks_for_certificates: !config.tls.client_ca.is_empty(),
         };
-        if place.path.is_empty() {
+        if sources.path.is_empty() {
             return Ok(None);
         }
-        let contents = place.read().map_err(Failure::usage)?;
-        let tokens = place.parsed(&contents).map_err(Failure::usage)?;
+        let contents = sources.read().map_err(Failure::usage)?;
+        let tokens = sources.parsed(&contents).map_err(Failure::usage)?;
         if tokens.tokens.is_empty() {
-            tracing::warn!("tokens.file = {:?} has no tokens: nobody is let in", place.path);
+            tracing::warn!("tokens.file = {:?} has no tokens: no caller is let in", sources.path);
         }
         let access = Access::new(&config.store.namespace, &tokens, Arc::new(BootTimer))
-            .map_err(|why| Failure::usage(place.refused(&why)))?;
-        Ok(Some(Self { place, access, seen: Settled::new(Ok(contents)) }))
+            .map_err(|error| Failure::usage(sources.refused(&error)))?;
+        Ok(Some(Self { sources, access, seen: Settled::new(Ok(contents)) }))
     }
 
     pub(super) fn access(&self) -> Access {
@@ -66,25 +66,25 @@ impl TokensFile {
     }
 
     /// Reads the files again, and uses them if they have changed and are usable.
-    pub(super) fn look(&mut self) {
-        let Some(now) = self.seen.read(self.place.read()) else { return };
+    pub(super) fn poll(&mut self) {
+        let Some(now) = self.seen.read(self.sources.read()) else { return };
         let used = now.and_then(|contents| {
-            let tokens = self.place.parsed(&contents)?;
-            self.access.replace(&tokens).map_err(|why| self.place.refused(&why))
+            let tokens = self.sources.parsed(&contents)?;
+            self.access.replace(&tokens).map_err(|error| self.sources.refused(&error))
         });
         match used {
             Ok(changes) => {
                 for change in changes {
-                    let who = &self.place.path;
+                    let who = &self.sources.path;
                     tracing::info!(target: "audit", who, "{change}");
                 }
             }
-            Err(why) => tracing::error!("{why}; the tokens of before stay"),
+            Err(error) => tracing::error!("{error}; the tokens of before stay"),
         }
     }
 }
 
-impl Place {
+impl TokenSources {
     fn read(&self) -> Result<Contents, String> {
         let Self { path, peers, .. } = self;
         let name = format!("tokens.file {path:?}");
@@ -120,8 +120,8 @@ impl Place {
         Ok(Tokens { tokens, peers, open_metrics: self.open_metrics })
     }
 
-    fn refused(&self, why: &str) -> String {
-        format!("tokens.file {:?}: {why}", self.path)
+    fn refused(&self, error: &str) -> String {
+        format!("tokens.file {:?}: {error}", self.path)
     }
 }
 
@@ -133,8 +133,8 @@ mod tests {
     /// A file that is written in place is half-written for a moment.
     #[test]
     fn a_file_that_is_half_written_takes_no_token_away() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("tokens.toml");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens.toml");
         let entry = |name: &str| {
             format!("[{name}]\nhashes = [\"sha256:{}\"]\n", "0123456789abcdef".repeat(4))
         };
@@ -144,24 +144,24 @@ mod tests {
         let config = Config::load(None, vec![given]).unwrap();
         let mut file = TokensFile::load(&config).unwrap().unwrap();
         // Returns the changes from the present tokens to those of the whole file.
-        let taken_away = |file: &TokensFile| {
+        let changes = |file: &TokensFile| {
             let contents = Contents { tokens: Secret::new(&*whole), peers: Secret::new("") };
-            let tokens = file.place.parsed(&contents).unwrap();
+            let tokens = file.sources.parsed(&contents).unwrap();
             file.access.replace(&tokens).unwrap()
         };
         for half in ["", "[a]\n", "[b"] {
             std::fs::write(&path, half).unwrap();
-            file.look();
-            assert_eq!(taken_away(&file), Vec::<String>::new(), "{half:?}");
+            file.poll();
+            assert_eq!(changes(&file), Vec::<String>::new(), "{half:?}");
             std::fs::write(&path, &whole).unwrap();
-            file.look();
-            file.look();
-            assert_eq!(taken_away(&file), Vec::<String>::new(), "{half:?}");
+            file.poll();
+            file.poll();
+            assert_eq!(changes(&file), Vec::<String>::new(), "{half:?}");
         }
         // A lasting content is intended.
         std::fs::write(&path, "").unwrap();
-        file.look();
-        file.look();
-        assert_eq!(taken_away(&file).len(), 1);
+        file.poll();
+        file.poll();
+        assert_eq!(changes(&file).len(), 1);
     }
 }

@@ -27,7 +27,7 @@ const BATCH_MAX: usize = 512;
 /// Longest wait of a span before it is sent.
 const DELAY: Duration = Duration::from_secs(1);
 /// Longest wait for a collector's response.
-const ANSWER_MAX: Duration = Duration::from_secs(5);
+const RESPONSE_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Time limit for the last spans at the end.
 const STOP_MAX: Duration = Duration::from_secs(2);
 
@@ -40,13 +40,14 @@ impl Exporting {
     pub(crate) fn start(config: &Config) -> Outcome<Self> {
         let traces = &config.traces;
         let Some((tls, address)) = traces.collector()? else { return Ok(Self(None)) };
-        let refused = |why: String| Failure::usage(format!("traces.endpoint: {why}"));
+        let refused = |reason: String| Failure::usage(format!("traces.endpoint: {reason}"));
         let credentials = match traces.ca.as_str() {
             "" => Credentials::new(),
             ca => Credentials::new().ca_file(ca),
         };
         let endpoint = credentials.endpoint(&address, tls).map_err(refused)?;
-        let channel = endpoint.timeout(ANSWER_MAX).connect_timeout(ANSWER_MAX).connect_lazy();
+        let channel =
+            endpoint.timeout(RESPONSE_WAIT_MAX).connect_timeout(RESPONSE_WAIT_MAX).connect_lazy();
         let exporter = Otlp::builder().with_tonic().with_channel(channel).build();
         let exporter = exporter.map_err(|error| refused(error.to_string()))?;
         let batches = BatchConfigBuilder::default()

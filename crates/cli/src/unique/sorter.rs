@@ -219,7 +219,7 @@ mod tests {
         let mut sorter = Sorter::<NumberKey>::new(1, "/nonexistent/place".into());
         let key = NumberKey::read("1", None).unwrap();
         sorter.push(key).unwrap();
-        let Err(Failure::Said { message, .. }) = sorter.push(key) else { panic!("must fail") };
+        let Err(Failure::Explained { message, .. }) = sorter.push(key) else { panic!("must fail") };
         assert!(message.contains("/nonexistent/place"), "{message}");
     }
 }

@@ -117,9 +117,9 @@ fn invalid_target_or_load_is_reported_at_once() {
     let urls = [("http", &server.http), ("redis", &server.resp), ("grpc", &server.http)];
     for (scheme, address) in urls {
         let url = format!("{scheme}://{address}");
-        let ran = bench(&[&url, "--source", "nobody"]);
+        let ran = bench(&[&url, "--source", "absent"]);
         assert_ne!(ran.code, 0, "{scheme}: {}", ran.out);
-        assert!(ran.err.contains("nobody") && ran.out.is_empty(), "{scheme}: {ran:?}");
+        assert!(ran.err.contains("absent") && ran.out.is_empty(), "{scheme}: {ran:?}");
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let ran = bench(&[&format!("{scheme}://{free}")]);
         assert_eq!((ran.code, ran.out.as_str()), (4, ""), "{scheme}: {}", ran.err);
@@ -144,13 +144,13 @@ fn invalid_target_or_load_is_reported_at_once() {
         assert_eq!(bench(args).code, 2, "{args:?}");
     }
     // The error names the right port or scheme.
-    for (url, told) in [
+    for (url, hint) in [
         (format!("http://{}", server.resp), "use that of HTTP"),
         (format!("https://{}", server.http), "write http://"),
     ] {
         let ran = run(&["mint", "default", "--server", &url]);
         assert_eq!(ran.code, 4, "{url}: {}", ran.err);
-        assert!(ran.err.contains(told) && ran.err.contains(&url), "{told}: {}", ran.err);
+        assert!(ran.err.contains(hint) && ran.err.contains(&url), "{hint}: {}", ran.err);
     }
     let url = format!("http://{}", server.resp);
     let ran = run(&["worker", "list", "--server", &url]);
@@ -185,7 +185,7 @@ fn errors_are_counted_by_code() {
 fn stalling(stall: Duration, stalls_at: u64) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let answer = move |stream: TcpStream| {
+    let reply = move |stream: TcpStream| {
         let mut requests = BufReader::new(stream.try_clone().unwrap()).lines();
         let mut id = 0;
         // A request has the array line, then two lines for each string.
@@ -193,7 +193,7 @@ fn stalling(stall: Duration, stalls_at: u64) -> String {
             assert!(line.starts_with('*'), "{line}");
             let words: usize = line[1..].parse().unwrap();
             let request: Vec<_> = requests.by_ref().take(2 * words).map_while(Result::ok).collect();
-            let answer = if words == 3 {
+            let reply = if words == 3 {
                 let count: u64 = request.last().unwrap().parse().unwrap();
                 let ids: String =
                     (0..count).map(|n| format!(":{}\r\n", 1_000_000_000 + n)).collect();
@@ -205,14 +205,14 @@ fn stalling(stall: Duration, stalls_at: u64) -> String {
                 }
                 format!(":{id}\r\n")
             };
-            if (&stream).write_all(answer.as_bytes()).is_err() {
+            if (&stream).write_all(reply.as_bytes()).is_err() {
                 return;
             }
         }
     };
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            thread::spawn(move || answer(stream));
+            thread::spawn(move || reply(stream));
         }
     });
     address
@@ -235,8 +235,8 @@ fn server_stall_shows_in_all_delayed_requests() {
     assert!(number(&paced, "/latency_us/p90") > 100_000.0, "{paced}");
     // Requests that were due but not sent before the end are reported.
     let brief = report(&[&common[..5], &["-d", "1s", "--rate", "1000"]].concat());
-    let (answers, unsent) = (number(&brief, "/answers"), number(&brief, "/unsent"));
-    assert_eq!(answers + unsent, 1_000.0, "{brief}");
+    let (responses, unsent) = (number(&brief, "/answers"), number(&brief, "/unsent"));
+    assert_eq!(responses + unsent, 1_000.0, "{brief}");
 }
 
 #[test]

@@ -65,8 +65,8 @@ fn a_doctor_sees_that_a_store_cannot_be_made() {
     let missing = directory.path().join("missing");
     let ran = look(&format!("sqlite:{}/x.db", missing.display()));
     assert_eq!(ran.code, 1, "{}", ran.out);
-    let told = format!("the directory {} does not exist", missing.display());
-    assert!(ran.out.contains(&told), "{told} is not in {}", ran.out);
+    let hint = format!("directory {} does not exist", missing.display());
+    assert!(ran.out.contains(&hint), "{hint} is not in {}", ran.out);
     std::fs::write(&missing, "").unwrap();
     let ran = look(&format!("sqlite:{}/x.db", missing.display()));
     assert!(ran.code == 1 && ran.out.contains("is not a directory"), "{}", ran.out);
@@ -137,15 +137,15 @@ fn time_server_ahead() -> String {
         while let Ok((_, from)) = socket.recv_from(&mut request) {
             let secs = jiff::Timestamp::now().as_second() + NTP_TO_UNIX_SECS + 3600;
             let secs = u32::try_from(secs).unwrap().to_be_bytes();
-            let mut answer = [0; 48];
+            let mut response = [0; 48];
             // Version 4, mode server, stratum 1.
-            answer[..2].copy_from_slice(&[0b0010_0100, 1]);
-            answer[12..16].copy_from_slice(b"LOCL");
-            answer[24..32].copy_from_slice(&request[40..48]);
+            response[..2].copy_from_slice(&[0b0010_0100, 1]);
+            response[12..16].copy_from_slice(b"LOCL");
+            response[24..32].copy_from_slice(&request[40..48]);
             for at in [16, 32, 40] {
-                answer[at..at + 4].copy_from_slice(&secs);
+                response[at..at + 4].copy_from_slice(&secs);
             }
-            socket.send_to(&answer, from).unwrap();
+            socket.send_to(&response, from).unwrap();
         }
     });
     address
@@ -155,7 +155,7 @@ fn time_server_ahead() -> String {
 fn time_server_reveals_a_wrong_clock() {
     let directory = tempfile::tempdir().unwrap();
     let ntp = time_server_ahead();
-    let said = format!("from that of the NTP server at {ntp}");
+    let expected_text = format!("from that of the NTP server at {ntp}");
     for (limit, code) in [("10s", 1), ("2h", 0)] {
         // A busy machine may respond later than the doctor waits.
         until("the doctor hears the time server", || {
@@ -165,7 +165,7 @@ fn time_server_reveals_a_wrong_clock() {
                 .output()
                 .unwrap()
                 .into();
-            let heard = ran.out.contains(&said);
+            let heard = ran.out.contains(&expected_text);
             assert!(!heard || ran.code == code, "{}", ran.out);
             heard
         });
@@ -195,28 +195,28 @@ fn time_server_reveals_a_wrong_clock() {
 #[test]
 fn doctor_reports_a_rejected_journal_with_a_remedy() {
     let place = tempfile::tempdir().unwrap();
-    let (home, elsewhere) = (place.path().join("home"), place.path().join("elsewhere"));
+    let (home, clone_dir) = (place.path().join("home"), place.path().join("elsewhere"));
     let doctor = |dir: &std::path::Path| run(&["doctor", "--data-dir", dir.to_str().unwrap()]);
-    let said = |ran: &Ran| {
+    let line_of = |ran: &Ran| {
         let line = ran.out.lines().find(|line| line.contains(" journal "));
         line.unwrap_or_else(|| panic!("{}", ran.out)).to_owned()
     };
     let server = Server::start(serve(&home, &[]));
     assert_eq!(server.mint(&[]).code, 0);
     let in_use = doctor(&home);
-    assert!(said(&in_use).starts_with("ok") && said(&in_use).contains("a running server"));
+    assert!(line_of(&in_use).starts_with("ok") && line_of(&in_use).contains("a running server"));
     drop(server);
     let left = doctor(&home);
     assert_eq!(left.code, 0, "{}", left.out);
-    assert!(said(&left).contains("as it was left"), "{}", left.out);
+    assert!(line_of(&left).contains("as it was left"), "{}", left.out);
 
     let copied =
-        std::process::Command::new("cp").arg("-a").arg(&home).arg(&elsewhere).status().unwrap();
+        std::process::Command::new("cp").arg("-a").arg(&home).arg(&clone_dir).status().unwrap();
     assert!(copied.success());
-    let copy = doctor(&elsewhere);
+    let copy = doctor(&clone_dir);
     assert_eq!(copy.code, 1, "{}", copy.out);
     for part in ["ERROR", "was written in", "fast-forward"] {
-        assert!(said(&copy).contains(part), "{part}: {}", copy.out);
+        assert!(line_of(&copy).contains(part), "{part}: {}", copy.out);
     }
 
     let store = |file: &str| home.join(file);
@@ -225,11 +225,11 @@ fn doctor_reports_a_rejected_journal_with_a_remedy() {
     }
     let gone = doctor(&home);
     assert_eq!(gone.code, 1, "{}", gone.out);
-    assert!(said(&gone).contains("no store exists"), "{}", gone.out);
+    assert!(line_of(&gone).contains("no store exists"), "{}", gone.out);
     // An operator creates another store in its place.
     let other = format!("sqlite:{}", store("snowmint.db").display());
     assert_eq!(run(&["mint", "numbers", "--store", &other]).code, 0);
     let changed = doctor(&home);
     assert_eq!(changed.code, 1, "{}", changed.out);
-    assert!(said(&changed).contains("belongs to"), "{}", changed.out);
+    assert!(line_of(&changed).contains("belongs to"), "{}", changed.out);
 }

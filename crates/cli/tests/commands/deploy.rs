@@ -76,18 +76,22 @@ fn systemd_finds_no_mistake_in_the_unit() {
     let unit = read("deploy/systemd/snowmint.service")
         .replace("/usr/local/bin/snowmint", env!("CARGO_BIN_EXE_snowmint"))
         .replace("Documentation=man:snowmint-serve(1)\n", "");
-    let said = |unit: &str| {
+    let messages = |unit: &str| {
         let file = folder.path().join("snowmint.service");
         std::fs::write(&file, unit).unwrap();
         let mut verify = Command::new(programs::installed("systemd-analyze"));
         let output = verify.args(["verify", "--man=no"]).arg(&file).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
+        let messages = String::from_utf8(output.stderr).unwrap();
         // It reads all units of the machine, including foreign ones.
-        said.lines().filter(|line| line.contains("snowmint")).map(str::to_owned).collect::<Vec<_>>()
+        messages
+            .lines()
+            .filter(|line| line.contains("snowmint"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
-    assert_eq!(said(&unit), Vec::<String>::new());
+    assert_eq!(messages(&unit), Vec::<String>::new());
     // The tool does report an error.
-    assert_ne!(said(&unit.replace("Type=notify", "Type=notifies")), Vec::<String>::new());
+    assert_ne!(messages(&unit.replace("Type=notify", "Type=notifies")), Vec::<String>::new());
 
     // Exposure of the service by systemd's own measure from 0 to 10: it has 1.2, a service without
     // any restriction 9.6.
@@ -203,16 +207,16 @@ fn clock_alert_states_the_direction() {
     let file = folder.path().join("tests.yaml");
     let text = serde_json::json!({ "rule_files": [rules], "tests": tests }).to_string();
     std::fs::write(&file, text).unwrap();
-    let (right, said) = promtool(&["test", "rules"], &file);
-    assert!(right, "{said}");
+    let (right, messages) = promtool(&["test", "rules"], &file);
+    assert!(right, "{messages}");
 }
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs promtool: --features real-servers")]
 fn prometheus_reads_the_alerts_and_the_dashboard() {
     let check_rules = ["check", "rules"];
-    let (taken, said) = promtool(&check_rules, &root().join("deploy/prometheus/alerts.yaml"));
-    assert!(taken, "{said}");
+    let (valid, messages) = promtool(&check_rules, &root().join("deploy/prometheus/alerts.yaml"));
+    assert!(valid, "{messages}");
 
     let dashboard = json(&read("deploy/grafana/snowmint.json"));
     let panels = dashboard["panels"].as_array().unwrap().iter();
@@ -233,8 +237,8 @@ fn prometheus_reads_the_alerts_and_the_dashboard() {
         std::fs::write(&file, groups.to_string()).unwrap();
         promtool(&check_rules, &file)
     };
-    let (taken, said) = check(&exprs);
-    assert!(taken, "{said}");
+    let (valid, messages) = check(&exprs);
+    assert!(valid, "{messages}");
     // The tool does report an error.
     assert!(!check(&["sum(rate(snowmint_ids_total[5m])".to_owned()]).0);
 }

@@ -129,8 +129,9 @@ fn certificate_covers_the_announced_names() {
         assert!(is_certified(name), "{name}");
     }
     let monitor = manifest("podmonitor.yaml");
-    let asked = monitor.lines().find_map(|line| line.trim().strip_prefix("serverName: ")).unwrap();
-    assert!(is_certified(asked), "{asked}");
+    let server_name =
+        monitor.lines().find_map(|line| line.trim().strip_prefix("serverName: ")).unwrap();
+    assert!(is_certified(server_name), "{server_name}");
 }
 
 /// The other files concern the servers' pods and ports, and README.md names each file.

@@ -30,7 +30,7 @@ fn answering(status: &'static str, body: String) -> (String, JoinHandle<()>) {
     (address, answering)
 }
 
-fn told(status: &'static str, body: &serde_json::Value, words: &[&str]) -> Ran {
+fn run_against(status: &'static str, body: &serde_json::Value, words: &[&str]) -> Ran {
     let (server, answering) = answering(status, body.to_string());
     let ran = run(&[words, &["--server", &server]].concat());
     answering.join().unwrap();
@@ -40,11 +40,11 @@ fn told(status: &'static str, body: &serde_json::Value, words: &[&str]) -> Ran {
 #[track_caller]
 fn check(ran: &Ran, code: i32, lines: usize) {
     assert_eq!(ran.code, code, "{ran:?}");
-    let said = format!("{}{}", ran.out, ran.err);
+    let text = format!("{}{}", ran.out, ran.err);
     let control = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
-    assert!(!said.contains(control), "{said:?}");
-    assert!(said.contains("MADE UP"), "{said:?}");
-    assert_eq!(said.lines().count(), lines, "{said:?}");
+    assert!(!text.contains(control), "{text:?}");
+    assert!(text.contains("MADE UP"), "{text:?}");
+    assert_eq!(text.lines().count(), lines, "{text:?}");
 }
 
 #[test]
@@ -54,19 +54,19 @@ fn hostile_names_never_control_a_terminal() {
         "mark": HOSTILE, "live": true
     });
     let workers = serde_json::json!({ "workers": [worker] });
-    check(&told("200 OK", &workers, &["worker", "list"]), 0, 2);
-    check(&told("200 OK", &workers, &["worker", "list", "--json"]), 0, 1);
+    check(&run_against("200 OK", &workers, &["worker", "list"]), 0, 2);
+    check(&run_against("200 OK", &workers, &["worker", "list", "--json"]), 0, 1);
 
     let source =
         serde_json::json!({ "name": HOSTILE, "version": 1, "kind": HOSTILE, "layout": HOSTILE });
     let sources = serde_json::json!({ "sources": [source] });
-    check(&told("200 OK", &sources, &["source", "list"]), 0, 2);
-    check(&told("200 OK", &source, &["source", "show", "orders"]), 0, 4);
+    check(&run_against("200 OK", &sources, &["source", "list"]), 0, 2);
+    check(&run_against("200 OK", &source, &["source", "show", "orders"]), 0, 4);
 
     let ids = serde_json::json!({ "ids": [HOSTILE] });
-    check(&told("200 OK", &ids, &["mint"]), 0, 1);
+    check(&run_against("200 OK", &ids, &["mint"]), 0, 1);
     let error = serde_json::json!({ "error": { "code": "conflict", "message": HOSTILE, "retryable": false } });
-    check(&told("409 Conflict", &error, &["source", "show", "orders"]), 2, 1);
+    check(&run_against("409 Conflict", &error, &["source", "show", "orders"]), 2, 1);
 }
 
 #[test]

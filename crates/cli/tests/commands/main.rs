@@ -1,5 +1,5 @@
 //! The commands of the real binary, one file a subject, in one test program that is linked once.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, reason = "a test reports by a panic")]
 #![allow(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
 
 mod bench;

@@ -65,8 +65,8 @@ fn option_without_effect_is_rejected() {
     }
     run(&[&["mint"][..], &worker].concat()).ok();
     // With a server or a store, it is the name of a source.
-    let elsewhere = run(&["mint", "ulid", "--server", "127.0.0.1:1"]);
-    assert_eq!(elsewhere.code, 4, "{elsewhere:?}");
+    let unreached = run(&["mint", "ulid", "--server", "127.0.0.1:1"]);
+    assert_eq!(unreached.code, 4, "{unreached:?}");
     let config = directory.path().join("snowmint.toml");
     std::fs::write(&config, "[sources.ulid]\nkind = \"segment\"\n").unwrap();
     let config = ["--config", config.to_str().unwrap(), "--store", &store];

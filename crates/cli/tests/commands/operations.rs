@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::common::{PATIENCE, Ran, ended, json, run, until};
+use crate::common::{Ran, TIMEOUT, ended, json, run, until};
 use crate::server::{Server, serve};
 use snowmint_testkit::proxy::{Proxy, Way};
 use snowmint_testkit::{children, servers};
@@ -22,7 +22,7 @@ impl Manager {
     fn new(folder: &Path) -> Self {
         let path = folder.join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         Self { socket, path }
     }
 
@@ -37,7 +37,7 @@ impl Manager {
     /// Receives the next message with this part; skips others before it.
     #[track_caller]
     fn hear_of(&self, part: &str) -> String {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let message = self.hear();
             if message.contains(part) {
@@ -181,7 +181,7 @@ fn changed_configuration_is_applied_or_reported() {
     server.signal("-TERM");
     let (code, log) = server.wait();
     assert_eq!(code, 0, "{log}");
-    let said =
+    let logged =
         |parts: &[&str]| log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
     for parts in [
         &["changed", "key=\"limits.batch_max\"", "old=\"100000\"", "new=\"5\""][..],
@@ -192,7 +192,7 @@ fn changed_configuration_is_applied_or_reported() {
         &["WARN", "not changed", "sources.gone", "stays unchanged"],
         &["ERROR", "all stays as it was", "log.filter", "=;="],
     ] {
-        assert!(said(parts), "{parts:?}:\n{log}");
+        assert!(logged(parts), "{parts:?}:\n{log}");
     }
     // Before the new filter, only errors and the audit trail were logged.
     let quiet = |line: &&str| !line.contains("ERROR") && !line.contains(" audit: ");
@@ -204,12 +204,12 @@ fn changed_configuration_is_applied_or_reported() {
 /// read the head, and has responded that it waits for the body.
 fn unfinished(server: &Server) -> TcpStream {
     let mut stream = TcpStream::connect(&server.http).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let head = "POST /v1/ids/default HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\nexpect: 100-continue\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
-    let mut answer = [0; 21];
-    stream.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 100 Continue");
+    let mut response = [0; 21];
+    stream.read_exact(&mut response).unwrap();
+    assert_eq!(&response, b"HTTP/1.1 100 Continue");
     stream
 }
 
@@ -257,7 +257,7 @@ fn access_log_has_a_line_per_request_if_enabled() {
         command.env("SNOWMINT_LOG__ACCESS", wanted.to_string());
         let server = Server::start(command);
         server.mint(&["-n", "3"]).ok();
-        assert_eq!(server.mint(&["nobody"]).code, 1);
+        assert_eq!(server.mint(&["absent"]).code, 1);
         assert_eq!(server.get("/v1/ids/counters?key=a-person").0, 200);
         assert_eq!(server.get("/v1/counters/counters/a-person").0, 200);
         assert_eq!(server.get("/nowhere").0, 404);
@@ -265,13 +265,13 @@ fn access_log_has_a_line_per_request_if_enabled() {
             run(&["bench", &url, "-n", "1", "-c", "1", "--source", "numbers"]).ok();
         }
         let mut resp = TcpStream::connect(&server.resp).unwrap();
-        resp.set_read_timeout(Some(PATIENCE)).unwrap();
+        resp.set_read_timeout(Some(TIMEOUT)).unwrap();
         resp.write_all(b"INCRBY numbers 7\r\nMINT numbers 0\r\nPI\x1bNG\r\nPING\r\n").unwrap();
-        let mut answers = String::new();
-        while !answers.contains("PONG") {
+        let mut replies = String::new();
+        while !replies.contains("PONG") {
             let mut bytes = [0; 512];
             let length = resp.read(&mut bytes).unwrap();
-            answers.push_str(std::str::from_utf8(&bytes[..length]).unwrap());
+            replies.push_str(std::str::from_utf8(&bytes[..length]).unwrap());
         }
         server.signal("-TERM");
         let (_, log) = server.wait();
@@ -283,7 +283,7 @@ fn access_log_has_a_line_per_request_if_enabled() {
         }
         for parts in [
             &["http", "POST /v1/ids/default ", "source=\"default\"", "count=3", "outcome=\"ok\""][..],
-            &["http", "POST /v1/ids/nobody ", "outcome=\"unknown_source\""],
+            &["http", "POST /v1/ids/absent ", "outcome=\"unknown_source\""],
             &["http", "GET /v1/ids/counters ", "source=\"counters\"", "count=1", "ok"],
             &["http", "GET /nowhere", "outcome=\"not_found\""],
             &["grpc", "/snowmint.v1.Mint/Mint", "source=\"numbers\"", "count=32", "ok"],
@@ -310,11 +310,11 @@ fn server_with_an_unresponsive_store_stops_on_a_signal() {
     let command = serve(&folder.path().join("data"), &["--store", &store]);
     let mut server = children::spawn(command).unwrap();
     // The server calls the store and gets no response.
-    let asked = mute.accept().unwrap();
+    let connection = mute.accept().unwrap();
     children::signal(server.id(), "-TERM");
     // A server that had waited until it gave the store up would report its absence: exit code 4.
     assert_eq!(ended(&mut server).code(), Some(0));
-    drop(asked);
+    drop(connection);
 }
 
 /// Starts a server that opens all its sources before it serves, since the configuration restricts
@@ -344,21 +344,21 @@ fn stopped_while_opening(
     let mut command = serve(&folder.join("data"), &arguments);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut server = children::spawn(command).unwrap();
-    let mut asked = None;
+    let mut connection = None;
     until("a secondary store is called", || {
-        asked = mute.accept().ok();
-        asked.is_some()
+        connection = mute.accept().ok();
+        connection.is_some()
     });
     meanwhile();
     children::signal(server.id(), "-TERM");
     ended(&mut server);
-    drop(asked);
+    drop(connection);
     server.wait_with_output().unwrap().into()
 }
 
 /// A server that opened its other sources first would then serve: its first line would say so.
 #[test]
-fn server_opening_sources_ends_when_told() {
+fn stop_signal_ends_a_server_opening_sources() {
     let folder = tempfile::tempdir().unwrap();
     let ran = stopped_while_opening(folder.path(), &[], "1m", || ());
     assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);

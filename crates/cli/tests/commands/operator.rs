@@ -90,8 +90,8 @@ fn log_states_the_time_when_the_clock_reaches_the_marks() {
     let server = Server::start(serve(directory.path(), &[]));
     let (status, body) = server.get("/v1/ids/default");
     assert_eq!(status, 503, "{body}");
-    let goes_on = "by itself, as after a recovery; no action is needed";
-    server.says(&["no worker number", "minting continues at ", goes_on]);
+    let continues = "by itself, as after a recovery; no action is needed";
+    server.says(&["no worker number", "minting continues at ", continues]);
 }
 
 /// docs/operating.md describes this for a lost store: nothing exists but the configuration.
@@ -164,7 +164,7 @@ fn source_known_only_to_the_journal_blocks_no_recovery() {
         assert!(moved.out.contains("next number of orders: at least "), "{}", moved.out);
     }
     let server = start();
-    assert_eq!(mint(&server).code, 1, "nobody has defined it");
+    assert_eq!(mint(&server).code, 1, "it is not defined");
     define(&server);
     let after: u64 = mint(&server).ok().trim().parse().unwrap();
     assert!(after > before, "{after} after {before}");
@@ -204,8 +204,8 @@ fn audit_log_has_the_user_name_of_the_machine() {
     let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
     let who = std::process::Command::new("id").arg("-un").output().unwrap();
     let who = String::from_utf8(who.stdout).unwrap();
-    let told = format!(" ({:?}), who says to be \"mallory\" ", who.trim());
-    assert!(trail.contains(&told), "{told} is not in {trail}");
+    let expected = format!(" ({:?}), who says to be \"mallory\" ", who.trim());
+    assert!(trail.contains(&expected), "{expected} is not in {trail}");
 }
 
 #[test]
@@ -301,8 +301,9 @@ fn an_accepted_lead_lets_a_full_pool_mint() {
     assert_eq!(shown.code, 0, "{}", shown.err);
     assert!(shown.err.contains("nothing was changed"), "{}", shown.err);
     // No number was ever claimed, so none is listed; the common mark is shown.
-    let told = "all numbers that nobody has had yet, of each pool: mark 2030-01-01T00:00:00.000Z, ";
-    assert!(shown.out.contains(told), "{}", shown.out);
+    let expected =
+        "all numbers without a holder so far, of each pool: mark 2030-01-01T00:00:00.000Z, ";
+    assert!(shown.out.contains(expected), "{}", shown.out);
     let shown = json(run(&["worker", "accept-lead", "--data-dir", dir, "--json"]).out.trim());
     assert!(shown["until"].is_null() && shown["ahead"] == serde_json::json!([]), "{shown}");
     let floor = &shown["never_used"];

@@ -140,9 +140,9 @@ fn decode_writes_results_before_the_input_ends() {
         .unwrap();
     let mut pipe = child.stdin.take().unwrap();
     std::io::Write::write_all(&mut pipe, b"175928847299117063\n").unwrap();
-    let mut answer = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut answer).unwrap();
-    assert_eq!(json(&answer)["sequence"], 7);
+    let mut first_line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first_line).unwrap();
+    assert_eq!(json(&first_line)["sequence"], 7);
     drop(pipe);
     assert!(child.wait().unwrap().success());
 }

@@ -37,7 +37,7 @@ struct Program {
 impl Program {
     async fn open(directory: &Path) -> Arc<dyn Store> {
         let url = format!("sqlite:{}", directory.join("snowmint.db").display());
-        let settings = Settings { attempts_max: 16, make: true };
+        let settings = Settings { attempts_max: 16, create_if_missing: true };
         snowmint_stores::open_with(&url, "default", settings).await.unwrap()
     }
 
@@ -113,9 +113,10 @@ fn exhausted_numbers_are_reclaimed_and_mint_again() {
     let full = server.mint(&["ids"]);
     assert_eq!(full.code, 4, "{}", full.err);
 
-    let told = ["worker", "reclaim", "workers-2"];
-    let reclaim =
-        |more: &[&str]| run(&[&told[..], &["--config", file, "--data-dir", dir], more].concat());
+    let arguments = ["worker", "reclaim", "workers-2"];
+    let reclaim = |more: &[&str]| {
+        run(&[&arguments[..], &["--config", file, "--data-dir", dir], more].concat())
+    };
     // The plan comes first.
     let plan = reclaim(&["0", "1"]);
     assert_eq!(plan.code, 0, "{plan:?}");

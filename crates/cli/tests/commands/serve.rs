@@ -27,9 +27,9 @@ fn server_mints_over_http_and_resp_and_stops_on_a_signal() {
         let mut resp = TcpStream::connect(&server.resp).unwrap();
         resp.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         resp.write_all(b"PING\r\nINCR default\r\n").unwrap();
-        let mut answer = [0; 8];
-        resp.read_exact(&mut answer).unwrap();
-        assert_eq!(&answer, b"+PONG\r\n:");
+        let mut reply = [0; 8];
+        resp.read_exact(&mut reply).unwrap();
+        assert_eq!(&reply, b"+PONG\r\n:");
         drop(resp);
 
         server.signal("-TERM");
@@ -92,10 +92,10 @@ fn sources_are_managed_from_the_command_line() {
 
     // Another server on the same store sees the first server's numbers as live, not as its own.
     let store = format!("sqlite:{}", directory.path().join("snowmint.db").display());
-    let beside_dir = tempfile::tempdir().unwrap();
-    let beside = Server::start(serve(beside_dir.path(), &["--store", &store]));
-    beside.mint(&["default"]).ok();
-    let table = run(&["worker", "list", "--server", &beside.http]).ok();
+    let second_dir = tempfile::tempdir().unwrap();
+    let second = Server::start(serve(second_dir.path(), &["--store", &store]));
+    second.mint(&["default"]).ok();
+    let table = run(&["worker", "list", "--server", &second.http]).ok();
     let state = |state: &str| {
         table.lines().skip(1).any(|line| line.split_whitespace().nth(2) == Some(state))
     };
@@ -152,8 +152,8 @@ fn kill_9_and_a_clock_that_goes_back_repeat_nothing() {
         let server = Server::start(command);
         let ran = server.mint(&["-n", "20000"]);
         assert_eq!(ran.code, code, "{offset_ms}: {}", ran.err);
-        let why = if code == 0 { "" } else { "before the epoch of source \"default\"" };
-        assert!(ran.err.contains(why), "{offset_ms}: {}", ran.err);
+        let expected = if code == 0 { "" } else { "before the epoch of source \"default\"" };
+        assert!(ran.err.contains(expected), "{offset_ms}: {}", ran.err);
         all.push_str(&ran.out);
         server.kill();
     }
@@ -167,12 +167,12 @@ fn a_data_directory_has_one_server() {
     let ran = refused(directory.path(), &[]);
     assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
     // A concurrent command is another member, with another worker number.
-    let beside: Ran =
+    let second: Ran =
         snowmint(&["mint", "-n", "1000", "--data-dir", directory.path().to_str().unwrap()])
             .output()
             .unwrap()
             .into();
-    let both = beside.ok() + &server.mint(&["-n", "1000"]).ok();
+    let both = second.ok() + &server.mint(&["-n", "1000"]).ok();
     assert_eq!(run_with(&["verify"], &both).ok(), "2000 IDs, all different\n");
 }
 
@@ -212,8 +212,8 @@ fn rolled_back_store_is_rejected() {
         assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
         assert!(ran.err.contains("rolled back") && ran.err.contains("recover"), "{}", ran.err);
     }
-    let beside = run(&["mint", "numbers", "--store", &file, "--data-dir", dir]);
-    assert_eq!((beside.code, beside.out.as_str()), (3, ""), "{}", beside.err);
+    let second = run(&["mint", "numbers", "--store", &file, "--data-dir", dir]);
+    assert_eq!((second.code, second.out.as_str()), (3, ""), "{}", second.err);
     let doctor = run(&["doctor", "--data-dir", dir]);
     assert!(doctor.out.contains("store is in doubt, and no server mints"), "{}", doctor.out);
     stop(server);
@@ -227,15 +227,15 @@ fn rolled_back_store_is_rejected() {
 #[test]
 fn failed_start_reports_its_cause_and_exit_code() {
     let directory = tempfile::tempdir().unwrap();
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = taken.local_addr().unwrap().to_string();
+    let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
+    let occupied = occupied.local_addr().unwrap().to_string();
     let ran: Ran =
-        snowmint(&["serve", "--data-dir", directory.path().to_str().unwrap(), "--http", &taken])
+        snowmint(&["serve", "--data-dir", directory.path().to_str().unwrap(), "--http", &occupied])
             .output()
             .unwrap()
             .into();
     assert_eq!((ran.code, ran.out.as_str()), (4, ""), "{}", ran.err);
-    assert!(ran.err.contains(&taken), "{}", ran.err);
+    assert!(ran.err.contains(&occupied), "{}", ran.err);
     for (more, part) in [
         (&["--store", "memory:"][..], "--ephemeral"),
         (&["--store", "leaf:x"], "sqlite:"),

@@ -9,9 +9,9 @@ use crate::server::{Server, serve};
 const DAY_MS: u64 = 86_400_000;
 
 /// A folder with one store, and a data directory for each server.
-struct Place(tempfile::TempDir);
+struct ServersDir(tempfile::TempDir);
 
-impl Place {
+impl ServersDir {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -42,8 +42,8 @@ impl Place {
 fn ids_are_unique_per_source_and_where_chosen_in_the_namespace() {
     let config = "[sources.orders]\n[sources.bills]\n\
                   [sources.sheep]\nunique = \"namespace\"\n[sources.goats]\nunique = \"namespace\"\n";
-    let place = Place::new();
-    let servers: Vec<_> = (0..3).map(|number| place.start(number, config)).collect();
+    let servers_dir = ServersDir::new();
+    let servers: Vec<_> = (0..3).map(|number| servers_dir.start(number, config)).collect();
     // All run at once, in the same milliseconds.
     let minted = |source: &str| -> Vec<String> {
         let minting: Vec<_> = servers
@@ -67,11 +67,11 @@ fn ids_are_unique_per_source_and_where_chosen_in_the_namespace() {
 
 #[test]
 fn conflicting_member_is_rejected_and_both_definitions_shown() {
-    let place = Place::new();
-    let _server = place.start(0, "[sources.orders]\nburst = \"5ms\"\n");
-    let config = place.config(1, "[sources.orders]\nburst = \"7ms\"\n");
-    let store = place.store();
-    let ran: Ran = serve(&place.data_dir(1), &["--store", &store, "--config", &config])
+    let servers_dir = ServersDir::new();
+    let _server = servers_dir.start(0, "[sources.orders]\nburst = \"5ms\"\n");
+    let config = servers_dir.config(1, "[sources.orders]\nburst = \"7ms\"\n");
+    let store = servers_dir.store();
+    let ran: Ran = serve(&servers_dir.data_dir(1), &["--store", &store, "--config", &config])
         .output()
         .unwrap()
         .into();
@@ -82,13 +82,13 @@ fn conflicting_member_is_rejected_and_both_definitions_shown() {
         assert!(ran.err.contains(shown), "{shown}: {}", ran.err);
     }
     // A server with the same definition is another member.
-    let _other = place.start(2, "[sources.orders]\nburst = \"5ms\"\n");
+    let _other = servers_dir.start(2, "[sources.orders]\nburst = \"5ms\"\n");
 }
 
 #[test]
 fn worker_list_shows_holders_and_times() {
-    let place = Place::new();
-    let (one, _two) = (place.start(0, ""), place.start(1, ""));
+    let servers_dir = ServersDir::new();
+    let (one, _two) = (servers_dir.start(0, ""), servers_dir.start(1, ""));
     assert_eq!(one.mint(&[]).code, 0);
     let list =
         |more: &[&str]| run(&[&["worker", "list", "--server", &one.http], more].concat()).ok();
@@ -135,18 +135,18 @@ fn config(layout: &str, more: &str) -> String {
 
 #[test]
 fn layout_near_its_end_is_rejected_or_warned_about() {
-    let place = Place::new();
+    let servers_dir = ServersDir::new();
     let (soon, later) = (config(&ending_in(300), ""), config(&ending_in(900), ""));
-    let store = place.store();
-    let file = place.config(0, &soon);
+    let store = servers_dir.store();
+    let file = servers_dir.config(0, &soon);
     let start = |dir: &Path| serve(dir, &["--store", &store, "--config", &file]).output().unwrap();
-    let ran: Ran = start(&place.data_dir(0)).into();
+    let ran: Ran = start(&servers_dir.data_dir(0)).into();
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert!(ran.err.contains("within a year") && ran.err.contains("short_life"), "{}", ran.err);
     let ran = run(&["doctor", "--config", &file, "--store", &store]);
     assert!(ran.code == 1 && ran.out.contains("the layout of orders ends"), "{}", ran.out);
 
-    let server = place.start(1, &later);
+    let server = servers_dir.start(1, &later);
     assert_eq!(server.mint(&["orders"]).code, 0);
     let layout = ending_in(200);
     let define = ["source", "define", "bills", "--server", &server.http, "--layout", &layout];
@@ -156,21 +156,21 @@ fn layout_near_its_end_is_rejected_or_warned_about() {
     run(&[&define[..], &["--short_life", "true"]].concat()).ok();
     assert_eq!(server.mint(&["bills"]).code, 0);
     server.signal("-TERM");
-    let (code, said) = server.wait();
-    assert_eq!(code, 0, "{said}");
-    assert!(said.contains("the layout of orders ends") && said.contains("plan the next"), "{said}");
+    let (code, log) = server.wait();
+    assert_eq!(code, 0, "{log}");
+    assert!(log.contains("the layout of orders ends") && log.contains("plan the next"), "{log}");
 }
 
 #[test]
 fn exhaustion_of_worker_numbers_is_visible() {
-    let place = Place::new();
+    let servers_dir = ServersDir::new();
     let layout = config("time=50,worker=1,sequence=12", "");
-    let (_one, two) = (place.start(0, &layout), place.start(1, &layout));
+    let (_one, two) = (servers_dir.start(0, &layout), servers_dir.start(1, &layout));
     for server in [&_one, &two] {
         assert_eq!(server.mint(&["orders"]).code, 0);
     }
-    let file = place.config(2, &layout);
-    let ran = run(&["doctor", "--config", &file, "--store", &place.store()]);
+    let file = servers_dir.config(2, &layout);
+    let ran = run(&["doctor", "--config", &file, "--store", &servers_dir.store()]);
     assert_eq!(ran.code, 1, "{}", ran.out);
     let expected = "of 2 worker numbers of pool workers-1 2 are held by live members";
     assert!(ran.out.contains(expected), "{}", ran.out);
@@ -186,14 +186,14 @@ fn worker_of(server: &Server) -> u64 {
 
 #[test]
 fn configured_worker_number_is_held_by_one_process() {
-    let place = Place::new();
+    let servers_dir = ServersDir::new();
     let config = "[worker]\nnumber = 7\n";
-    let first = place.start(0, config);
+    let first = servers_dir.start(0, config);
     assert_eq!(worker_of(&first), 7);
 
-    let (file, store) = (place.config(1, config), place.store());
+    let (file, store) = (servers_dir.config(1, config), servers_dir.store());
     let more = ["--store", &store, "--config", &file];
-    let refused: Ran = serve(&place.data_dir(1), &more).output().unwrap().into();
+    let refused: Ran = serve(&servers_dir.data_dir(1), &more).output().unwrap().into();
     assert_eq!((refused.code, refused.out.as_str()), (3, ""), "{}", refused.err);
     for part in
         ["number 7 of pool \"workers-10\"", "by \"shop-0\"", "held by process", "worker.number"]
@@ -204,69 +204,69 @@ fn configured_worker_number_is_held_by_one_process() {
     // A released number is free at once.
     first.signal("-TERM");
     assert_eq!(first.wait().0, 0);
-    let other = place.start(1, config);
+    let other = servers_dir.start(1, config);
     assert_eq!(worker_of(&other), 7);
     // A journal proves its own process dead, whatever process follows it there.
     other.kill();
-    assert_eq!(worker_of(&place.start(1, config)), 7);
+    assert_eq!(worker_of(&servers_dir.start(1, config)), 7);
 
-    let outside = place.config(2, "[worker]\nnumber = 1024\n");
+    let outside = servers_dir.config(2, "[worker]\nnumber = 1024\n");
     let more = ["--store", &store, "--config", &outside];
-    let refused: Ran = serve(&place.data_dir(2), &more).output().unwrap().into();
+    let refused: Ran = serve(&servers_dir.data_dir(2), &more).output().unwrap().into();
     assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{}", refused.err);
     assert!(refused.err.contains("out of range, maximum 1023"), "{}", refused.err);
 }
 
-/// Whoever may define a source could end the next start of all servers.
+/// A caller that may define a source could end the next start of all servers.
 #[test]
 fn catalog_source_without_the_configured_number_ends_no_start() {
-    let place = Place::new();
+    let servers_dir = ServersDir::new();
     let config = "[worker]\nnumber = 5\n";
-    let server = place.start(0, config);
+    let server = servers_dir.start(0, config);
     let layout = "time=41,worker=1,sequence=12,unit=1ms";
     run(&["source", "define", "small", "--server", &server.http, "--layout", layout]).ok();
     server.signal("-TERM");
     assert_eq!(server.wait().0, 0);
-    let again = place.start(0, config);
+    let again = servers_dir.start(0, config);
     again.says(&["not open yet", "small", "out of range, maximum 1"]);
     assert_eq!(worker_of(&again), 5);
     again.signal("-TERM");
     assert_eq!(again.wait().0, 0);
     // A source of the configuration ends it.
-    let own = place.config(1, &format!("{config}[sources.small]\nlayout = \"{layout}\"\n"));
-    let more = ["--store", &place.store(), "--config", &own];
-    let refused: Ran = serve(&place.data_dir(1), &more).output().unwrap().into();
+    let own = servers_dir.config(1, &format!("{config}[sources.small]\nlayout = \"{layout}\"\n"));
+    let more = ["--store", &servers_dir.store(), "--config", &own];
+    let refused: Ran = serve(&servers_dir.data_dir(1), &more).output().unwrap().into();
     assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{}", refused.err);
 }
 
 /// Its name comes before those of the server's own sources.
 #[test]
 fn catalog_source_takes_no_configured_number() {
-    let place = Place::new();
+    let servers_dir = ServersDir::new();
     let config = "[worker]\nnumber = 5\n";
-    let server = place.start(0, config);
+    let server = servers_dir.start(0, config);
     run(&["source", "define", "a", "--server", &server.http, "--on_rollback", "borrow"]).ok();
     server.signal("-TERM");
     assert_eq!(server.wait().0, 0);
-    let again = place.start(0, config);
+    let again = servers_dir.start(0, config);
     again.says(&["not open yet", "a number of their own"]);
     assert_eq!(worker_of(&again), 5);
 }
 
 #[test]
 fn doctor_warns_of_a_full_pool_of_a_catalog_source() {
-    let place = Place::new();
-    let (one, two) = (place.start(0, ""), place.start(1, ""));
+    let servers_dir = ServersDir::new();
+    let (one, two) = (servers_dir.start(0, ""), servers_dir.start(1, ""));
     let layout = "time=50,worker=1,sequence=12";
     run(&["source", "define", "orders", "--server", &one.http, "--layout", layout]).ok();
     for server in [&one, &two] {
         assert_eq!(server.mint(&["orders"]).code, 0);
     }
     let expected = "of 2 worker numbers of pool workers-1 2 are held by live members";
-    let store = place.store();
+    let store = servers_dir.store();
     let doctor = |config: &str| {
-        let file = place.config(2, config);
-        let data = place.data_dir(2);
+        let file = servers_dir.config(2, config);
+        let data = servers_dir.data_dir(2);
         let data = data.to_str().unwrap();
         run(&["doctor", "--config", &file, "--store", &store, "--data-dir", data])
     };
@@ -279,16 +279,16 @@ fn doctor_warns_of_a_full_pool_of_a_catalog_source() {
 
 #[test]
 fn worker_number_is_never_reused_if_configured() {
-    let place = Place::new();
+    let servers_dir = ServersDir::new();
     let config = "[worker]\nreuse = \"never\"\n";
     for start in 0..3 {
-        let server = place.start(0, config);
+        let server = servers_dir.start(0, config);
         assert_eq!(worker_of(&server), start);
         server.signal("-TERM");
         assert_eq!(server.wait().0, 0);
     }
     // A server that reuses numbers could mint with another member's number.
-    let other = place.start(1, "");
+    let other = servers_dir.start(1, "");
     let refused = other.mint(&[]);
     assert_eq!(refused.code, 2, "{}", refused.err);
     assert!(refused.err.contains("worker.reuse"), "{}", refused.err);
@@ -296,11 +296,11 @@ fn worker_number_is_never_reused_if_configured() {
 
 #[test]
 fn separate_generators_need_separate_worker_numbers() {
-    let place = Place::new();
+    let servers_dir = ServersDir::new();
     let config = "[worker]\nnumber = 3\n[sources.fast]\non_rollback = \"borrow\"\n";
-    let (file, store) = (place.config(0, config), place.store());
+    let (file, store) = (servers_dir.config(0, config), servers_dir.store());
     let more = ["--store", &store, "--config", &file];
-    let refused: Ran = serve(&place.data_dir(0), &more).output().unwrap().into();
+    let refused: Ran = serve(&servers_dir.data_dir(0), &more).output().unwrap().into();
     assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{}", refused.err);
     assert!(refused.err.contains("a number of their own"), "{}", refused.err);
 }

@@ -14,12 +14,12 @@ fn offered(words: &[&str]) -> Vec<String> {
     let last = words.len() - 1;
     let (word, before) = (words[last], words[last - 1]);
     let quoted = words.join(" ");
-    let asked = format!(
+    let completion_script = format!(
         "set -u; source {}; COMP_WORDS=({quoted}); COMP_CWORD={last}; \
          _snowmint snowmint '{word}' '{before}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
         script.display()
     );
-    let output = Command::new("bash").args(["--norc", "-c", &asked]).output().unwrap();
+    let output = Command::new("bash").args(["--norc", "-c", &completion_script]).output().unwrap();
     let (out, err) = (output.stdout, String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success() && err.is_empty(), "{err}");
     String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
@@ -62,7 +62,9 @@ fn formatted(page: &str) -> String {
         .unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && err.is_empty(), "{err}");
-    String::from_utf8(output.stdout).unwrap()
+    // groff fills lines with spaces.
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]

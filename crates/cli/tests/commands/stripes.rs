@@ -44,7 +44,7 @@ impl Drawing {
 
     /// Waits until it has made one more whole request.
     #[track_caller]
-    fn goes_on(&self) {
+    fn check_continues(&self) {
         // A request may be in flight now.
         let enough = self.times.load(Ordering::SeqCst) + 2;
         until("it draws on", || self.times.load(Ordering::SeqCst) >= enough);
@@ -76,7 +76,7 @@ fn two_deployments_become_three_under_load_without_repeats() {
     let stop = Arc::new(AtomicBool::new(false));
     let mut drawing_all: Vec<_> =
         [&one, &one, &two, &two].map(|server| Drawing::from(server, "700", &stop)).into();
-    drawing_all.iter().for_each(Drawing::goes_on);
+    drawing_all.iter().for_each(Drawing::check_continues);
     let changed = restripe("3", &[(3, &one.http), (1, &two.http), (2, &three.http)]).ok();
     let firsts: Vec<_> = changed
         .lines()
@@ -91,7 +91,7 @@ fn two_deployments_become_three_under_load_without_repeats() {
     assert_eq!(firsts.len(), 3);
     // Every five numbers cost a disk write, and a request waits for all of its own.
     drawing_all.push(Drawing::from(&three, "20", &stop));
-    drawing_all.iter().for_each(Drawing::goes_on);
+    drawing_all.iter().for_each(Drawing::check_continues);
     stop.store(true, Ordering::SeqCst);
     let drawn: Vec<_> =
         drawing_all.into_iter().map(|drawing| drawing.drawn.join().unwrap()).collect();
@@ -114,8 +114,8 @@ fn restripe_changes_nothing_if_a_deployment_is_unreachable() {
     let place = tempfile::tempdir().unwrap();
     let one = installation(&place, 1, "--offset 1 --increment 2");
     let before = run(&["source", "show", "orders", "--server", &one.http]).ok();
-    let nobody = "127.0.0.1:1";
-    let refused = restripe("3", &[(1, &one.http), (2, nobody)]);
+    let unreached = "127.0.0.1:1";
+    let refused = restripe("3", &[(1, &one.http), (2, unreached)]);
     assert_eq!(refused.code, 4, "{refused:?}");
     assert!(refused.err.contains("nothing was changed"), "{}", refused.err);
     let shown = |text: &str| {
@@ -126,7 +126,7 @@ fn restripe_changes_nothing_if_a_deployment_is_unreachable() {
     for (stripes, word) in [
         (&[(0, one.http.as_str())][..], "outside 1 to 3"),
         (&[(4, &one.http)], "outside 1 to 3"),
-        (&[(1, &one.http), (1, nobody)], "given twice"),
+        (&[(1, &one.http), (1, unreached)], "given twice"),
         (&[(1, &one.http), (2, &one.http)], "given twice"),
     ] {
         let refused = restripe("3", stripes);
@@ -142,7 +142,7 @@ fn interrupted_restripe_is_finished_by_another() {
     let one = installation(&place, 1, "--offset 1 --increment 2");
     let two = installation(&place, 2, "--offset 2 --increment 2 --until 1001");
     let cut_off = restripe("3", &[(1, &one.http), (2, &two.http)]);
-    assert_eq!(cut_off.code, 0, "nobody had a new stripe yet: {cut_off:?}");
+    assert_eq!(cut_off.code, 0, "no holder had a new stripe yet: {cut_off:?}");
 
     let three = installation(&place, 3, "--offset 1 --increment 3 --first 1000");
     let four = installation(&place, 4, "--offset 2 --increment 2 --until 1000");
@@ -200,8 +200,8 @@ fn replacing_deployment_begins_above_all_issued_numbers() {
     let trail = std::fs::read_to_string(place.path().join("audit.log")).unwrap();
     let [three, four] = trail.lines().collect::<Vec<_>>()[..] else { panic!("{trail}") };
     for (line, store) in [(three, "three.db"), (four, "four.db")] {
-        let is_told = ["source orders defined in sqlite:", store, "before=none after=version"];
-        assert!(is_told.iter().all(|part| line.contains(part)), "{line}");
+        let parts = ["source orders defined in sqlite:", store, "before=none after=version"];
+        assert!(parts.iter().all(|part| line.contains(part)), "{line}");
     }
 }
 
@@ -298,16 +298,16 @@ fn end_below_issued_numbers_is_rejected_and_starts_nothing() {
     let one = installation(&place, 1, "--step.rule fixed --step.size 10");
     let two = installation(&place, 2, "--offset 1 --increment 2 --first 5");
     run(&["mint", "orders", "-n", "25", "--server", &one.http]).ok();
-    let told =
+    let restripe_to =
         |until: &str| run(&["source", "alter", "orders", "--until", until, "--server", &one.http]);
-    let refused = told("5");
+    let refused = restripe_to("5");
     assert_eq!(refused.code, 2, "{refused:?}");
     assert!(refused.err.contains("until = 5 is below"), "{}", refused.err);
     // The other deployment has its stripe from that number on: finishing this command would issue
     // the same numbers twice.
     let refused = restripe("2", &[(1, &two.http), (2, &one.http)]);
     assert_eq!(refused.code, 3, "{refused:?}");
-    told("1000").ok();
+    restripe_to("1000").ok();
     let shown = run(&["source", "show", "orders", "--json", "--server", &one.http]).ok();
     assert_eq!(json(shown.trim())["until"], 1_000, "{shown}");
 }

@@ -27,12 +27,12 @@ impl Http {
 
     /// Returns a response's status and text, if there is a response.
     pub(crate) fn get(&self, url: &str) -> Option<(u16, String)> {
-        let answer = async {
-            let answer = self.client.get(url.parse().ok()?).await.ok()?;
-            let status = answer.status().as_u16();
-            let text = answer.into_body().collect().await.ok()?.to_bytes();
+        let response = async {
+            let response = self.client.get(url.parse().ok()?).await.ok()?;
+            let status = response.status().as_u16();
+            let text = response.into_body().collect().await.ok()?.to_bytes();
             Some((status, String::from_utf8(text.into()).ok()?))
         };
-        self.runtime.block_on(async { timeout(self.within, answer).await.ok()? })
+        self.runtime.block_on(async { timeout(self.within, response).await.ok()? })
     }
 }

@@ -1,5 +1,5 @@
 //! Helpers that run the real binary.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, reason = "a test reports by a panic")]
 #![allow(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
 #![allow(dead_code, reason = "each test uses its own share")]
 
@@ -18,12 +18,12 @@ pub(crate) fn snowmint(args: &[&str]) -> Command {
 }
 
 /// Longest wait for anything on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "never: {what}");
         std::thread::sleep(Duration::from_millis(20));

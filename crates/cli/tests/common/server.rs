@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use snowmint_testkit::children;
 
-use super::common::{PATIENCE, Ran, ended, snowmint, until};
+use super::common::{Ran, TIMEOUT, ended, snowmint, until};
 
 /// Error of a server that cannot start because the store responded too late.
 const STORE_IS_LATE: &str = "store did not respond within 5000 ms";
@@ -47,8 +47,8 @@ impl Server {
             match started {
                 Ok(server) => return server,
                 // The machine stood still for too long.
-                Err(said) if said.contains(STORE_IS_LATE) && begun.elapsed() < PATIENCE => {}
-                Err(said) => panic!("{said}"),
+                Err(message) if message.contains(STORE_IS_LATE) && begun.elapsed() < TIMEOUT => {}
+                Err(message) => panic!("{message}"),
             }
             command = again;
         }
@@ -124,13 +124,13 @@ impl Server {
     /// Returns the status and the body of a page.
     pub(crate) fn get(&self, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.http).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let request =
             format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 

@@ -16,14 +16,14 @@ start_without_store = true
 ";
 
 /// A store, the network in front of it, and the folder of the server that restarts.
-struct Place {
+struct OfflineSetup {
     store: servers::Server,
     network: Proxy,
     folder: Folder,
     seen: HashSet<u64>,
 }
 
-impl Place {
+impl OfflineSetup {
     fn new(store: servers::Server) -> Self {
         let folder = Folder::new(&format!("alone-{}", store.name()));
         fs::write(folder.join("config.toml"), CONFIG).unwrap();
@@ -51,9 +51,9 @@ impl Place {
         assert_eq!(
             ids.len(),
             500,
-            "{}: every request is answered: {}",
+            "{}: every request gets a response: {}",
             self.store.name(),
-            server.said()
+            server.printed()
         );
         let worker = ids[0] >> 12 & 0x3ff;
         for id in ids {
@@ -68,7 +68,7 @@ fn is_alone(server: &Server) -> bool {
 }
 
 /// Returns whether a source mints now.
-fn answers(server: &Server, source: &str) -> bool {
+fn responds(server: &Server, source: &str) -> bool {
     let mut ids = Vec::new();
     Resp::connect(&server.resp).unwrap().incr(source, 1, &mut ids).unwrap();
     !ids.is_empty()
@@ -80,65 +80,65 @@ fn failed_joins(server: &Server) -> f64 {
     server.sample("snowmint_store_errors_total{verb=\"recall\",code=\"unavailable\"}")
 }
 
-fn goes_on(store: servers::Server) {
-    let mut place = Place::new(store);
-    let server = place.again(0);
+fn continues_alone(store: servers::Server) {
+    let mut setup = OfflineSetup::new(store);
+    let server = setup.again(0);
     server.ready();
-    let worker = place.mint(&server);
-    assert!(!is_alone(&server) && answers(&server, "numbers"));
+    let worker = setup.mint(&server);
+    assert!(!is_alone(&server) && responds(&server, "numbers"));
     server.kill();
 
-    place.network.refuse();
+    setup.network.refuse();
     // The server mints at once, with the clock set back by less and by more than a journal may be
     // ahead.
     for offset_ms in [0, -300, -4_000] {
-        let server = place.again(offset_ms);
+        let server = setup.again(offset_ms);
         server.ready();
         assert!(is_alone(&server), "{}", server.get("/readyz").1);
         server.says("MINTING WITHOUT THE STORE");
         let metrics = curl(&[&server.url("/metrics")]);
         assert!(metrics.contains("\nsnowmint_without_store 1"), "{metrics}");
-        assert_eq!(place.mint(&server), worker, "in its own window");
-        assert!(!answers(&server, "numbers"), "numbers wait for the store");
+        assert_eq!(setup.mint(&server), worker, "in its own window");
+        assert!(!responds(&server, "numbers"), "numbers wait for the store");
         server.kill();
     }
-    let server = place.again(0);
+    let server = setup.again(0);
     server.ready();
-    place.mint(&server);
+    setup.mint(&server);
     // Another server with the same name reaches the store.
-    let other = place.start("other", &place.store.url(), 0);
+    let other = setup.start("other", &setup.store.url(), 0);
     other.ready();
-    place.mint(&other);
-    place.mint(&server);
+    setup.mint(&other);
+    setup.mint(&server);
 
-    place.network.heal();
-    until("the store is found again", || !is_alone(&server) && answers(&server, "numbers"));
+    setup.network.heal();
+    until("the store is found again", || !is_alone(&server) && responds(&server, "numbers"));
     server.ready();
-    assert_eq!(place.mint(&server), worker, "nobody had it in between");
-    place.mint(&other);
+    assert_eq!(setup.mint(&server), worker, "it had no other holder in between");
+    setup.mint(&other);
 
     // A clean stop releases everything.
     assert_eq!(server.stop(), 0);
-    place.network.refuse();
-    let server = place.again(0);
+    setup.network.refuse();
+    let server = setup.again(0);
     server.not_ready(&["store"]);
     // What a failed attempt leads to has happened before the next one begins.
     let failed = failed_joins(&server);
     until("two more attempts fail", || failed_joins(&server) >= failed + 2.0);
-    assert!(!answers(&server, "orders") && !is_alone(&server));
-    place.network.heal();
+    assert!(!responds(&server, "orders") && !is_alone(&server));
+    setup.network.heal();
     server.ready();
-    place.mint(&server);
+    setup.mint(&server);
 }
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
 fn server_starts_without_redis_in_the_rest_of_its_window() {
-    goes_on(servers::Redis::start(&[]).into());
+    continues_alone(servers::Redis::start(&[]).into());
 }
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs PostgreSQL: --features real-servers")]
 fn server_starts_without_postgres_in_the_rest_of_its_window() {
-    goes_on(servers::Postgres::start(&[]).into());
+    continues_alone(servers::Postgres::start(&[]).into());
 }

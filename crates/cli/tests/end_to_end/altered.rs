@@ -11,7 +11,7 @@ use super::server::{Folder, Resp, Server, curl, until};
 const LEASE: &str = "300s";
 /// Time limit for a notice: a server that follows within it did not rely on polling. Generous,
 /// since these machines are noisy.
-const TOLD: Duration = Duration::from_secs(60);
+const NOTIFIED_WITHIN: Duration = Duration::from_secs(60);
 const CLIENTS: usize = 100;
 
 fn start(folder: &Folder, number: usize) -> Server {
@@ -21,23 +21,23 @@ fn start(folder: &Folder, number: usize) -> Server {
 /// Makes a change, which must succeed: the response shows the source, except after a deletion.
 fn change(server: &Server, method: &str, path: &str, body: &str) {
     let url = server.url(path);
-    let said = curl(&["-X", method, "--json", body, "-w", "\n%{http_code}", &url]);
-    let (shown, status) = said.rsplit_once('\n').unwrap();
+    let response = curl(&["-X", method, "--json", body, "-w", "\n%{http_code}", &url]);
+    let (shown, status) = response.rsplit_once('\n').unwrap();
     let expected = if method == "DELETE" { ("204", false) } else { ("200", true) };
     let is_shown = shown.contains("\"name\":\"bills\"");
-    assert_eq!((status, is_shown), expected, "{method} {path} {body}: {said}");
+    assert_eq!((status, is_shown), expected, "{method} {path} {body}: {response}");
 }
 
 /// Waits until every server gives the expected response for the source: a number, or this error.
 fn all_say(servers: &[Server], expected: &str) {
-    let until = Instant::now() + TOLD;
+    let until = Instant::now() + NOTIFIED_WITHIN;
     for server in servers {
         loop {
-            let said = curl(&[&server.url("/v1/ids/bills")]);
-            if said.contains(expected) {
+            let response = curl(&[&server.url("/v1/ids/bills")]);
+            if response.contains(expected) {
                 break;
             }
-            assert!(Instant::now() < until, "{} says {said}, not {expected}", server.http);
+            assert!(Instant::now() < until, "{} says {response}, not {expected}", server.http);
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -90,13 +90,13 @@ fn sources_change_under_a_hundred_clients_without_repeats() {
             "/v1/sources/bills",
             &format!("{{\"step\":{}}}", fixed(20_000)),
         );
-        for (asked, enabled) in [(2, false), (0, true), (1, false), (1, true)] {
+        for (target, enabled) in [(2, false), (0, true), (1, false), (1, true)] {
             let body = format!("{{\"enabled\":{enabled}}}");
-            change(&servers[asked], "PATCH", "/v1/sources/bills", &body);
+            change(&servers[target], "PATCH", "/v1/sources/bills", &body);
             all_say(&servers, if enabled { "\"ids\"" } else { "\"disabled\"" });
         }
-        for (asked, again) in [(0, 2), (2, 1)] {
-            change(&servers[asked], "DELETE", "/v1/sources/bills", "");
+        for (target, again) in [(0, 2), (2, 1)] {
+            change(&servers[target], "DELETE", "/v1/sources/bills", "");
             all_say(&servers, "\"unknown_source\"");
             change(&servers[again], "POST", "/v1/sources", &new);
             all_say(&servers, "\"ids\"");

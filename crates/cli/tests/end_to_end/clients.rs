@@ -11,7 +11,7 @@ use snowmint_testkit::servers::Redis;
 use super::server::{Folder, Resp, Server, client, curl};
 
 /// Longer than anything takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn server(folder: &Folder) -> Server {
     let server = Server::start(&["--data-dir", folder.path().to_str().unwrap()], &[]);
@@ -53,7 +53,7 @@ fn curl_gets_errors_with_their_status() {
         ("/v1/ids/default?count=0", "400"),
         ("/v1/ids/default?count=-1", "400"),
         ("/v1/ids/default?count=1000000000000000000", "413"),
-        ("/v1/ids/nobody", "404"),
+        ("/v1/ids/absent", "404"),
         ("/v1/ids/a%2Fb", "400"),
         ("/v1/ids/a%3Fb%25", "400"),
         ("/v1/ids/%F0%9F%98%80", "400"),
@@ -61,8 +61,8 @@ fn curl_gets_errors_with_their_status() {
         ("/nowhere", "404"),
     ];
     for (path, status) in cases {
-        let answer = curl(&["-w", "\n%{http_code}", &server.url(path)]);
-        let (body, code) = answer.rsplit_once('\n').unwrap();
+        let response = curl(&["-w", "\n%{http_code}", &server.url(path)]);
+        let (body, code) = response.rsplit_once('\n').unwrap();
         assert_eq!(code, status, "{path}: {body}");
         let body: serde_json::Value = serde_json::from_str(body).unwrap();
         assert!(body["error"]["code"].is_string(), "{path}: {body}");
@@ -86,13 +86,13 @@ fn redis_cli_and_redis_benchmark_work_unchanged() {
     assert!(cli(&["DECODE", &first.to_string(), "default"]).contains("worker"));
     assert!(cli(&["INFO"]).contains("snowmint"));
     assert!(cli(&["-3", "INCR", "numbers"]).trim().parse::<u64>().is_ok());
-    assert!(cli(&["INCR", "nobody"]).contains("ERR"));
+    assert!(cli(&["INCR", "absent"]).contains("ERR"));
 
     let benchmark = ["-h", "127.0.0.1", "-p", port, "-n", "100000", "-c", "20", "-P", "16", "-q"];
-    let said = client("redis-benchmark", &[&benchmark[..], &["INCR", "default"]].concat());
-    assert!(said.contains("requests per second"), "{said}");
-    let said = client("redis-benchmark", &[&benchmark[..], &["-t", "ping"]].concat());
-    assert!(said.contains("PING_MBULK"), "{said}");
+    let printed = client("redis-benchmark", &[&benchmark[..], &["INCR", "default"]].concat());
+    assert!(printed.contains("requests per second"), "{printed}");
+    let printed = client("redis-benchmark", &[&benchmark[..], &["-t", "ping"]].concat());
+    assert!(printed.contains("PING_MBULK"), "{printed}");
 }
 
 /// Commands that both support get the same bytes, in any use of `MULTI`.
@@ -105,20 +105,20 @@ fn transactions_get_the_same_replies_as_in_redis() {
     let redis = redis.url();
     let redis = redis.trim_start_matches("redis://").split('/').next().unwrap();
     let end = "$3\r\nend\r\n";
-    let answers = |address: &str, lines: &str| {
+    let replies_of = |address: &str, lines: &str| {
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let asked = format!("{}\r\nECHO end\r\n", lines.replace('|', "\r\n"));
-        stream.write_all(asked.as_bytes()).unwrap();
-        let mut said = Vec::new();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        let request = format!("{}\r\nECHO end\r\n", lines.replace('|', "\r\n"));
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut replies = Vec::new();
         let mut part = [0; 4096];
-        while !said.ends_with(end.as_bytes()) {
+        while !replies.ends_with(end.as_bytes()) {
             match stream.read(&mut part).unwrap() {
                 0 => break,
-                bytes => said.extend_from_slice(&part[..bytes]),
+                bytes => replies.extend_from_slice(&part[..bytes]),
             }
         }
-        String::from_utf8(said).unwrap()
+        String::from_utf8(replies).unwrap()
     };
     for lines in [
         "MULTI|PING|ECHO a|EXEC",
@@ -135,7 +135,7 @@ fn transactions_get_the_same_replies_as_in_redis() {
         "MULTI|HELLO 9|CLIENT SETNAME a|CLIENT GETNAME|EXEC",
         "HELLO 9|MULTI|PING|EXEC",
     ] {
-        assert_eq!(answers(&server.resp, lines), answers(redis, lines), "{lines}");
+        assert_eq!(replies_of(&server.resp, lines), replies_of(redis, lines), "{lines}");
     }
 }
 
@@ -162,8 +162,8 @@ fn a_million_ids_over_http_and_resp_at_once_are_all_distinct() {
         let http = (0..4).map(|_| {
             let url = server.url("/v1/ids/default?count=12500");
             scope.spawn(move || {
-                let answers = (0..10).map(|_| curl(&["-H", "Accept: text/plain", &url]));
-                answers.flat_map(|answer| lines(&answer)).collect()
+                let responses = (0..10).map(|_| curl(&["-H", "Accept: text/plain", &url]));
+                responses.flat_map(|response| lines(&response)).collect()
             })
         });
         let http: Vec<_> = http.collect();

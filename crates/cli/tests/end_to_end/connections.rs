@@ -44,52 +44,52 @@ fn raise_own_limit() {
 }
 
 #[derive(Clone, Copy)]
-enum Door {
+enum Protocol {
     Http,
     Resp,
 }
 
 /// A connection that requests one ID at a time, and keeps no state of its own.
 struct Client {
-    door: Door,
+    protocol: Protocol,
     stream: TcpStream,
 }
 
 impl Client {
-    fn connect(server: &Server, door: Door) -> Self {
-        let address = match door {
-            Door::Http => &server.http,
-            Door::Resp => &server.resp,
+    fn connect(server: &Server, protocol: Protocol) -> Self {
+        let address = match protocol {
+            Protocol::Http => &server.http,
+            Protocol::Resp => &server.resp,
         };
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        Self { door, stream }
+        Self { protocol, stream }
     }
 
     /// Mints one ID, or returns the error.
     fn try_mint(&mut self) -> std::io::Result<u64> {
-        let request: &[u8] = match self.door {
-            Door::Http => {
+        let request: &[u8] = match self.protocol {
+            Protocol::Http => {
                 b"GET /v1/ids/default HTTP/1.1\r\nhost: localhost\r\naccept: text/plain\r\n\r\n"
             }
-            Door::Resp => b"INCR default\r\n",
+            Protocol::Resp => b"INCR default\r\n",
         };
         self.stream.write_all(request)?;
-        let mut answer = Vec::new();
+        let mut response = Vec::new();
         let mut part = [0; 1024];
         loop {
             let count = self.stream.read(&mut part)?;
             if count == 0 {
                 return Err(std::io::ErrorKind::UnexpectedEof.into());
             }
-            answer.extend_from_slice(&part[..count]);
-            let text = std::str::from_utf8(&answer).unwrap();
-            let number = match self.door {
-                Door::Http => text.split_once("\r\n\r\n").map(|(head, body)| {
+            response.extend_from_slice(&part[..count]);
+            let text = std::str::from_utf8(&response).unwrap();
+            let number = match self.protocol {
+                Protocol::Http => text.split_once("\r\n\r\n").map(|(head, body)| {
                     assert!(head.starts_with("HTTP/1.1 200 "), "{text}");
                     body
                 }),
-                Door::Resp => Some(text.strip_prefix(':').unwrap_or_else(|| panic!("{text}"))),
+                Protocol::Resp => Some(text.strip_prefix(':').unwrap_or_else(|| panic!("{text}"))),
             };
             if let Some(number) = number.filter(|number| number.ends_with('\n')) {
                 return Ok(number.trim().parse().unwrap());
@@ -106,8 +106,8 @@ impl Client {
 /// ticks.
 fn mint_by_new_connections(server: &Server, last: &mut u64) -> u64 {
     let before = server.processor_ticks();
-    for door in [Door::Http, Door::Resp].into_iter().cycle().take(MINTED) {
-        let id = Client::connect(server, door).mint();
+    for protocol in [Protocol::Http, Protocol::Resp].into_iter().cycle().take(MINTED) {
+        let id = Client::connect(server, protocol).mint();
         assert!(id > *last, "{id} after {last}");
         *last = id;
     }
@@ -132,9 +132,9 @@ fn ten_thousand_idle_connections_cost_little() {
 
     let mut resting: Vec<Client> = (0..CONNECTIONS)
         .map(|index| {
-            let door = if index % 2 == 0 { Door::Http } else { Door::Resp };
+            let protocol = if index % 2 == 0 { Protocol::Http } else { Protocol::Resp };
             // Each connection is served once, so that its state exists.
-            let mut client = Client::connect(&server, door);
+            let mut client = Client::connect(&server, protocol);
             let id = client.mint();
             assert!(id > last, "{id} after {last}");
             last = id;
@@ -148,7 +148,7 @@ fn ten_thousand_idle_connections_cost_little() {
 
     // Other connections are served meanwhile: correctly, at the same cost, and in the same memory.
     let ticks = mint_by_new_connections(&server, &mut last);
-    println!("{alone_ticks} ticks for {MINTED} IDs alone, {ticks} beside them");
+    println!("{alone_ticks} ticks for {MINTED} IDs alone, {ticks} with them");
     assert!(ticks <= COST_MAX * alone_ticks, "{alone_ticks} ticks became {ticks}");
     let served_kib = server.anonymous_kib();
     assert!(
@@ -176,14 +176,14 @@ fn descriptor_shortage_is_reported_and_survived() {
     let arguments = ["--data-dir", folder.path().to_str().unwrap()];
     let server = Server::run(limited("-n 100"), &arguments).unwrap();
     server.ready();
-    let said = server.said();
+    let printed = server.printed();
     for part in ["at most 100 files may be open", "allow 20000", "20064", "LimitNOFILE"] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(printed.contains(part), "{part}: {printed}");
     }
-    let mut first = Client::connect(&server, Door::Http);
+    let mut first = Client::connect(&server, Protocol::Http);
     let mut last = first.mint();
     // The system accepts these connections; the server cannot.
-    let beyond: Vec<_> = (0..150).map(|_| Client::connect(&server, Door::Resp)).collect();
+    let beyond: Vec<_> = (0..150).map(|_| Client::connect(&server, Protocol::Resp)).collect();
     for _ in 0..100 {
         let id = first.mint();
         assert!(id > last, "{id} after {last}");
@@ -191,10 +191,10 @@ fn descriptor_shortage_is_reported_and_survived() {
     }
     server.says("no connection can be accepted");
     // A new connection is accepted: idle connections of the other port are closed for it.
-    let mut second = Client::connect(&server, Door::Http);
+    let mut second = Client::connect(&server, Protocol::Http);
     assert!(second.mint() > last);
     last = second.mint();
     drop(beyond);
-    assert!(Client::connect(&server, Door::Resp).mint() > last);
+    assert!(Client::connect(&server, Protocol::Resp).mint() > last);
     assert_eq!(server.stop(), 0);
 }

@@ -20,8 +20,8 @@ pub(super) fn redis(server: &Server, arguments: &[&str]) -> String {
 
 /// Counts with `redis-cli -c`, which follows redirects; `None` if no server owns the key now.
 fn follow(server: &Server, key: &str) -> Option<u64> {
-    let answer = redis(server, &["-c", "INCR", &format!("messages:{key}")]);
-    answer.lines().last().and_then(|line| line.parse().ok())
+    let response = redis(server, &["-c", "INCR", &format!("messages:{key}")]);
+    response.lines().last().and_then(|line| line.parse().ok())
 }
 
 /// Counts over HTTP; the server forwards the request to the section owner.
@@ -30,8 +30,8 @@ pub(super) fn ask(server: &Server, key: &str) -> Option<u64> {
 }
 
 /// Returns the number in a response.
-fn number_in(answer: &str) -> Option<u64> {
-    let value: serde_json::Value = serde_json::from_str(answer).ok()?;
+fn number_in(response: &str) -> Option<u64> {
+    let value: serde_json::Value = serde_json::from_str(response).ok()?;
     value["ids"][0].as_str()?.parse().ok()
 }
 
@@ -40,9 +40,9 @@ fn number_in(answer: &str) -> Option<u64> {
 struct History(BTreeMap<String, u64>);
 
 impl History {
-    fn rises(&mut self, key: &str, answer: u64) {
-        let before = self.0.insert(key.into(), answer).unwrap_or(0);
-        assert!(answer > before, "{key}: {answer} after {before}");
+    fn rises(&mut self, key: &str, number: u64) {
+        let before = self.0.insert(key.into(), number).unwrap_or(0);
+        assert!(number > before, "{key}: {number} after {before}");
     }
 }
 
@@ -64,12 +64,12 @@ pub(super) fn all_have_keys(servers: &[Server], mut ask: impl FnMut()) {
 /// Returns the first successful result.
 #[track_caller]
 fn at_last<T>(key: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let mut answer = None;
-    until(&format!("somebody answers for {key}"), || {
-        answer = ask();
-        answer.is_some()
+    let mut response = None;
+    until(&format!("{key} has an owner"), || {
+        response = ask();
+        response.is_some()
     });
-    answer.unwrap()
+    response.unwrap()
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_key_is_counted_by_redis_cli_and_curl_alike() {
     let before = history.0["alice"];
     assert_eq!(redis(&server, &["INCRBY", "messages:alice", "10"]), (before + 10).to_string());
     assert_eq!(redis(&server, &["GET", "messages:alice"]), (before + 10).to_string());
-    assert_eq!(redis(&server, &["GET", "messages:nobody"]), "");
+    assert_eq!(redis(&server, &["GET", "messages:absent"]), "");
     let (status, bound) = server.get("/v1/counters/messages/alice");
     assert_eq!((status.as_str(), &bound["bound"]), ("200", &(before + 10).to_string().into()));
     let many = curl(&["-H", "Accept: text/plain", &server.url("/v1/ids/messages?key=7&count=5")]);
@@ -120,9 +120,9 @@ fn keys_stand_alone_where_that_is_configured() {
     assert_eq!(redis(&server, &["CLUSTER", "KEYSLOT", "page:views:7"]), "2861");
     // The Redis benchmark counts ordinary keys.
     let arguments = ["-p", server.resp_port(), "-t", "incr", "-n", "20000", "-r", "2000"];
-    let said =
+    let printed =
         client("redis-benchmark", &[&arguments[..], &["-P", "16", "-c", "4", "--csv"]].concat());
-    assert!(said.contains("\"INCR\","), "{said}");
+    assert!(printed.contains("\"INCR\","), "{printed}");
     let counted: u64 = redis(&server, &["GET", "counter:000000000007"]).parse().unwrap();
     assert!((1..1_000).contains(&counted), "{counted}");
     assert_eq!(server.stop(), 0);
@@ -139,8 +139,8 @@ fn a_bound_is_raised_by_every_server() {
             server.url(&format!("/v1/counters/messages/{key}")),
             format!("{{\"bound\":\"{bound}\"}}"),
         );
-        let answer = curl(&["-X", "PUT", "--json", &body, "-w", "\n%{http_code}", &url]);
-        let (body, status) = answer.rsplit_once('\n').unwrap();
+        let response = curl(&["-X", "PUT", "--json", &body, "-w", "\n%{http_code}", &url]);
+        let (body, status) = response.rsplit_once('\n').unwrap();
         (status == "200").then(|| serde_json::from_str::<serde_json::Value>(body).unwrap())
     };
     let keys: Vec<String> = (0..20).map(|number| format!("user-{number}")).collect();
@@ -152,10 +152,14 @@ fn a_bound_is_raised_by_every_server() {
     for (number, key) in (1_u64..).zip(&keys) {
         for (turn, server) in (1_u64..).zip(&servers) {
             let bound = number * 1_000 + turn * 100;
-            let told = |body: serde_json::Value| body["bound"].as_str().unwrap().parse().ok();
-            assert_eq!(at_last(key, || raise(server, key, bound).and_then(told)), bound, "{key}");
+            let bound_of = |body: serde_json::Value| body["bound"].as_str().unwrap().parse().ok();
+            assert_eq!(
+                at_last(key, || raise(server, key, bound).and_then(bound_of)),
+                bound,
+                "{key}"
+            );
             // No server lowers the bound.
-            at_last::<u64>(key, || raise(server, key, 1).and_then(told));
+            at_last::<u64>(key, || raise(server, key, 1).and_then(bound_of));
             for other in &servers {
                 assert!(at_last(key, || ask(other, key)) > bound, "{key}");
             }
@@ -205,7 +209,7 @@ fn three_servers_share_keys_and_replace_killed_owners() {
 
 /// Runs `what` while clients send requests for all paths to two servers: every request must
 /// succeed.
-fn asked_meanwhile<T>(servers: &[Server], paths: &[String], what: impl FnOnce() -> T) -> T {
+fn requested_meanwhile<T>(servers: &[Server], paths: &[String], what: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for client in 0..4 {
@@ -215,9 +219,9 @@ fn asked_meanwhile<T>(servers: &[Server], paths: &[String], what: impl FnOnce() 
                 // Each client has keys of its own, so that their order is known.
                 let mine = paths.iter().skip(client).step_by(4).cycle();
                 for path in mine.take_while(|_| !over.load(Ordering::SeqCst)) {
-                    let answer = curl(&[&server.url(path)]);
-                    let number = number_in(&answer);
-                    history.rises(path, number.unwrap_or_else(|| panic!("{path}: {answer}")));
+                    let response = curl(&[&server.url(path)]);
+                    let number = number_in(&response);
+                    history.rises(path, number.unwrap_or_else(|| panic!("{path}: {response}")));
                 }
             });
         }
@@ -255,7 +259,7 @@ fn each_is_restarted(folder: &Folder, store: &str, more: &str) {
     });
     for restarted in 0..3 {
         let stopping = servers.remove(restarted);
-        let again = asked_meanwhile(&servers, &paths, || {
+        let again = requested_meanwhile(&servers, &paths, || {
             assert_eq!(stopping.stop(), 0);
             let again = start(restarted);
             until("it has keys again", || again.sample("snowmint_counter_sections") > 0.0);
@@ -263,7 +267,7 @@ fn each_is_restarted(folder: &Folder, store: &str, more: &str) {
         });
         servers.insert(restarted, again);
     }
-    let fourth = asked_meanwhile(&servers, &paths, || {
+    let fourth = requested_meanwhile(&servers, &paths, || {
         let fourth = start_at(3, "127.0.0.1:0");
         until("it has keys", || fourth.sample("snowmint_counter_sections") > 0.0);
         fourth

@@ -54,8 +54,8 @@ fn no_round_of_kills_and_clock_steps_repeats_an_id() {
         });
         fs::write(&log, text).unwrap();
         let output = snowmint().arg("verify").arg(&log).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
     }
 }
 

@@ -20,7 +20,7 @@ fn refused(folder: &Path) -> Output {
     }
 }
 
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -43,32 +43,32 @@ fn a_folder_in_use_is_refused() {
     let folder = Folder::new("in-use");
     let server = serve(folder.path());
     let output = refused(folder.path());
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-    assert!(said(&output).contains("is used by another process"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", printed(&output));
+    assert!(printed(&output).contains("is used by another process"), "{}", printed(&output));
     mint(&server, "default", 10);
 }
 
 #[test]
 fn copied_folder_is_rejected_in_any_place_with_a_remedy() {
     let folder = Folder::new("copied");
-    let (home, elsewhere, backup) =
+    let (home, clone_dir, backup) =
         (folder.join("home"), folder.join("elsewhere"), folder.join("backup"));
     let server = serve(&home);
     mint(&server, "default", 100);
     mint(&server, "numbers", 100);
-    copy(&home, &elsewhere);
+    copy(&home, &clone_dir);
     copy(&home, &backup);
     // The copy starts at another path while the first serves.
-    let output = refused(&elsewhere);
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-    assert!(said(&output).contains("fast-forward"), "{}", said(&output));
+    let output = refused(&clone_dir);
+    assert_eq!(output.status.code(), Some(3), "{}", printed(&output));
+    assert!(printed(&output).contains("fast-forward"), "{}", printed(&output));
     // The copy starts at the same path, in place of the first.
     server.kill();
     fs::remove_dir_all(&home).unwrap();
     copy(&backup, &home);
     let output = refused(&home);
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-    assert!(said(&output).contains("fast-forward"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", printed(&output));
+    assert!(printed(&output).contains("fast-forward"), "{}", printed(&output));
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn database_restored_alone_is_rejected_until_recovery() {
 
     let forward =
         snowmint().args(["worker", "fast-forward", "--data-dir"]).arg(&home).output().unwrap();
-    assert!(forward.status.success(), "{}", said(&forward));
+    assert!(forward.status.success(), "{}", printed(&forward));
     // Numbers continue at once, above everything issued. Workers wait until the clock has passed
     // the marks of all leases that the backup does not know.
     let server = Server::start(&["--data-dir", home.to_str().unwrap()], &[]);
@@ -113,8 +113,8 @@ fn unusable_folder_gives_a_clear_error() {
     let file = folder.join("file");
     fs::write(&file, "not a folder").unwrap();
     let output = refused(&file);
-    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
-    assert!(said(&output).contains(file.to_str().unwrap()), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(4), "{}", printed(&output));
+    assert!(printed(&output).contains(file.to_str().unwrap()), "{}", printed(&output));
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn corrupt_database_is_rejected_and_left_unchanged() {
     let garbage = "garbage ".repeat(2_000);
     fs::write(home.join("snowmint.db"), &garbage).unwrap();
     let output = refused(&home);
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-    assert!(said(&output).contains("snowmint.db"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", printed(&output));
+    assert!(printed(&output).contains("snowmint.db"), "{}", printed(&output));
     assert_eq!(fs::read_to_string(home.join("snowmint.db")).unwrap(), garbage);
 }
 
@@ -173,7 +173,7 @@ fn data_is_private_under_any_umask() {
             .args(&place)
             .output()
             .unwrap();
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", printed(&output));
         assert_eq!(mode(&home.join("audit.log")), 0o600, "{umask}");
     }
 }
@@ -186,14 +186,14 @@ fn world_writable_folder_is_rejected() {
     fs::create_dir(&home).unwrap();
     let doctor = || {
         let output = snowmint().args(["doctor", "--data-dir"]).arg(&home).output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        said.lines().find(|line| line.contains("data dir")).unwrap().to_owned()
+        let printed = String::from_utf8(output.stdout).unwrap();
+        printed.lines().find(|line| line.contains("data dir")).unwrap().to_owned()
     };
     for rights in [0o777, 0o1777, 0o702] {
         set_mode(&home, rights);
         let output = refused(&home);
-        assert_eq!(output.status.code(), Some(2), "{rights:o}: {}", said(&output));
-        assert!(said(&output).contains("chmod 700"), "{}", said(&output));
+        assert_eq!(output.status.code(), Some(2), "{rights:o}: {}", printed(&output));
+        assert!(printed(&output).contains("chmod 700"), "{}", printed(&output));
         assert!(doctor().starts_with("ERROR") && doctor().contains("chmod 700"), "{}", doctor());
     }
     assert_eq!(fs::read_dir(&home).unwrap().count(), 0, "nothing is made in it");
@@ -204,6 +204,6 @@ fn world_writable_folder_is_rejected() {
     assert!(doctor().starts_with("WARNING") && doctor().contains("chmod g-w"), "{}", doctor());
     set_mode(&home, 0o755);
     assert_eq!(serve(&home).stop(), 0);
-    assert_eq!(mode(&home), 0o755, "it is somebody's who made it so");
+    assert_eq!(mode(&home), 0o755, "a user made it so");
     assert!(doctor().starts_with("ok"), "{}", doctor());
 }

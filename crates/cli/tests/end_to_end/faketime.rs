@@ -24,20 +24,20 @@ pub(crate) fn serve(clock: &FakeClock, data_dir: &Path, environment: &[(&str, &s
 }
 
 /// Result of one call for 100 IDs.
-enum Answer {
+enum MintResult {
     Ids(Vec<u64>),
     Refused(String),
 }
 
-fn mint(server: &Server) -> Answer {
+fn mint(server: &Server) -> MintResult {
     let (status, body) = server.get("/v1/ids/default?count=100");
     if status != "200" {
         assert_eq!(status, "503", "{body}");
-        return Answer::Refused(body["error"]["code"].as_str().unwrap().to_owned());
+        return MintResult::Refused(body["error"]["code"].as_str().unwrap().to_owned());
     }
     let ids = body["ids"].as_array().unwrap();
     assert_eq!(ids.len(), 100);
-    Answer::Ids(ids.iter().map(|id| id.as_str().unwrap().parse().unwrap()).collect())
+    MintResult::Ids(ids.iter().map(|id| id.as_str().unwrap().parse().unwrap()).collect())
 }
 
 /// All minted IDs, which must increase.
@@ -56,11 +56,11 @@ impl Seen {
     fn mint(&mut self, server: &Server, when: &str) {
         for _ in 0..10 {
             until(when, || match mint(server) {
-                Answer::Ids(ids) => {
+                MintResult::Ids(ids) => {
                     self.take(&ids);
                     true
                 }
-                Answer::Refused(code) => {
+                MintResult::Refused(code) => {
                     assert!(["window_spent", "unavailable"].contains(&&*code), "{when}: {code}");
                     false
                 }
@@ -73,9 +73,9 @@ impl Seen {
         let until = Instant::now() + Duration::from_secs(60);
         loop {
             match mint(server) {
-                Answer::Ids(ids) => return self.take(&ids),
-                Answer::Refused(code) => {
-                    assert!(Instant::now() < until, "{when}: {code}: {}", server.said());
+                MintResult::Ids(ids) => return self.take(&ids),
+                MintResult::Refused(code) => {
+                    assert!(Instant::now() < until, "{when}: {code}: {}", server.printed());
                     std::thread::sleep(Duration::from_millis(20));
                 }
             }
@@ -121,16 +121,16 @@ fn ids_increase_while_the_clock_steps() {
         clock.set(offset);
         for _ in 0..10 {
             match mint(&server) {
-                Answer::Ids(ids) => panic!("{ids:?} with the clock {offset} s off"),
-                Answer::Refused(code) => assert_eq!(code, "clock_behind", "{offset}"),
+                MintResult::Ids(ids) => panic!("{ids:?} with the clock {offset} s off"),
+                MintResult::Refused(code) => assert_eq!(code, "clock_behind", "{offset}"),
             }
         }
         clock.set(300);
         seen.mint_soon(&server, "the clock is right again");
     }
-    let said = server.said();
-    for part in ["the clock went ahead by", "the clock went back by", "hold"] {
-        assert!(said.contains(part), "{part}: {said}");
+    let printed = server.printed();
+    for part in ["the clock stepped ahead by", "the clock stepped back by", "hold"] {
+        assert!(printed.contains(part), "{part}: {printed}");
     }
 
     // A crash with the clock an hour back: the IDs differ, but are smaller.
@@ -156,7 +156,7 @@ fn forward_clock_step_is_trusted_up_to_the_limit() {
     seen.mint(&server, "at the start");
     clock.set(3_600);
     server.not_ready(&["clock jumped ahead by", "limit 600000 ms"]);
-    assert!(matches!(mint(&server), Answer::Refused(_)));
+    assert!(matches!(mint(&server), MintResult::Refused(_)));
     clock.set(0);
     server.ready();
     seen.mint_soon(&server, "the clock is right again");
@@ -190,7 +190,7 @@ fn clock_contradicted_by_most_members_is_rejected() {
         clock.set(offset);
         let server = serve(&clock, &data_dir, &environment);
         server.not_ready(&["most members' clocks"]);
-        assert!(matches!(mint(&server), Answer::Refused(_)), "{offset}");
+        assert!(matches!(mint(&server), MintResult::Refused(_)), "{offset}");
         clock.set(0);
         server.ready();
         let mut seen = Seen::default();

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use super::security::{entry, put, token};
-use super::server::{Folder, PATIENCE, Server, until};
+use super::server::{Folder, Server, TIMEOUT, until};
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -59,7 +59,7 @@ struct Link(TcpStream, u32);
 impl Link {
     fn to(server: &Server) -> Self {
         let stream = TcpStream::connect(&server.http).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let mut link = Self(stream, 0);
         link.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         link.send(&frame(SETTINGS, 0, 0, &[]));
@@ -131,7 +131,7 @@ fn start(folder: &Folder, environment: &[(&str, &str)]) -> Server {
 /// Mints with a token, over a connection of its own. Returns the first line of the response.
 fn minted(server: &Server, token: &str) -> String {
     let mut stream = TcpStream::connect(&server.http).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let head = format!("host: localhost\r\nauthorization: Bearer {token}\r\nconnection: close");
     write!(stream, "GET /v1/ids/default HTTP/1.1\r\n{head}\r\n\r\n").unwrap();
     let mut response = String::new();
@@ -209,7 +209,7 @@ fn half_requests_cost_little_and_end() {
     assert!(each_kib < KIB_EACH_MAX, "{each_kib} KiB for each connection");
     // Pings continue, and each request still gets a response.
     let link = links.last_mut().unwrap();
-    until("all are answered", || {
+    until("all get a response", || {
         link.send(&frame(PING, 0, 0, &[7; 8]));
         while link.next().0 != PING {}
         link.1 == STREAMS
@@ -240,13 +240,13 @@ fn reset_flood_writes_few_lines() {
     let begun = Instant::now();
     (0..LINKS).for_each(|_| flood());
     let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap();
-    until("the flood is told", || server.said().contains(" h2::"));
-    let lines = server.said().lines().filter(|line| line.contains(" h2::")).count();
+    until("the log reports the flood", || server.printed().contains(" h2::"));
+    let lines = server.printed().lines().filter(|line| line.contains(" h2::")).count();
     let lines_max = PLACES * (seconds + 2);
-    assert!(lines <= lines_max, "{lines} lines in {seconds} s:\n{}", server.said());
-    until("how often it was not told", || {
+    assert!(lines <= lines_max, "{lines} lines in {seconds} s:\n{}", server.printed());
+    until("the log counts the omitted lines", || {
         flood();
-        server.said().lines().any(|line| line.contains(" h2::") && line.contains(" unsaid="))
+        server.printed().lines().any(|line| line.contains(" h2::") && line.contains(" unsaid="))
     });
     assert_eq!(server.get("/v1/ids/default").0, "200");
 }

@@ -43,7 +43,7 @@ fn frozen_counter_owner_is_replaced_and_delays_no_caller() {
         }
     });
     let mut there = None;
-    super::server::until("the second server answers for some key", || {
+    super::server::until("the second server owns some key", || {
         there = keys.iter().find(is_there);
         there.is_some()
     });
@@ -53,11 +53,11 @@ fn frozen_counter_owner_is_replaced_and_delays_no_caller() {
     servers[1].signal("-STOP");
     let frozen = Instant::now();
     let after = loop {
-        let asked = Instant::now();
-        let answer = ask(&servers[0], key);
-        assert!(asked.elapsed() < CALL_MAX, "a call took {:?}", asked.elapsed());
-        assert!(frozen.elapsed() < SUCCEEDED_MAX, "nobody answers after {:?}", frozen.elapsed());
-        if let Some(number) = answer {
+        let started = Instant::now();
+        let response = ask(&servers[0], key);
+        assert!(started.elapsed() < CALL_MAX, "a call took {:?}", started.elapsed());
+        assert!(frozen.elapsed() < SUCCEEDED_MAX, "no response after {:?}", frozen.elapsed());
+        if let Some(number) = response {
             break number;
         }
         // A request that fails at once is repeated after a pause.
@@ -65,7 +65,7 @@ fn frozen_counter_owner_is_replaced_and_delays_no_caller() {
     };
     assert!(after > before, "{after} after {before}");
     servers[1].signal("-CONT");
-    super::server::until("whoever was frozen passes it on", || {
+    super::server::until("the frozen server forwards it", || {
         ask(&servers[1], key).is_some_and(|number| number > after)
     });
 }

@@ -29,9 +29,9 @@ fn start(folder: &Folder, number: usize, command: std::process::Command, more: &
 }
 
 /// Returns the number in the response of this path, if there is one.
-fn asked(server: &Server, path: &str) -> Option<u64> {
-    let answer: serde_json::Value = serde_json::from_str(&curl(&[&server.url(path)])).ok()?;
-    answer["ids"][0].as_str()?.parse().ok()
+fn mint(server: &Server, path: &str) -> Option<u64> {
+    let response: serde_json::Value = serde_json::from_str(&curl(&[&server.url(path)])).ok()?;
+    response["ids"][0].as_str()?.parse().ok()
 }
 
 /// Returns the number of IDs of the order that a server has minted, for itself and for peers.
@@ -58,24 +58,24 @@ fn global_order_continues_despite_a_wrong_owner_clock() {
     let mut highest = 0;
     for offset in [-3_600, 3_600] {
         // One server mints for all.
-        until("all answer", || {
-            servers.iter().all(|server| asked(server, "/v1/ids/orders").is_some())
+        until("all respond", || {
+            servers.iter().all(|server| mint(server, "/v1/ids/orders").is_some())
         });
         let before = servers.iter().map(ordered).collect::<Vec<_>>();
         for _ in 0..30 {
             servers
                 .iter()
-                .for_each(|server| highest = asked(server, "/v1/ids/orders").unwrap_or(highest));
+                .for_each(|server| highest = mint(server, "/v1/ids/orders").unwrap_or(highest));
         }
         let more = |(place, server): (usize, &Server)| ordered(server) - before[place];
         let owner =
             servers.iter().enumerate().max_by(|a, b| more(*a).total_cmp(&more(*b))).unwrap().0;
         clocks[owner].set(offset);
-        servers[owner].says("what this server answers for has changed");
+        servers[owner].says("the sections of this server have changed");
         for (place, server) in servers.iter().enumerate() {
             let mut next = None;
-            until("it goes on, by another", || {
-                next = asked(server, "/v1/ids/orders");
+            until("another server continues", || {
+                next = mint(server, "/v1/ids/orders");
                 next.is_some()
             });
             assert!(next.unwrap() > highest, "{place}: {next:?} after {highest}");
@@ -83,7 +83,7 @@ fn global_order_continues_despite_a_wrong_owner_clock() {
         }
         servers[owner].not_ready(&["clock"]);
         // Counters need no clock, so they stay.
-        until("it counts", || asked(&servers[owner], "/v1/ids/counted?key=a").is_some());
+        until("it counts", || mint(&servers[owner], "/v1/ids/counted?key=a").is_some());
         clocks[owner].set(0);
         servers[owner].ready();
     }
@@ -110,7 +110,7 @@ fn server_unreachable_for_peers_gives_up_its_keys() {
     let sections = |number: usize| servers[number].0.sample("snowmint_counter_sections");
     until("each has sections", || {
         let server = &servers[0].0;
-        keys.iter().for_each(|key| _ = asked(server, key));
+        keys.iter().for_each(|key| _ = mint(server, key));
         (0..3).all(|number| sections(number) > 0.0)
     });
     let (lost, proxy) = &servers[2];
@@ -119,7 +119,7 @@ fn server_unreachable_for_peers_gives_up_its_keys() {
         for (key, highest) in keys.iter().zip(&mut highest) {
             let mut next = None;
             until("it is counted", || {
-                next = asked(server, key);
+                next = mint(server, key);
                 next.is_some()
             });
             assert!(next.unwrap() > *highest, "{key}: {next:?} after {highest}");
@@ -138,7 +138,7 @@ fn server_unreachable_for_peers_gives_up_its_keys() {
     count(lost);
     proxy.heal();
     until("it has them again", || {
-        keys.iter().for_each(|key| _ = asked(lost, key));
+        keys.iter().for_each(|key| _ = mint(lost, key));
         sections(2) > 0.0
     });
     count(&servers[1].0);

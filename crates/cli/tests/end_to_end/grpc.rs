@@ -16,11 +16,11 @@ use super::server::{Folder, Server, client};
 /// Lease of section owners.
 const LEASE_MS: u64 = 4_000;
 /// Generous time limit: these machines are noisy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn channel(server: &Server) -> Channel {
     let endpoint = Endpoint::from_shared(format!("http://{}", server.http)).unwrap();
-    endpoint.timeout(PATIENCE).connect().await.unwrap()
+    endpoint.timeout(TIMEOUT).connect().await.unwrap()
 }
 
 async fn mint(
@@ -31,14 +31,14 @@ async fn mint(
 ) -> Result<Vec<u64>, Status> {
     let key = key.map(str::to_owned);
     let request = MintRequest { source: source.into(), count: Some(count), key };
-    let answer = MintClient::new(channel(server).await).mint(request).await?;
-    Ok(answer.into_inner().ids)
+    let response = MintClient::new(channel(server).await).mint(request).await?;
+    Ok(response.into_inner().ids)
 }
 
 /// Mints, and repeats failed requests: servers that share a source may have to agree on its owner
 /// first.
 async fn mint_in_the_end(server: &Server, source: &str, key: Option<&str>, count: u64) -> Vec<u64> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         match mint(server, source, key, count).await {
             Ok(ids) => return ids,
@@ -54,7 +54,7 @@ async fn mint_in_the_end(server: &Server, source: &str, key: Option<&str>, count
 /// Mints `total` numbers of a key in one stream. Repeats a stream that breaks off because another
 /// server owns the key now.
 async fn stream_in_the_end(server: &Server, source: &str, key: &str, total: u64) -> Vec<u64> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         let key = Some(key.to_owned());
         let request = MintStreamRequest { source: source.into(), total, key };
@@ -89,11 +89,11 @@ async fn grpc_is_spoken_on_the_port_of_http() {
     // On a busy machine a fetch may count as failed, which leaves a gap.
     assert!(next["ids"][0].as_str().unwrap().parse::<u64>().unwrap() > 3, "{next}");
     let mut health = HealthClient::new(channel(&server).await);
-    let asked = HealthCheckRequest { service: SERVICE.into() };
-    let status = health.check(asked).await.unwrap().into_inner().status();
+    let check_request = HealthCheckRequest { service: SERVICE.into() };
+    let status = health.check(check_request).await.unwrap().into_inner().status();
     assert_eq!(status, ServingStatus::Serving);
-    let nobody = mint(&server, "nobody", None, 1).await.unwrap_err();
-    assert_eq!(nobody.code(), Code::NotFound);
+    let unknown = mint(&server, "absent", None, 1).await.unwrap_err();
+    assert_eq!(unknown.code(), Code::NotFound);
     assert_eq!(server.stop(), 0);
 }
 
@@ -123,7 +123,7 @@ fn curl_speaks_grpc_too() {
     let mut expected = vec![0, 0, 0, 0, 18, 0x0a, 16];
     expected.extend([1_u64, 2].map(u64::to_le_bytes).concat());
     assert_eq!(body, expected);
-    let (head, _) = call("Mint", b"\x0a\x06nobody");
+    let (head, _) = call("Mint", b"\x0a\x06absent");
     assert!(head.contains("grpc-status: 5"), "{head}");
     let (head, _) = call("Mint", b"\xff\xff\xff");
     assert!(head.contains("grpc-status: 3"), "{head}");
@@ -142,7 +142,7 @@ async fn a_stream_ends_with_a_reason_when_the_server_stops() {
     let stopped = std::thread::spawn(move || server.stop());
     let end = loop {
         match messages.message().await {
-            Ok(message) => assert!(message.is_some(), "it said that it had sent all"),
+            Ok(message) => assert!(message.is_some(), "it ended as if it had sent all"),
             Err(status) => break status,
         }
     };
@@ -167,21 +167,24 @@ async fn three_servers_forward_counters_and_global_order() {
     let keys: Vec<String> = (0..20).map(|number| format!("user/{number} ü")).collect();
     let mut history = BTreeMap::new();
     // A server acquires sections when it gets requests for keys.
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while !servers.iter().all(|server| server.sample("snowmint_counter_sections") > 0.0) {
         assert!(Instant::now() < until, "some have no keys");
         for key in &keys {
-            let answer = mint_in_the_end(&servers[0], "messages", Some(key), 1).await;
-            history.insert(key.clone(), answer[0]);
+            let response = mint_in_the_end(&servers[0], "messages", Some(key), 1).await;
+            history.insert(key.clone(), response[0]);
         }
     }
     let mut ordered = 0;
     for round in 0..3 {
         for (key, server) in keys.iter().flat_map(|key| servers.iter().map(move |s| (key, s))) {
             let before = history.get(key).copied().unwrap_or(0);
-            let answer = mint_in_the_end(server, "messages", Some(key), 2).await;
-            assert!(answer.len() == 2 && before < answer[0] && answer[0] < answer[1], "{key}");
-            history.insert(key.clone(), answer[1]);
+            let response = mint_in_the_end(server, "messages", Some(key), 2).await;
+            assert!(
+                response.len() == 2 && before < response[0] && response[0] < response[1],
+                "{key}"
+            );
+            history.insert(key.clone(), response[1]);
             let next = mint_in_the_end(server, "orders", None, 1).await[0];
             assert!(next > ordered, "{next} after {ordered}");
             ordered = next;
@@ -189,7 +192,7 @@ async fn three_servers_forward_counters_and_global_order() {
         // Every server reports the same bound.
         for (key, server) in keys.iter().zip(servers.iter().cycle()) {
             let bound = BoundRequest { source: "messages".into(), key: key.clone() };
-            let until = Instant::now() + PATIENCE;
+            let until = Instant::now() + TIMEOUT;
             let bound = loop {
                 let mut client = MintClient::new(channel(server).await);
                 match client.bound(bound.clone()).await {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::server::{Folder, PATIENCE, Resp, Server, until};
+use super::server::{Folder, Resp, Server, TIMEOUT, until};
 
 /// Length of the measurement.
 const WATCHED: Duration = Duration::from_secs(10);
@@ -43,12 +43,7 @@ impl Watched {
     fn mint(&self, count: usize) -> Vec<u64> {
         let mut ids = Vec::new();
         Resp::connect(&self.server.resp).unwrap().incr("default", count, &mut ids).unwrap();
-        assert_eq!(
-            ids.len(),
-            count,
-            "every request is answered with an ID: {}",
-            self.server.said()
-        );
+        assert_eq!(ids.len(), count, "every request gets an ID: {}", self.server.printed());
         ids
     }
 
@@ -63,7 +58,7 @@ impl Watched {
         let begun = Instant::now();
         let (mut last, mut looks) = (written(&self.journal), 0);
         while looks < LOOKS_AT_REST {
-            assert!(begun.elapsed() < PATIENCE, "the journal is written on and on");
+            assert!(begun.elapsed() < TIMEOUT, "the journal is written on and on");
             thread::sleep(LOOK_EVERY);
             let now = written(&self.journal);
             looks = if now == last { looks + 1 } else { 0 };
@@ -115,7 +110,7 @@ fn idle_server_makes_few_store_calls_and_mints_again() {
     let watched = Watched::serve(&folder);
     let mut all = watched.mint(100);
     watched.rests();
-    let asked = ["renew", "extend"].map(|verb| watched.calls(verb));
+    let calls_before = ["renew", "extend"].map(|verb| watched.calls(verb));
     // The requesting connection is closed, and so are its resources.
     watched.rests();
     let begun = Instant::now();
@@ -125,12 +120,12 @@ fn idle_server_makes_few_store_calls_and_mints_again() {
     assert!(writes <= WRITES_MAX, "the journal was written {writes} times in a second of rest");
     assert_eq!(watched.server.get("/readyz").0, "200", "a server at rest is ready");
     // One renewal each third of 3 s, and one extend each half of 30 s, for the one pool.
-    until("it renews", || watched.calls("renew") >= asked[0] + 2.0);
+    until("it renews", || watched.calls("renew") >= calls_before[0] + 2.0);
     let [renews, extends] = ["renew", "extend"].map(|verb| watched.calls(verb));
     // Allows for the two seconds before the measurement, and for its edges.
     let seconds = begun.elapsed().as_secs_f64() + 3.0;
-    assert!(renews - asked[0] <= seconds + 1.0, "{renews} renewals in {seconds} s");
-    assert!(extends - asked[1] <= seconds / 15.0 + 1.0, "{extends} extends in {seconds} s");
+    assert!(renews - calls_before[0] <= seconds + 1.0, "{renews} renewals in {seconds} s");
+    assert!(extends - calls_before[1] <= seconds / 15.0 + 1.0, "{extends} extends in {seconds} s");
 
     // The first ID waits for one write of the journal.
     all.extend(watched.mint(1));

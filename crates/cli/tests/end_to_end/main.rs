@@ -6,14 +6,14 @@
 
 mod alone;
 mod altered;
-mod beside;
 mod by_hand;
 mod clients;
+mod compat;
 mod connections;
 mod counters;
 mod crashes;
 mod data;
-mod doors;
+mod embedded;
 mod faketime;
 mod floods;
 mod frozen;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use snowmint_testkit::servers::{FakeClock, Redis, Server as StoreServer};
 
 use super::faketime;
-use super::server::{Folder, PATIENCE, Resp, Server, client, curl};
+use super::server::{Folder, Resp, Server, TIMEOUT, client, curl};
 
 /// A metrics page at one moment.
 struct Page(String);
@@ -54,7 +54,7 @@ impl Page {
 
 /// Waits until the page satisfies a condition.
 fn until(server: &Server, what: &str, mut is_so: impl FnMut(&Page) -> bool) -> Page {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let page = Page::of(server);
         if is_so(&page) {
@@ -91,7 +91,7 @@ fn metrics_count_minted_ids_and_errors() {
     curl(&[&server.url("/v1/ids/default")]);
     curl(&["--json", "{\"count\":20}", &server.url("/v1/ids/numbers")]);
     curl(&["--json", "{\"length\":300}", &server.url("/v1/segments/numbers")]);
-    curl(&[&server.url("/v1/ids/nobody")]);
+    curl(&[&server.url("/v1/ids/absent")]);
     curl(&[&server.url("/v1/ids/default?count=0")]);
     let cli = |words: &[&str]| {
         client("redis-cli", &[&["-h", "127.0.0.1", "-p", server.resp_port()], words].concat())
@@ -101,7 +101,7 @@ fn metrics_count_minted_ids_and_errors() {
     for key in ["counters:ann", "counters:bob"] {
         cli(&["INCRBY", key, "4"]);
     }
-    cli(&["INCR", "nobody"]);
+    cli(&["INCR", "absent"]);
     // One connection changes its source in the middle of a batch that is counted together.
     let (mut resp, mut ids) = (Resp::connect(&server.resp).unwrap(), Vec::new());
     resp.incr("default", 2_000, &mut ids).unwrap();
@@ -143,12 +143,12 @@ fn metrics_count_minted_ids_and_errors() {
     // store.
     let of_numbers =
         |name: &str| page.value(&format!("snowmint_segment_{name}{{source=\"numbers\"}}"));
-    let taken = of_numbers("fetched_total") - of_numbers("prefetched") - of_numbers("lost_total");
-    assert!((50.0..=357.0).contains(&taken), "{taken}");
+    let used = of_numbers("fetched_total") - of_numbers("prefetched") - of_numbers("lost_total");
+    assert!((50.0..=357.0).contains(&used), "{used}");
     assert_eq!(page.value("snowmint_counter_keys{source=\"counters\"}"), 2.0);
     assert!(page.value("snowmint_counter_keys_bytes{source=\"counters\"}") > 0.0);
     assert!(page.value("snowmint_counter_sections") >= 2.0);
-    until(&server, "nobody takes any more", |page| {
+    until(&server, "no caller takes any more", |page| {
         page.find("snowmint_segment_runway_seconds{source=\"numbers\"}").is_none()
     });
     assert_eq!(server.stop(), 0);
@@ -307,7 +307,7 @@ fn dashboard_alerts_and_documents_name_exported_metrics() {
     }
     let alerted: BTreeSet<&str> = alerts.values().flat_map(|expr| names(expr)).collect();
     for name in shown.iter().chain(&alerted) {
-        assert!(samples.contains(name), "{name} is asked for, and nobody exports it");
+        assert!(samples.contains(name), "{name} is queried, and no server exports it");
     }
     for (family, samples) in &families {
         let is_shown = samples.iter().any(|sample| shown.contains(sample.as_str()));
@@ -317,11 +317,11 @@ fn dashboard_alerts_and_documents_name_exported_metrics() {
     let documents = read("docs/interface.md");
     let documented = names(&documents);
     for (family, samples) in families.iter().filter(|(family, _)| family.starts_with("snowmint_")) {
-        let is_told = samples.iter().any(|sample| documented.contains(sample.as_str()))
+        let is_documented = samples.iter().any(|sample| documented.contains(sample.as_str()))
             || documented.contains(family.as_str());
-        assert!(is_told, "docs/interface.md does not tell of {family}");
+        assert!(is_documented, "docs/interface.md does not tell of {family}");
     }
     let is_exported = |name: &&str| samples.contains(*name) || families.contains_key(*name);
     let unknown: Vec<_> = documented.iter().filter(|name| !is_exported(name)).collect();
-    assert!(unknown.is_empty(), "docs/interface.md tells of {unknown:?}, which nobody exports");
+    assert!(unknown.is_empty(), "docs/interface.md has {unknown:?}, which no server exports");
 }

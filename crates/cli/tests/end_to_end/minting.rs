@@ -59,7 +59,7 @@ fn crash_an_hour_ahead(folder: &Folder) -> Minted {
 }
 
 #[test]
-fn after_a_crash_another_number_is_taken_unless_configured() {
+fn after_a_crash_another_number_is_claimed_unless_configured() {
     let folder = Folder::new("other-worker");
     let before = crash_an_hour_ahead(&folder);
     let server = serve(&folder, &[]);
@@ -80,7 +80,7 @@ fn after_a_crash_the_number_is_waited_for_where_configured() {
         if let [held] = own(&server).as_slice() {
             break held.clone();
         }
-        assert!(Instant::now() < until, "no number is held: {}", server.said());
+        assert!(Instant::now() < until, "no number is held: {}", server.printed());
         std::thread::sleep(Duration::from_millis(50));
     };
     assert_eq!(held["number"], before.worker);
@@ -123,10 +123,10 @@ fn after_a_crash_a_server_does_not_start_where_configured() {
     let arguments = ["--data-dir", folder.path().to_str().unwrap()];
     for _ in 0..2 {
         let Err(output) = Server::try_start(&arguments, &[refuse]) else { panic!("it starts") };
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{printed}");
         for part in ["after_crash", "source default", "behind"] {
-            assert!(said.contains(part), "{part}: {said}");
+            assert!(printed.contains(part), "{part}: {printed}");
         }
     }
     // With the correct clock, it starts.

@@ -13,13 +13,13 @@ use super::server::{Folder, Resp, Server, curl, until};
 const LEASE_MS: u64 = 3_000;
 const CLIENTS: usize = 6;
 /// Number of responses that each client gets before the next step.
-const ANSWERS_MIN: usize = 10;
+const RESPONSES_MIN: usize = 10;
 /// Longest wait of a client for a response. Generous: these machines are noisy.
-const ANSWER: Duration = Duration::from_secs(60);
+const RESPONSE_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Numbers and times of one request.
 #[derive(Clone, Copy, Debug)]
-struct Answered {
+struct TimedResponse {
     began: Instant,
     ended: Instant,
     lowest: u64,
@@ -28,17 +28,17 @@ struct Answered {
 
 /// Checks that every request's numbers are above all numbers in responses before it began. Returns
 /// the number of overlaps: without any, the test would prove nothing.
-fn check(mut history: Vec<Answered>) -> usize {
-    history.sort_by_key(|answered| answered.began);
+fn check(mut history: Vec<TimedResponse>) -> usize {
+    history.sort_by_key(|timed| timed.began);
     let mut by_end = history.clone();
-    by_end.sort_by_key(|answered| answered.ended);
+    by_end.sort_by_key(|timed| timed.ended);
     let (mut highest, mut before, mut overlaps) = (0, 0, 0);
     for (index, one) in history.iter().enumerate() {
         while let Some(other) = by_end.get(before).filter(|other| other.ended < one.began) {
             highest = highest.max(other.highest);
             before += 1;
         }
-        assert!(one.lowest > highest, "{one:?} came after {highest} was answered");
+        assert!(one.lowest > highest, "{one:?} came after {highest} was returned");
         overlaps += usize::from(before < index);
     }
     overlaps
@@ -47,7 +47,7 @@ fn check(mut history: Vec<Answered>) -> usize {
 #[test]
 fn order_check_can_fail() {
     let start = Instant::now();
-    let at = |began: u64, ended: u64, id: u64| Answered {
+    let at = |began: u64, ended: u64, id: u64| TimedResponse {
         began: start + Duration::from_millis(began),
         ended: start + Duration::from_millis(ended),
         lowest: id,
@@ -69,14 +69,14 @@ fn start(folder: &Folder, number: usize) -> Server {
 /// Returns the numbers of one HTTP response; `None` without a response, or for an error.
 fn by_http(address: &str, path: &str) -> Option<Vec<u64>> {
     let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(ANSWER)).ok()?;
+    stream.set_read_timeout(Some(RESPONSE_WAIT_MAX)).ok()?;
     let request = format!(
         "GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: text/plain\r\nconnection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response).ok()?;
+    let (head, body) = response.split_once("\r\n\r\n")?;
     if !head.starts_with("HTTP/1.1 200") {
         return None;
     }
@@ -104,7 +104,7 @@ fn orders(server: &Server, turn: usize) -> Option<Vec<u64>> {
 /// stood still.
 fn orders_at_last(server: &Server, turn: usize) -> Vec<u64> {
     let mut numbers = None;
-    until("it is answered", || {
+    until("it gets a response", || {
         numbers = orders(server, turn);
         numbers.is_some()
     });
@@ -122,18 +122,18 @@ fn in_order(name: &str, ask: Ask) {
     let folder = Folder::new(name);
     let servers: RwLock<Vec<Server>> =
         RwLock::new((0..3).map(|number| start(&folder, number)).collect());
-    let history: Mutex<Vec<(usize, Answered)>> = Mutex::default();
+    let history: Mutex<Vec<(usize, TimedResponse)>> = Mutex::default();
     let over = AtomicBool::new(false);
     let later = |share: u64| std::thread::sleep(Duration::from_millis(LEASE_MS * share));
     // Waits until every client has responses to requests that it began from now on.
-    let all_go_on = |what: &str| {
+    let await_responses = |what: &str| {
         let now = Instant::now();
         until(what, || {
-            let mut answers = [0; CLIENTS];
-            for (client, answered) in history.lock().unwrap().iter() {
-                answers[*client] += usize::from(answered.began > now);
+            let mut responses = [0; CLIENTS];
+            for (client, timed) in history.lock().unwrap().iter() {
+                responses[*client] += usize::from(timed.began > now);
             }
-            answers.iter().all(|answers| *answers >= ANSWERS_MIN)
+            responses.iter().all(|count| *count >= RESPONSES_MIN)
         });
     };
     std::thread::scope(|scope| {
@@ -146,36 +146,36 @@ fn in_order(name: &str, ask: Ask) {
                     turn += 1;
                     let servers = servers.read().unwrap();
                     let began = Instant::now();
-                    let answer = ask(&servers[turn % servers.len()], turn);
+                    let response = ask(&servers[turn % servers.len()], turn);
                     let ended = Instant::now();
                     drop(servers);
-                    let Some(numbers) = answer else {
+                    let Some(numbers) = response else {
                         std::thread::sleep(Duration::from_millis(20));
                         continue;
                     };
                     assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
                     let (lowest, highest) = (numbers[0], numbers[numbers.len() - 1]);
-                    let answered = Answered { began, ended, lowest, highest };
-                    history.lock().unwrap().push((client, answered));
+                    let timed = TimedResponse { began, ended, lowest, highest };
+                    history.lock().unwrap().push((client, timed));
                 }
             });
         }
-        all_go_on("all servers answer");
+        await_responses("all servers respond");
         later(1);
         let dies = servers.write().unwrap().remove(0);
         dies.kill();
         later(2);
-        all_go_on("two answer for the one that died");
+        await_responses("two serve for the one that died");
         let comes = start(&folder, 3);
         servers.write().unwrap().push(comes);
         later(1);
-        all_go_on("one that has come answers too");
+        await_responses("a new one responds, too");
         let leaves = servers.write().unwrap().remove(0);
         assert_eq!(leaves.stop(), 0);
-        all_go_on("they answer after one has left");
+        await_responses("they respond after one has left");
     });
     let history = history.into_inner().unwrap();
-    let overlaps = check(history.into_iter().map(|(_, answered)| answered).collect());
+    let overlaps = check(history.into_iter().map(|(_, timed)| timed).collect());
     assert!(overlaps > 10, "{overlaps} overlapped");
 }
 
@@ -216,7 +216,7 @@ fn any_server_mints_in_order_and_ids_carry_time() {
     // Every server gives the IDs in the requested text form.
     for server in &servers {
         let mut id = String::new();
-        until("it is answered", || {
+        until("it gets a response", || {
             let (_, body) = server.get("/v1/ids/orders?format=base62");
             id = body["ids"][0].as_str().unwrap_or_default().to_owned();
             !id.is_empty()

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use snowmint_testkit::servers;
 
-use super::server::{Folder, PATIENCE, Resp, Server, curl, snowmint, until};
+use super::server::{Folder, Resp, Server, TIMEOUT, curl, snowmint, until};
 
 const CONFIG: &str = "
 [store]
@@ -87,18 +87,23 @@ impl Shop {
         fs::write(self.folder.join("config.toml"), CONFIG.to_owned() + LATE).unwrap();
         for server in servers.iter().flatten() {
             server.signal("-HUP");
-            let is_read = || server.said().contains("the configuration was read anew");
+            let is_read = || server.printed().contains("configuration reloaded");
             until("the new source is defined", is_read);
         }
     }
 
     pub(super) fn mint(&mut self, server: &Server, source: &str, count: usize) {
         let mut ids = Vec::new();
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while ids.len() < count {
             let mut connection = Resp::connect(&server.resp).unwrap();
             connection.incr(source, (count - ids.len()).min(100), &mut ids).unwrap();
-            assert!(Instant::now() < end, "{source}: {} of {count}: {}", ids.len(), server.said());
+            assert!(
+                Instant::now() < end,
+                "{source}: {} of {count}: {}",
+                ids.len(),
+                server.printed()
+            );
         }
         self.saw(source, ids);
     }
@@ -137,7 +142,7 @@ pub(super) fn text(output: &Output) -> String {
 }
 
 /// Returns the server that the operator calls, the one that has seen the least.
-fn asked(servers: &Servers, asks: bool) -> Option<&Server> {
+fn queried(servers: &Servers, asks: bool) -> Option<&Server> {
     asks.then(|| at(servers, 1))
 }
 
@@ -177,20 +182,20 @@ fn recovered(
             assert_eq!(server.stop(), 0);
         }
     }
-    while_down("put back", &servers);
+    while_down("restored", &servers);
     if stops {
         one_is_missed(&mut servers, &shop, asks);
     }
     until("all refuse", || servers.iter().flatten().all(refuses));
     until("all have reported", || {
-        shop.recover(asked(&servers, asks), &["--dry-run"]).status.success()
+        shop.recover(queried(&servers, asks), &["--dry-run"]).status.success()
     });
     assert!(servers.iter().flatten().all(refuses), "a plan changes nothing");
     let refused = shop.program(at(&servers, 1), "1");
     assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
-    let done = shop.recover(asked(&servers, asks), &[]);
+    let done = shop.recover(queried(&servers, asks), &[]);
     assert!(done.status.success(), "{}", text(&done));
-    if let Some(server) = asked(&servers, asks) {
+    if let Some(server) = queried(&servers, asks) {
         server.says("store recovered: worker marks at least ");
     }
     for server in servers.iter().flatten() {
@@ -202,7 +207,7 @@ fn recovered(
     }
     let doctor = shop.operator(&["doctor"]);
     assert!(!text(&doctor).contains("in doubt"), "{}", text(&doctor));
-    let again = shop.recover(asked(&servers, asks), &[]);
+    let again = shop.recover(queried(&servers, asks), &[]);
     assert!(again.status.success() && text(&again).contains("not in doubt"), "{}", text(&again));
     // The recovery lasts: the journals know the store's present state.
     for server in servers.into_iter().flatten() {
@@ -221,16 +226,16 @@ fn one_is_missed(servers: &mut Servers, shop: &Shop, asks: bool) {
     until("the other refuses", || refuses(at(servers, 1)));
     let mut plan = None;
     until("two have reported", || {
-        let said = text(plan.insert(shop.recover(asked(servers, asks), &["--dry-run"])));
+        let printed = text(plan.insert(shop.recover(queried(servers, asks), &["--dry-run"])));
         ["of shop-1 on ", "of shop-2 on "]
             .iter()
-            .all(|of| said.lines().any(|line| line.contains(of) && line.ends_with("reported")))
+            .all(|of| printed.lines().any(|line| line.contains(of) && line.ends_with("reported")))
     });
     let plan = plan.unwrap();
     assert_eq!(plan.status.code(), Some(3), "{}", text(&plan));
     let missing = |line: &str| line.contains("of shop-3 on ") && line.ends_with("MISSING");
     assert!(text(&plan).lines().any(missing), "{}", text(&plan));
-    let refused = shop.recover(asked(servers, asks), &[]);
+    let refused = shop.recover(queried(servers, asks), &[]);
     assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
     servers[2] = Some(shop.start(3));
 }
@@ -299,19 +304,19 @@ fn restarted_redis_continues_once_its_run_is_accepted() {
             refuses(server) && curl(&[&server.url("/v1/ids/invoices")]).contains("store_mismatch")
         };
         until("all refuse", || servers.iter().flatten().all(is_other));
-        let early = shop.recover(asked(&servers, asks), &[]);
+        let early = shop.recover(queried(&servers, asks), &[]);
         assert!(text(&early).contains("not in doubt") || !early.status.success());
-        let dry = shop.recover(asked(&servers, asks), &["--other-server", "--dry-run"]);
+        let dry = shop.recover(queried(&servers, asks), &["--other-server", "--dry-run"]);
         assert_eq!(dry.status.code(), Some(2), "{}", text(&dry));
 
-        let accepted = shop.recover(asked(&servers, asks), &["--other-server"]);
+        let accepted = shop.recover(queried(&servers, asks), &["--other-server"]);
         assert!(accepted.status.success(), "{}", text(&accepted));
         assert!(text(&accepted).contains("store is in doubt"), "{}", text(&accepted));
         assert!(servers.iter().flatten().all(refuses), "an acceptance moves nothing");
         until("all have reported", || {
-            shop.recover(asked(&servers, asks), &["--dry-run"]).status.success()
+            shop.recover(queried(&servers, asks), &["--dry-run"]).status.success()
         });
-        let done = shop.recover(asked(&servers, asks), &[]);
+        let done = shop.recover(queried(&servers, asks), &[]);
         assert!(done.status.success(), "{}", text(&done));
     }
     for server in servers.iter().flatten() {
@@ -348,9 +353,9 @@ fn loaded_under_servers(
                 let (mut ids, mut codes) = (Vec::new(), BTreeSet::new());
                 while loading.load(SeqCst) || !refuses(server) {
                     for source in ["invoices", "numbers", "default"] {
-                        let said = curl(&["-XPOST", &server.url(&format!("/v1/ids/{source}"))]);
-                        match said.split_once("\"code\":\"") {
-                            None if source == "invoices" => ids.push(said),
+                        let response = curl(&["-XPOST", &server.url(&format!("/v1/ids/{source}"))]);
+                        match response.split_once("\"code\":\"") {
+                            None if source == "invoices" => ids.push(response),
                             None => {}
                             Some((_, code)) => {
                                 codes.extend(code.split('"').next().map(str::to_owned))
@@ -365,9 +370,9 @@ fn loaded_under_servers(
         load(&dump);
         loading.store(false, SeqCst);
         let mut all = BTreeSet::new();
-        for (ids, codes) in asking.into_iter().map(|asked| asked.join().unwrap()) {
-            for said in ids {
-                let body: serde_json::Value = serde_json::from_str(&said).expect(&said);
+        for (ids, codes) in asking.into_iter().map(|thread| thread.join().unwrap()) {
+            for response in ids {
+                let body: serde_json::Value = serde_json::from_str(&response).expect(&response);
                 let id = body["ids"][0].as_str().unwrap().parse().unwrap();
                 assert!(shop.seen.insert(("invoices".into(), id)), "{id} came twice");
             }
@@ -377,13 +382,13 @@ fn loaded_under_servers(
     });
     let of_a_store = ["store_rolled_back", "store_mismatch", "unavailable", "window_spent"];
     let is_odd = |code: &&String| !of_a_store.contains(&code.as_str());
-    let said: Vec<_> = servers.iter().flatten().map(Server::said).collect();
-    assert!(!codes.iter().any(|code| is_odd(&code)), "{codes:?} {said:?}");
+    let printed: Vec<_> = servers.iter().flatten().map(Server::printed).collect();
+    assert!(!codes.iter().any(|code| is_odd(&code)), "{codes:?} {printed:?}");
     assert!(codes.contains("store_rolled_back"), "{codes:?}");
     until("all have reported", || {
-        shop.recover(asked(&servers, true), &["--dry-run"]).status.success()
+        shop.recover(queried(&servers, true), &["--dry-run"]).status.success()
     });
-    let done = shop.recover(asked(&servers, true), &[]);
+    let done = shop.recover(queried(&servers, true), &[]);
     assert!(done.status.success(), "{}", text(&done));
     for server in servers.iter().flatten() {
         shop.mint(server, "invoices", 500);
@@ -424,8 +429,8 @@ fn fenced(name: &str, url: &str) {
     let fenced = shop.operator(&fence);
     assert!(fenced.status.success(), "{}", text(&fenced));
     until("the server refuses", || refuses(&server));
-    let why = curl(&[&server.url("/v1/ids/invoices")]);
-    assert!(why.contains("store_mismatch"), "{why}");
+    let response = curl(&[&server.url("/v1/ids/invoices")]);
+    assert!(response.contains("store_mismatch"), "{response}");
     // The fence lasts, for prefetched numbers and for new ones.
     for _ in 0..30 {
         assert!(!["invoices", "numbers", "default"].into_iter().any(mints));

@@ -45,8 +45,8 @@ fn journal_of_a_lost_server_is_read_in_place() {
     let lost = shop.data(2);
     let mut plan = None;
     until("the second is missed", || {
-        let said = plan.insert(shop.operator(&["worker", "recover", "--dry-run"]));
-        text(said).contains("reported")
+        let output = plan.insert(shop.operator(&["worker", "recover", "--dry-run"]));
+        text(output).contains("reported")
     });
     let plan = plan.unwrap();
     assert_eq!(plan.status.code(), Some(3), "{}", text(&plan));

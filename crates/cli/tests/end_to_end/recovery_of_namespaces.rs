@@ -37,7 +37,7 @@ fn namespaces_of_a_restored_database_recover_one_by_one() {
         let done = shop.recover(None, &[]);
         assert!(done.status.success(), "{}", text(&done));
         shop.mint(&servers[number], "invoices", 1_000);
-        assert!(servers[number + 1..].iter().all(refuses), "of the other nobody has said a word");
+        assert!(servers[number + 1..].iter().all(refuses), "the other has no report");
     }
     mint(&mut shops, &servers);
 

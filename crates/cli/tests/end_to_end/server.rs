@@ -12,7 +12,7 @@ use serde_json::Value;
 use snowmint_testkit::{children, programs};
 
 /// Generous time limit: these machines are noisy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Longest wait of a request. The default of a second is too short for a busy disk and busy
 /// processors; tests of errors set it themselves.
@@ -41,7 +41,7 @@ pub(crate) fn cleaned(mut command: Command) -> Command {
 /// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < end, "never: {what}");
         std::thread::sleep(Duration::from_millis(50));
@@ -77,7 +77,7 @@ impl Drop for Folder {
 /// A running server, killed when it is dropped.
 pub(crate) struct Server {
     child: Child,
-    said: Arc<Mutex<String>>,
+    printed: Arc<Mutex<String>>,
     pub(crate) http: String,
     pub(crate) resp: String,
 }
@@ -153,8 +153,8 @@ impl Server {
             return Err(child.wait_with_output().unwrap());
         };
         // The log must not fill the pipe.
-        let said = Arc::new(Mutex::new(String::new()));
-        let (stderr, log) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&said));
+        let printed = Arc::new(Mutex::new(String::new()));
+        let (stderr, log) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&printed));
         std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 let mut log = log.lock().unwrap();
@@ -166,7 +166,7 @@ impl Server {
             let mut words = ports.split(' ');
             words.find_map(|word| word.strip_prefix(name)).unwrap().to_owned()
         };
-        Ok(Self { child, said, http: port("http="), resp: port("resp=") })
+        Ok(Self { child, printed, http: port("http="), resp: port("resp=") })
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -174,8 +174,8 @@ impl Server {
     }
 
     /// Returns the log so far.
-    pub(crate) fn said(&self) -> String {
-        self.said.lock().unwrap().clone()
+    pub(crate) fn printed(&self) -> String {
+        self.printed.lock().unwrap().clone()
     }
 
     /// Returns the resident memory.
@@ -218,8 +218,8 @@ impl Server {
 
     /// Returns a response's status and JSON body.
     pub(crate) fn get(&self, path: &str) -> (String, Value) {
-        let answer = curl(&["-w", "\n%{http_code}", &self.url(path)]);
-        let (body, status) = answer.rsplit_once('\n').unwrap();
+        let response = curl(&["-w", "\n%{http_code}", &self.url(path)]);
+        let (body, status) = response.rsplit_once('\n').unwrap();
         let body = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"));
         (status.to_owned(), body)
     }
@@ -233,7 +233,7 @@ impl Server {
 
     /// Waits until it reports a reason for not being ready with all these parts.
     pub(crate) fn not_ready(&self, parts: &[&str]) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let (status, body) = self.get("/readyz");
             let reasons = body["reasons"].to_string();
@@ -252,9 +252,9 @@ impl Server {
     /// Waits until the log contains this text.
     #[track_caller]
     pub(crate) fn says(&self, text: &str) {
-        let until = Instant::now() + PATIENCE;
-        while !self.said().contains(text) {
-            assert!(Instant::now() < until, "{text:?} is not in {}", self.said());
+        let until = Instant::now() + TIMEOUT;
+        while !self.printed().contains(text) {
+            assert!(Instant::now() < until, "{text:?} is not in {}", self.printed());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -273,12 +273,12 @@ impl Server {
     /// Sends SIGTERM, and returns the exit code.
     pub(crate) fn stop(mut self) -> i32 {
         self.signal("-TERM");
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 let code = status.code().unwrap_or(-1);
                 if code != 0 {
-                    eprintln!("{}", self.said());
+                    eprintln!("{}", self.printed());
                 }
                 return code;
             }
@@ -299,10 +299,10 @@ impl Drop for Server {
 /// machine delayed, and a port that another connection used for a moment; any other reason fails
 /// the test.
 fn not_yet(output: &Output) -> Option<Server> {
-    let said = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     let late = "store did not respond within 5000 ms";
-    let may_pass = said.contains(late) || said.contains("end the program that has this port");
-    assert!(may_pass, "serve ended with {}: {said}", output.status);
+    let may_pass = printed.contains(late) || printed.contains("end the program that has this port");
+    assert!(may_pass, "serve ended with {}: {printed}", output.status);
     None
 }
 
@@ -324,7 +324,7 @@ pub(crate) struct Resp(BufReader<TcpStream>);
 impl Resp {
     pub(crate) fn connect(address: &str) -> std::io::Result<Self> {
         let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         Ok(Self(BufReader::new(stream)))
     }
 

@@ -20,7 +20,7 @@ use tonic::transport::Endpoint;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
-use super::server::{Folder, PATIENCE, Server, client, curl, snowmint, until};
+use super::server::{Folder, Server, TIMEOUT, client, curl, snowmint, until};
 
 /// Collector of spans, each with the attributes of its sender.
 #[derive(Clone, Default)]
@@ -60,7 +60,7 @@ impl Collector {
     /// Waits for the first span of this name and kind, and returns it.
     #[track_caller]
     fn span(&self, what: &str, is: impl Fn(&Span) -> bool) -> Got {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let got = self.0.lock().unwrap();
             if let Some(found) = got.iter().find(|(_, span)| is(span)) {
@@ -80,7 +80,7 @@ impl Collector {
 }
 
 /// Returns a text or number attribute of a span.
-fn said(about: &[KeyValue], key: &str) -> Option<String> {
+fn attribute(about: &[KeyValue], key: &str) -> Option<String> {
     let found = about.iter().find(|it| it.key == key)?;
     match found.value.as_ref()?.value.as_ref()? {
         Value::StringValue(text) => Some(text.clone()),
@@ -121,18 +121,18 @@ fn requests_and_store_calls_are_spans() {
     curl(&["-H", &header, &server.url("/v1/ids/default?count=3")]);
     let (resource, span) = collector.span("HTTP", |span| span.name == "GET /v1/ids/default");
     assert_eq!((hex(&span.trace_id).as_str(), hex(&span.parent_span_id).as_str()), (TRACE, CALLER));
-    let of = |span: &Span, key: &str| said(&span.attributes, key);
+    let of = |span: &Span, key: &str| attribute(&span.attributes, key);
     assert_eq!(of(&span, "snowmint.protocol").as_deref(), Some("http"));
     assert_eq!(of(&span, "snowmint.source").as_deref(), Some("default"));
     assert_eq!(of(&span, "snowmint.count").as_deref(), Some("3"));
     assert_eq!(of(&span, "snowmint.outcome").as_deref(), Some("ok"));
     assert!(span.end_time_unix_nano >= span.start_time_unix_nano);
-    assert_eq!(said(&resource, "service.name").as_deref(), Some("snowmint"));
-    assert_eq!(said(&resource, "service.instance.id").as_deref(), Some("ada"));
+    assert_eq!(attribute(&resource, "service.name").as_deref(), Some("snowmint"));
+    assert_eq!(attribute(&resource, "service.instance.id").as_deref(), Some("ada"));
 
     // Failed request without a caller's span.
-    curl(&[&server.url("/v1/ids/nobody")]);
-    let refused = collector.named("GET /v1/ids/nobody");
+    curl(&[&server.url("/v1/ids/absent")]);
+    let refused = collector.named("GET /v1/ids/absent");
     assert_eq!(of(&refused, "snowmint.outcome").as_deref(), Some("unknown_source"));
     assert_eq!(refused.status.unwrap().code, 2, "an error");
     assert!(refused.parent_span_id.is_empty());
@@ -158,11 +158,11 @@ fn requests_and_store_calls_are_spans() {
     let store = format!("snowmint://{}", server.http);
     let minted = snowmint().args(["mint", "numbers", "--store", &store]).output().unwrap();
     assert!(minted.status.success(), "{minted:?}");
-    let asked = collector.named("snowmint.store.v1.Store/Reserve");
+    let reserve_span = collector.named("snowmint.store.v1.Store/Reserve");
     let (_, done) = collector.span("what it led to", |span| {
-        span.name == "store reserve" && span.parent_span_id == asked.span_id
+        span.name == "store reserve" && span.parent_span_id == reserve_span.span_id
     });
-    assert_eq!(done.trace_id, asked.trace_id);
+    assert_eq!(done.trace_id, reserve_span.trace_id);
     assert_eq!(of(&done, "snowmint.source").as_deref(), Some("numbers"));
 
     // The last spans are sent before the process ends.
@@ -181,16 +181,16 @@ fn unreachable_collector_is_reported_once_and_delays_no_call() {
     away.set_nonblocking(true).unwrap();
     let at = away.local_addr().unwrap().to_string();
     let server = serve(&folder, &at, &[]);
-    let warnings = |server: &Server| server.said().matches("spans are lost").count();
+    let warnings = |server: &Server| server.printed().matches("spans are lost").count();
     let mut tries = 0;
     // This repeats several times, with more spans than the queue holds.
-    until("spans are sent several times in vain", || {
+    until("spans are sent several times without success", || {
         let ids = client("redis-cli", &["-p", server.resp_port(), "-r", "2000", "INCR", "default"]);
         assert_eq!(ids.lines().count(), 2_000);
         tries += std::iter::from_fn(|| away.accept().ok()).count();
         tries >= 5 && warnings(&server) > 0
     });
-    assert_eq!(warnings(&server), 1, "{}", server.said());
+    assert_eq!(warnings(&server), 1, "{}", server.printed());
     drop(away);
     let collector = Collector::default();
     collector.start(&runtime, &at);

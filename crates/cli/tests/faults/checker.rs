@@ -6,7 +6,9 @@ use std::time::Instant;
 use snowmint_coord::spec::Plan;
 use snowmint_coord::{SlotInfo, SourceSpec};
 use snowmint_core::Layout;
-use snowmint_testkit::history::{Check, Checked, History, Ledger, Mint, Party, Right, Violation};
+use snowmint_testkit::history::{
+    Check, Checked, History, Ledger, Mint, ProcessLife, Resource, Violation,
+};
 
 use super::holder::{NUMBERS, ORDERS};
 
@@ -29,8 +31,8 @@ pub(crate) struct Voice {
 }
 
 impl Voice {
-    fn party(self) -> Party {
-        Party { machine: self.machine, life: if self.journalled { 0 } else { self.life } }
+    fn party(self) -> ProcessLife {
+        ProcessLife { machine: self.machine, life: if self.journalled { 0 } else { self.life } }
     }
 }
 
@@ -61,17 +63,17 @@ impl Checker {
         self.violation.get_or_insert(Check::Trial.broken(what));
     }
 
-    pub(crate) fn granted(&mut self, voice: Voice, right: &Right, from: u64, to: u64) {
+    pub(crate) fn granted(&mut self, voice: Voice, right: &Resource, from: u64, to: u64) {
         // Reports of different processes do not arrive in the order of events, so overlapping
         // grants are checked at the end.
         let _ = self.ledger.granted(right, from, to, voice.party());
     }
 
-    pub(crate) fn asked(&mut self, voice: Voice, right: &Right, from: u64, to: u64) {
-        self.ledger.asked(right, from, to, voice.party(), voice.life);
+    pub(crate) fn requested(&mut self, voice: Voice, right: &Resource, from: u64, to: u64) {
+        self.ledger.requested(right, from, to, voice.party(), voice.life);
     }
 
-    pub(crate) fn given_up(&mut self, voice: Voice, right: &Right, mark: u64) {
+    pub(crate) fn given_up(&mut self, voice: Voice, right: &Resource, mark: u64) {
         self.ledger.given_up(right, mark, voice.party());
     }
 
@@ -79,25 +81,25 @@ impl Checker {
     pub(crate) fn minted(&mut self, voice: Voice, source: &str, ids: &[u64]) -> Option<u64> {
         let at_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap();
         let by = Mint { node: voice.machine, life: voice.life, at_ms };
-        let mut taken: BTreeMap<(Right, u64), u64> = BTreeMap::new();
+        let mut used: BTreeMap<(Resource, u64), u64> = BTreeMap::new();
         let mut last = None;
         for id in ids.iter().copied() {
             let (index, worker) = if source == ORDERS {
                 let parts = self.layout.unpack(id).unwrap();
                 let start_ms = self.layout.start_of(parts.tick).get();
-                let right = Right::Slot(pool(&self.layout), parts.worker);
-                taken.insert((right, start_ms), start_ms + u64::from(self.layout.unit_ms()));
+                let right = Resource::Slot(pool(&self.layout), parts.worker);
+                used.insert((right, start_ms), start_ms + u64::from(self.layout.unit_ms()));
                 (0, Some(parts.worker))
             } else {
                 assert_eq!(source, NUMBERS);
-                taken.insert((Right::Numbers(source.into()), id), id + 1);
+                used.insert((Resource::Numbers(source.into()), id), id + 1);
                 (1, None)
             };
             last = worker;
             let added = self.history.add(index, id, by, worker);
             self.check(added);
         }
-        for ((right, from), to) in taken {
+        for ((right, from), to) in used {
             let minted = self.ledger.minted(&right, from, to, voice.party(), voice.life);
             self.check(minted);
         }
@@ -113,8 +115,8 @@ impl Checker {
         let (mut slots, mut numbers) = (0, 0);
         for (right, _, mark_max) in self.ledger.ends() {
             match right {
-                Right::Slot(..) => slots = mark_max.max(slots),
-                Right::Numbers(_) => numbers = mark_max.max(numbers),
+                Resource::Slot(..) => slots = mark_max.max(slots),
+                Resource::Numbers(_) => numbers = mark_max.max(numbers),
             }
         }
         (slots, numbers)
@@ -132,11 +134,11 @@ impl Checker {
         self.ledger.disjoint()?;
         for (right, minted_end, _) in self.ledger.ends() {
             let mark = match right {
-                Right::Slot(pool, slot) => slots
+                Resource::Slot(pool, slot) => slots
                     .iter()
                     .find(|info| info.pool == *pool && info.slot == *slot)
                     .map_or(0, |info| info.mark.get()),
-                Right::Numbers(_) => next_number,
+                Resource::Numbers(_) => next_number,
             };
             if mark < minted_end {
                 return Err(Check::Mark.broken(format!(
@@ -160,12 +162,12 @@ mod tests {
     const B: Voice = Voice { machine: 1, life: 1, journalled: false };
 
     /// Returns a checker with one ID, the slot that it is minted from, and the time of its tick.
-    fn one() -> (Checker, u64, Right, u64) {
+    fn one() -> (Checker, u64, Resource, u64) {
         let spec = SourceSpec::from_json(&format!(r#"{{"layout":"{LAYOUT}"}}"#)).unwrap();
         let mut checker = Checker::new(&spec);
         let id = (1_000 << 8) | (3 << 4);
         let start_ms = checker.layout.start_of(Tick::new(1_000)).get();
-        let right = Right::Slot("workers-4".into(), 3);
+        let right = Resource::Slot("workers-4".into(), 3);
         checker.granted(A, &right, start_ms, start_ms + 10);
         assert_eq!(checker.minted(A, ORDERS, &[id]), Some(3));
         checker.so_far().unwrap();

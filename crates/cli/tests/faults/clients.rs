@@ -10,11 +10,11 @@ use super::http;
 
 /// Longest wait for a response. It is shorter than some pauses: then the client sends a new
 /// request.
-const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+const RESPONSE_WAIT_MAX: Duration = Duration::from_secs(3);
 
 /// Response to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum Reply {
     /// Ordered numbers: the first and the last.
     Numbers(u64, u64),
     /// Redirect to the owner at this address.
@@ -30,22 +30,22 @@ pub(crate) struct Resp(BufReader<TcpStream>);
 impl Resp {
     pub(crate) fn connect(address: &str) -> std::io::Result<Self> {
         let place = address.parse().map_err(|_| Error::from(ErrorKind::InvalidInput))?;
-        let stream = TcpStream::connect_timeout(&place, ANSWER_WITHIN)?;
-        stream.set_read_timeout(Some(ANSWER_WITHIN))?;
-        stream.set_write_timeout(Some(ANSWER_WITHIN))?;
+        let stream = TcpStream::connect_timeout(&place, RESPONSE_WAIT_MAX)?;
+        stream.set_read_timeout(Some(RESPONSE_WAIT_MAX))?;
+        stream.set_write_timeout(Some(RESPONSE_WAIT_MAX))?;
         stream.set_nodelay(true)?;
         Ok(Self(BufReader::new(stream)))
     }
 
     /// Sends commands in one go, and returns a reply for each.
-    pub(crate) fn ask(&mut self, commands: &[Vec<&str>]) -> std::io::Result<Vec<Answer>> {
+    pub(crate) fn ask(&mut self, commands: &[Vec<&str>]) -> std::io::Result<Vec<Reply>> {
         let mut sent = String::new();
         for words in commands {
             sent.push_str(&format!("*{}\r\n", words.len()));
             words.iter().for_each(|word| sent.push_str(&format!("${}\r\n{word}\r\n", word.len())));
         }
         self.0.get_mut().write_all(sent.as_bytes())?;
-        commands.iter().map(|_| self.answer()).collect()
+        commands.iter().map(|_| self.reply()).collect()
     }
 
     fn line(&mut self) -> std::io::Result<String> {
@@ -56,11 +56,11 @@ impl Resp {
         Ok(line.trim_end().to_owned())
     }
 
-    fn answer(&mut self) -> std::io::Result<Answer> {
+    fn reply(&mut self) -> std::io::Result<Reply> {
         let line = self.line()?;
         let (kind, rest) = line.split_at(1);
         Ok(match kind {
-            ":" => Answer::Numbers(number(rest), number(rest)),
+            ":" => Reply::Numbers(number(rest), number(rest)),
             // Replies to `MINT source count` have ordered numbers.
             "*" => {
                 let mut numbers = Vec::new();
@@ -70,13 +70,13 @@ impl Resp {
                 in_order(&numbers)
             }
             "-" => match rest.split(' ').collect::<Vec<_>>().as_slice() {
-                ["MOVED", _, address] => Answer::Moved((*address).to_owned()),
+                ["MOVED", _, address] => Reply::Moved((*address).to_owned()),
                 words => {
                     let code = words.first().copied().unwrap_or_default().to_owned();
-                    Answer::Refused { code, retry_ms: None }
+                    Reply::Refused { code, retry_ms: None }
                 }
             },
-            _ => panic!("{line:?} is no answer"),
+            _ => panic!("{line:?} is not a reply"),
         })
     }
 }
@@ -86,9 +86,9 @@ fn number(text: &str) -> u64 {
 }
 
 /// Returns the first and the last of numbers that must rise.
-fn in_order(numbers: &[u64]) -> Answer {
+fn in_order(numbers: &[u64]) -> Reply {
     assert!(numbers.is_sorted_by(|one, next| one < next), "not in order: {numbers:?}");
-    Answer::Numbers(numbers[0], numbers[numbers.len() - 1])
+    Reply::Numbers(numbers[0], numbers[numbers.len() - 1])
 }
 
 /// HTTP client that keeps its connections.
@@ -97,12 +97,12 @@ pub(crate) struct Http(http::Http);
 
 impl Http {
     pub(crate) fn new() -> Self {
-        Self::within(ANSWER_WITHIN)
+        Self::within(RESPONSE_WAIT_MAX)
     }
 
     /// Returns a client that waits for this time.
-    pub(crate) fn within(patience: Duration) -> Self {
-        Self(http::Http::within(patience))
+    pub(crate) fn within(wait_max: Duration) -> Self {
+        Self(http::Http::within(wait_max))
     }
 
     /// Returns a response and its status, if there is a response.
@@ -117,12 +117,12 @@ impl Http {
     }
 
     /// Requests numbers that must rise.
-    pub(crate) fn numbers(&self, url: &str) -> Option<Answer> {
+    pub(crate) fn numbers(&self, url: &str) -> Option<Reply> {
         let (status, body) = self.get(url)?;
         if status != 200 {
             let error = &body["error"];
             let code = error["code"].as_str().unwrap_or_default().to_owned();
-            return Some(Answer::Refused { code, retry_ms: error["retry_after_ms"].as_u64() });
+            return Some(Reply::Refused { code, retry_ms: error["retry_after_ms"].as_u64() });
         }
         let ids = body["ids"].as_array().unwrap();
         let ids: Vec<_> = ids.iter().map(|id| number(id.as_str().unwrap())).collect();

@@ -8,7 +8,7 @@ use super::holder::NUMBERS;
 
 #[test]
 fn restored_backup_is_rejected_by_members_that_saw_more() {
-    let fault = "backup of the server's data put back under running processes";
+    let fault = "backup of the server's data restored under running processes";
     on_each(fault, On::Servers, 4, restored);
 }
 
@@ -72,10 +72,10 @@ fn a_copied_data_directory_is_refused() {
 }
 
 fn cloned(ground: &mut Ground) -> u64 {
-    let (mut here, mut elsewhere) = (ground.machine(0), ground.machine(2));
+    let (mut here, mut copy_machine) = (ground.machine(0), ground.machine(2));
     let (home, copied, early) = (
-        here.told.data_dir.clone().unwrap(),
-        elsewhere.told.data_dir.clone().unwrap(),
+        here.holder_settings.data_dir.clone().unwrap(),
+        copy_machine.holder_settings.data_dir.clone().unwrap(),
         ground.path("early"),
     );
     let holder = ground.start(&mut here);
@@ -84,7 +84,7 @@ fn cloned(ground: &mut Ground) -> u64 {
     copy(&home, &early);
     holder.mints();
     let refused = "start journal_refused";
-    let clone = ground.start(&mut elsewhere);
+    let clone = ground.start(&mut copy_machine);
     clone.until("the clone does not start", |seen| seen.refused.contains(refused));
     clone.kill();
     holder.until("it has minted", |seen| seen.orders > 1_000 && seen.numbers > 500);

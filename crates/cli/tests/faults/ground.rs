@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use snowmint_coord::{Error, Node, NodeSettings, Parts, SourceSpec, Store, random};
+use snowmint_coord::{Error, Node, NodeSettings, Platform, SourceSpec, Store, random};
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_testkit::proxy::Proxy;
 use snowmint_testkit::servers::{Etcd, Mysql, Postgres, Redis, Server, Zookeeper};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::checker::{Checker, Voice};
-use super::holder::{Holder, NUMBERS, ORDERS, PATIENCE, Told};
+use super::holder::{Holder, HolderSettings, NUMBERS, ORDERS, TIMEOUT};
 
 /// Name of a store, and the function that starts its server, if it has one.
 type Row = (&'static str, Option<fn() -> Server>);
@@ -53,7 +53,7 @@ pub(crate) fn rounds(few: u64) -> u64 {
 /// Returns whether a store takes part. All do in a long run; `SNOWMINT_FAULTS_STORES` selects
 /// stores by parts of their names, separated by commas. A part without a match panics: otherwise
 /// nothing would run, and the test would pass.
-pub(crate) fn is_asked_for(store: &str) -> bool {
+pub(crate) fn is_selected(store: &str) -> bool {
     let stores = std::env::var("SNOWMINT_FAULTS_STORES").unwrap_or_default();
     for part in stores.split(',') {
         let is_known = STORES.iter().any(|(name, _)| name.contains(part));
@@ -90,7 +90,7 @@ pub(crate) struct Ground {
 #[derive(Debug)]
 pub(crate) struct Machine {
     voice: Voice,
-    pub(crate) told: Told,
+    pub(crate) holder_settings: HolderSettings,
 }
 
 /// Runs a fault on each store, on all of them at once. `worker_bits` is the width of worker
@@ -137,7 +137,7 @@ impl Ground {
             folder: tempfile::tempdir().unwrap(),
         };
         ground.ask(async |store| {
-            let node = Node::open(store, NodeSettings::default(), Parts::system()).await?;
+            let node = Node::open(store, NodeSettings::default(), Platform::system()).await?;
             node.define(ORDERS, &orders).await?;
             node.define(NUMBERS, &numbers).await?;
             node.close().await
@@ -163,19 +163,19 @@ impl Ground {
 
     /// Calls the store as an operator would, with retries.
     pub(crate) fn ask<T>(&self, question: impl AsyncFn(Arc<dyn Store>) -> Result<T, Error>) -> T {
-        let end = std::time::Instant::now() + PATIENCE;
+        let end = std::time::Instant::now() + TIMEOUT;
         self.runtime.block_on(async {
             loop {
-                let answer = match snowmint_stores::open(&self.url(), "default").await {
+                let result = match snowmint_stores::open(&self.url(), "default").await {
                     Ok(store) => {
-                        let answer = question(Arc::clone(&store)).await;
+                        let result = question(Arc::clone(&store)).await;
                         let _ = store.close().await;
-                        answer
+                        result
                     }
                     Err(error) => Err(error),
                 };
-                match answer {
-                    Ok(answer) => return answer,
+                match result {
+                    Ok(result) => return result,
                     Err(error) => {
                         let in_time = std::time::Instant::now() < end;
                         assert!(in_time, "{}: {error:?}", self.name);
@@ -207,7 +207,7 @@ impl Ground {
     /// Returns a machine; every second one keeps a journal.
     pub(crate) fn machine(&self, index: usize) -> Machine {
         let journalled = index.is_multiple_of(2);
-        let told = Told {
+        let holder_settings = HolderSettings {
             url: self.url(),
             owner: format!("machine-{index}"),
             data_dir: journalled.then(|| self.path(&format!("machine-{index}"))),
@@ -216,24 +216,24 @@ impl Ground {
             batch: 20,
             rest_ms: 5,
         };
-        if let Some(dir) = &told.data_dir {
+        if let Some(dir) = &holder_settings.data_dir {
             std::fs::create_dir_all(dir).unwrap();
         }
-        Machine { voice: Voice { machine: index, life: 0, journalled }, told }
+        Machine { voice: Voice { machine: index, life: 0, journalled }, holder_settings }
     }
 
     /// Returns the same machine with its store calls through the proxy.
     pub(crate) fn machine_behind_proxy(&self, index: usize) -> Machine {
         let mut machine = self.machine(index);
         let (server, proxy) = (self.server.as_ref().unwrap(), self.proxy.as_ref().unwrap());
-        machine.told.url = server.url_by(proxy.port());
+        machine.holder_settings.url = server.url_by(proxy.port());
         machine
     }
 
     /// Starts a process on a machine.
     pub(crate) fn start(&self, machine: &mut Machine) -> Holder {
         machine.voice.life += 1;
-        Holder::start(&machine.told, machine.voice, &self.checker)
+        Holder::start(&machine.holder_settings, machine.voice, &self.checker)
     }
 
     /// Panics if a violation is known.

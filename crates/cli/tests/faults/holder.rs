@@ -9,10 +9,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use snowmint_coord::{BootTimer, Error, Node, NodeSettings, Parts, Store, Timer as _, Values};
+use snowmint_coord::{BootTimer, Error, IdBatch, Node, NodeSettings, Platform, Store, Timer as _};
+use snowmint_testkit::audited_store::{AuditedStore, PromiseSink};
 use snowmint_testkit::children;
-use snowmint_testkit::history::Right;
-use snowmint_testkit::watched::{Watched, Witness};
+use snowmint_testkit::history::Resource;
 
 use super::checker::{Checker, Voice};
 
@@ -22,13 +22,13 @@ pub(crate) const ORDERS: &str = "orders";
 pub(crate) const NUMBERS: &str = "numbers";
 
 /// Variable with the holder's settings as JSON; absent in an ordinary run of the tests.
-const TOLD: &str = "SNOWMINT_TEST_HOLDER";
+const SETTINGS_VARIABLE: &str = "SNOWMINT_TEST_HOLDER";
 /// Longest wait for an event that must come: these machines are noisy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Settings of a holder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct HolderSettings {
     pub(crate) url: String,
     pub(crate) owner: String,
     pub(crate) data_dir: Option<PathBuf>,
@@ -53,10 +53,10 @@ fn say_refused(what: &str, error: &Error) {
     eprintln!("{what}: {error}");
 }
 
-fn shown(right: &Right) -> String {
+fn shown(right: &Resource) -> String {
     match right {
-        Right::Slot(pool, slot) => format!("{pool} {slot}"),
-        Right::Numbers(source) => format!("{source} -"),
+        Resource::Slot(pool, slot) => format!("{pool} {slot}"),
+        Resource::Numbers(source) => format!("{source} -"),
     }
 }
 
@@ -64,16 +64,16 @@ fn shown(right: &Right) -> String {
 #[derive(Debug)]
 struct Loud;
 
-impl Witness for Loud {
-    fn asks(&self, right: &Right, from: u64, to: u64) {
+impl PromiseSink for Loud {
+    fn asks(&self, right: &Resource, from: u64, to: u64) {
         say(&format!("~ {} {from} {to}", shown(right)));
     }
 
-    fn granted(&self, right: &Right, from: u64, to: u64) {
+    fn granted(&self, right: &Resource, from: u64, to: u64) {
         say(&format!("+ {} {from} {to}", shown(right)));
     }
 
-    fn gives_up(&self, right: &Right, mark: u64) {
+    fn gives_up(&self, right: &Resource, mark: u64) {
         say(&format!("- {} {mark}", shown(right)));
     }
 }
@@ -81,20 +81,20 @@ impl Witness for Loud {
 /// Mints until the process is killed, or its standard input ends; runs in the holder.
 #[test]
 fn holder() {
-    let Ok(told) = std::env::var(TOLD) else { return };
-    let told: Told = serde_json::from_str(&told).unwrap();
+    let Ok(holder_settings) = std::env::var(SETTINGS_VARIABLE) else { return };
+    let holder_settings: HolderSettings = serde_json::from_str(&holder_settings).unwrap();
     // The test harness's output has no line end.
     say("");
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(hold(told));
+    runtime.block_on(hold(holder_settings));
     // The process does not wait for the harness.
     std::process::exit(0);
 }
 
-async fn hold(told: Told) {
+async fn hold(holder_settings: HolderSettings) {
     let store = loop {
-        match snowmint_stores::open(&told.url, "default").await {
+        match snowmint_stores::open(&holder_settings.url, "default").await {
             Ok(store) => break store,
             Err(error) if error.kind().code() == "unavailable" => {
                 say_refused("open", &error);
@@ -103,22 +103,23 @@ async fn hold(told: Told) {
             Err(error) => return say_refused("start", &error),
         }
     };
-    let store: Arc<dyn Store> = Arc::new(Watched::new(store, Loud));
+    let store: Arc<dyn Store> = Arc::new(AuditedStore::new(store, Loud));
     let settings = NodeSettings {
-        owner: told.owner.clone(),
-        data_dir: told.data_dir.clone(),
-        window_ms: told.window_ms,
-        presence_ttl_ms: told.presence_ttl_ms,
+        owner: holder_settings.owner.clone(),
+        data_dir: holder_settings.data_dir.clone(),
+        window_ms: holder_settings.window_ms,
+        presence_ttl_ms: holder_settings.presence_ttl_ms,
         store_call_ms: 1_000,
         open_wait_ms: 2_000,
         ..NodeSettings::default()
     };
-    let node = match Node::open(store, settings, Parts::system()).await {
+    let node = match Node::open(store, settings, Platform::system()).await {
         Ok(node) => node,
         Err(error) => return say_refused("start", &error),
     };
-    let orders = tokio::spawn(mint(node.clone(), ORDERS, told.batch, told.rest_ms));
-    let numbers = tokio::spawn(mint(node.clone(), NUMBERS, 10, told.rest_ms.max(5)));
+    let orders =
+        tokio::spawn(mint(node.clone(), ORDERS, holder_settings.batch, holder_settings.rest_ms));
+    let numbers = tokio::spawn(mint(node.clone(), NUMBERS, 10, holder_settings.rest_ms.max(5)));
     let end = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     let _ = end.await;
     match node.close().await {
@@ -144,7 +145,7 @@ async fn mint(node: Node, name: &'static str, batch: u32, rest_ms: u64) {
             },
         };
         match source.mint(batch, None, 100).await {
-            Ok(Values::Numbers(ids)) => {
+            Ok(IdBatch::Numbers(ids)) => {
                 let ids: Vec<_> = ids.iter().map(u64::to_string).collect();
                 say(&format!("= {name} {}", ids.join(" ")));
             }
@@ -188,11 +189,15 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    pub(crate) fn start(told: &Told, voice: Voice, checker: &Arc<Mutex<Checker>>) -> Self {
+    pub(crate) fn start(
+        holder_settings: &HolderSettings,
+        voice: Voice,
+        checker: &Arc<Mutex<Checker>>,
+    ) -> Self {
         let mut command = children::command(std::env::current_exe().unwrap());
         command
             .args(["holder::holder", "--exact", "--nocapture", "--test-threads=1"])
-            .env(TOLD, serde_json::to_string(told).unwrap())
+            .env(SETTINGS_VARIABLE, serde_json::to_string(holder_settings).unwrap())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -232,7 +237,7 @@ impl Holder {
     /// Waits until a condition on the observed state holds.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, is_so: impl Fn(&Seen) -> bool) {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while !self.seen(|seen| is_so(seen)) {
             if Instant::now() > end {
                 let log = self.log.lock().unwrap();
@@ -263,7 +268,7 @@ impl Holder {
     /// Tells it to release everything, and waits for its end. Returns whether it did.
     pub(crate) fn close(mut self) -> bool {
         self.stdin = None;
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while self.child.try_wait().unwrap().is_none() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -293,12 +298,12 @@ fn hear(line: &str, voice: Voice, seen: &Mutex<Seen>, checker: &Mutex<Checker>) 
     let words: Vec<_> = line.split(' ').collect();
     let number = |word: &str| word.parse::<u64>().unwrap();
     let right = |name: &str, slot: &str| match slot {
-        "-" => Right::Numbers(name.into()),
-        slot => Right::Slot(name.into(), number(slot)),
+        "-" => Resource::Numbers(name.into()),
+        slot => Resource::Slot(name.into(), number(slot)),
     };
     match words.as_slice() {
         ["~", name, slot, from, to] => {
-            checker.lock().unwrap().asked(voice, &right(name, slot), number(from), number(to));
+            checker.lock().unwrap().requested(voice, &right(name, slot), number(from), number(to));
         }
         ["+", name, slot, from, to] => {
             checker.lock().unwrap().granted(voice, &right(name, slot), number(from), number(to));

@@ -58,9 +58,9 @@ fn cut_off_holder_loses_its_number_and_late_requests_fail() {
 fn cut_off(ground: &mut Ground) -> u64 {
     let mut machines =
         [ground.machine(0), ground.machine_behind_proxy(1), ground.machine(2), ground.machine(3)];
-    machines[0].told.presence_ttl_ms = STEADY_TTL_MS;
-    let goes_on = ground.start(&mut machines[0]);
-    goes_on.mints();
+    machines[0].holder_settings.presence_ttl_ms = STEADY_TTL_MS;
+    let steady = ground.start(&mut machines[0]);
+    steady.mints();
     let victim = ground.start(&mut machines[1]);
     let rounds = rounds(1);
     for round in 0..rounds {
@@ -74,17 +74,17 @@ fn cut_off(ground: &mut Ground) -> u64 {
         claimer.mints();
         assert_eq!(claimer.seen(|seen| seen.worker), number, "{}", ground.name);
         victim.until("it is refused", |seen| {
-            let said = |code| seen.refused.contains(&format!("orders {code}"));
-            said("window_spent") || said("unavailable")
+            let saw = |code| seen.refused.contains(&format!("orders {code}"));
+            saw("window_spent") || saw("unavailable")
         });
         proxy(ground).heal();
         victim.until("there is no number", |seen| seen.refused.contains("orders pool_full"));
         claimer.mints();
-        goes_on.mints();
+        steady.mints();
         ground.check();
         claimer.kill();
         victim.mints();
     }
-    drop((goes_on, victim));
+    drop((steady, victim));
     rounds
 }

@@ -11,10 +11,10 @@ use snowmint_coord::sources::hash_slot;
 use snowmint_testkit::history::{Order, Violation};
 use snowmint_testkit::servers::{FakeClock, Mysql, Postgres, Server as Store};
 
-use super::clients::{Answer, Http, Resp};
+use super::clients::{Http, Reply, Resp};
 use super::cluster::{Cluster, Reach, Reached};
 use super::ground::{below, is_long, sleep_ms};
-use super::server::{Folder, PATIENCE};
+use super::server::{Folder, TIMEOUT};
 
 /// Lease: time for which an owner may serve after its last renewal.
 const LEASE_MS: u64 = 2_000;
@@ -39,7 +39,7 @@ fn extent() -> (u64, u64) {
 
 /// Subject of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Asked {
+enum Series {
     /// IDs of the source of global order.
     Orders,
     /// Numbers of this key.
@@ -49,7 +49,7 @@ enum Asked {
 /// State that all clients of a run share.
 struct Run {
     reached: Reached,
-    order: Mutex<Order<Asked>>,
+    order: Mutex<Order<Series>>,
     violation: Mutex<Option<Violation>>,
     keys: u64,
     refused: AtomicUsize,
@@ -68,14 +68,14 @@ impl Run {
         }
     }
 
-    fn order(&self) -> MutexGuard<'_, Order<Asked>> {
+    fn order(&self) -> MutexGuard<'_, Order<Series>> {
         self.order.lock().unwrap()
     }
 
     /// Returns whether enough was tried for a result.
     fn has_enough(&self) -> bool {
         let order = self.order();
-        order.answers() > 1_000 && order.overlapped() > 100
+        order.responses() > 1_000 && order.overlapped() > 100
     }
 
     fn is_over(&self) -> bool {
@@ -93,8 +93,8 @@ impl Run {
         if below(HOT_EVERY) == 0 { below(HOT_KEYS) } else { below(self.keys) }
     }
 
-    fn answered(&self, asked: Asked, floor: u64, answer: (u64, u64), by: &str) {
-        let checked = self.order().answered(&asked, floor, answer, by);
+    fn record(&self, series: Series, floor: u64, reply: (u64, u64), by: &str) {
+        let checked = self.order().record(&series, floor, reply, by);
         if let Err(violation) = checked {
             self.violation.lock().unwrap().get_or_insert(violation);
             self.over.store(true, Ordering::Relaxed);
@@ -104,18 +104,18 @@ impl Run {
     /// Makes one request. Returns the other response as an error, if it has no numbers.
     fn ask(
         &self,
-        asked: Asked,
+        series: Series,
         by: &str,
-        ask: impl FnOnce() -> Option<Answer>,
+        ask: impl FnOnce() -> Option<Reply>,
     ) -> Result<(), String> {
-        let floor = self.order().floor(&asked);
+        let floor = self.order().floor(&series);
         let instead = match ask() {
-            Some(Answer::Numbers(lowest, highest)) => {
-                self.answered(asked, floor, (lowest, highest), by);
+            Some(Reply::Numbers(lowest, highest)) => {
+                self.record(series, floor, (lowest, highest), by);
                 return Ok(());
             }
-            Some(instead) => format!("{by} said {instead:?} to {asked:?}"),
-            None => format!("{by} said nothing to {asked:?}"),
+            Some(instead) => format!("{by} returned {instead:?} for {series:?}"),
+            None => format!("{by} returned nothing for {series:?}"),
         };
         self.refused.fetch_add(1, Ordering::Relaxed);
         sleep_ms(10);
@@ -123,13 +123,13 @@ impl Run {
     }
 
     /// Does the same over HTTP.
-    fn ask_by(&self, http: &Http, asked: Asked, reach: &Reach, count: u64) -> Result<(), String> {
-        let path = match asked {
-            Asked::Orders => format!("orders?count={count}"),
-            Asked::Key(key) => format!("messages?key={key}&count={count}"),
+    fn ask_by(&self, http: &Http, series: Series, reach: &Reach, count: u64) -> Result<(), String> {
+        let path = match series {
+            Series::Orders => format!("orders?count={count}"),
+            Series::Key(key) => format!("messages?key={key}&count={count}"),
         };
         let url = format!("http://{}/v1/ids/{path}", reach.http);
-        self.ask(asked, &reach.http, || http.numbers(&url))
+        self.ask(series, &reach.http, || http.numbers(&url))
     }
 
     /// Requests IDs in order, from any server, over either protocol.
@@ -139,11 +139,11 @@ impl Run {
             let Some(reach) = self.any() else { continue };
             let count = 1 + below(20);
             if below(2) == 0 {
-                let _refused = self.ask_by(&http, Asked::Orders, &reach, count);
+                let _refused = self.ask_by(&http, Series::Orders, &reach, count);
                 continue;
             }
             let count = count.to_string();
-            let _refused = self.ask(Asked::Orders, &reach.resp, || {
+            let _refused = self.ask(Series::Orders, &reach.resp, || {
                 let mut resp = Resp::connect(&reach.resp).ok()?;
                 resp.ask(&[vec!["MINT", "orders", &count]]).ok()?.pop()
             });
@@ -151,32 +151,32 @@ impl Run {
     }
 
     /// Requests numbers of keys over HTTP, which servers forward to the section owner.
-    fn passed_on(&self) {
+    fn forwarded(&self) {
         let http = Http::new();
         while !self.is_over() {
             let Some(reach) = self.any() else { continue };
-            let _refused = self.ask_by(&http, Asked::Key(self.key()), &reach, 1 + below(5));
+            let _refused = self.ask_by(&http, Series::Key(self.key()), &reach, 1 + below(5));
         }
     }
 
     /// Requests numbers of keys as a cluster client of Redis does, many at once.
     fn counts(&self) {
-        let mut follows = Follows::default();
+        let mut cluster_client = ClusterClient::default();
         while !self.is_over() {
             let Some(reach) = self.any() else { continue };
-            follows.pipeline(self, &reach.resp);
+            cluster_client.pipeline(self, &reach.resp);
         }
     }
 
     /// Checks that each server serves the order and some keys; returns a failed server's response
     /// as an error.
-    fn all_answer(&self) -> Result<(), String> {
+    fn all_respond(&self) -> Result<(), String> {
         let (http, reached) = (Http::new(), self.reached.read().unwrap().clone());
         if reached.len() < SERVERS {
             return Err(format!("only {reached:?} run"));
         }
-        for asked in std::iter::once(Asked::Orders).chain((0..10).map(Asked::Key)) {
-            reached.iter().try_for_each(|reach| self.ask_by(&http, asked, reach, 1))?;
+        for series in std::iter::once(Series::Orders).chain((0..10).map(Series::Key)) {
+            reached.iter().try_for_each(|reach| self.ask_by(&http, series, reach, 1))?;
         }
         Ok(())
     }
@@ -193,12 +193,12 @@ impl Drop for Ends<'_> {
 
 /// A client that remembers the owner of each hash slot.
 #[derive(Default)]
-struct Follows {
+struct ClusterClient {
     owners: HashMap<u16, String>,
     connections: HashMap<String, Resp>,
 }
 
-impl Follows {
+impl ClusterClient {
     /// Returns keys that this server owns, as far as known.
     fn keys(&self, run: &Run, address: &str) -> Vec<(u64, String)> {
         let mut keys = Vec::with_capacity(PIPELINE);
@@ -221,22 +221,22 @@ impl Follows {
         let commands: Vec<_> = keys.iter().map(|(_, name)| vec!["INCR", name.as_str()]).collect();
         let floors: Vec<_> = {
             let order = run.order();
-            keys.iter().map(|(key, _)| order.floor(&Asked::Key(*key))).collect()
+            keys.iter().map(|(key, _)| order.floor(&Series::Key(*key))).collect()
         };
-        let Ok(answers) = self.ask(address, &commands) else {
+        let Ok(replies) = self.ask(address, &commands) else {
             self.connections.remove(address);
             self.owners.retain(|_, owner| owner != address);
             return sleep_ms(10);
         };
         let mut refused = 0;
-        for (((key, name), floor), answer) in keys.iter().zip(floors).zip(answers) {
+        for (((key, name), floor), reply) in keys.iter().zip(floors).zip(replies) {
             let slot = hash_slot(name.as_bytes());
-            match answer {
-                Answer::Numbers(lowest, highest) => {
-                    run.answered(Asked::Key(*key), floor, (lowest, highest), address);
+            match reply {
+                Reply::Numbers(lowest, highest) => {
+                    run.record(Series::Key(*key), floor, (lowest, highest), address);
                 }
-                Answer::Moved(owner) => drop(self.owners.insert(slot, owner)),
-                Answer::Refused { .. } => {
+                Reply::Moved(owner) => drop(self.owners.insert(slot, owner)),
+                Reply::Refused { .. } => {
                     refused += 1;
                     self.owners.remove(&slot);
                 }
@@ -248,7 +248,7 @@ impl Follows {
         }
     }
 
-    fn ask(&mut self, address: &str, commands: &[Vec<&str>]) -> std::io::Result<Vec<Answer>> {
+    fn ask(&mut self, address: &str, commands: &[Vec<&str>]) -> std::io::Result<Vec<Reply>> {
         if !self.connections.contains_key(address) {
             self.connections.insert(address.to_owned(), Resp::connect(address)?);
         }
@@ -328,7 +328,7 @@ fn in_order(folder: &str, start: fn(&FakeClock) -> Store) {
     std::thread::scope(|scope| {
         let _ends = Ends(&run);
         let counts = [Run::counts as fn(&Run); COUNTING];
-        for work in counts.into_iter().chain([Run::orders, Run::orders, Run::passed_on]) {
+        for work in counts.into_iter().chain([Run::orders, Run::orders, Run::forwarded]) {
             let run = &run;
             scope.spawn(move || work(run));
         }
@@ -337,7 +337,7 @@ fn in_order(folder: &str, start: fn(&FakeClock) -> Store) {
         // Each kind occurs at least once, and the run continues until it can be judged: a busy
         // machine takes longer.
         for turn in 0.. {
-            let enough = turn >= KINDS && (run.has_enough() || Instant::now() >= until + PATIENCE);
+            let enough = turn >= KINDS && (run.has_enough() || Instant::now() >= until + TIMEOUT);
             if (Instant::now() >= until && enough) || run.is_over() {
                 break;
             }
@@ -348,18 +348,18 @@ fn in_order(folder: &str, start: fn(&FakeClock) -> Store) {
         clock.set(0);
         cluster.start_all();
         // All servers respond again, in the same processes.
-        let calm = Instant::now() + PATIENCE;
-        let (answers, mut insteads) = (run.order().answers(), Vec::new());
+        let calm = Instant::now() + TIMEOUT;
+        let (responses, mut insteads) = (run.order().responses(), Vec::new());
         while !run.is_over()
-            && let Err(instead) = run.all_answer()
+            && let Err(instead) = run.all_respond()
         {
             insteads.push(instead);
             assert!(
                 Instant::now() < calm,
-                "{name}: not all answer again, of which {} were answered: {insteads:?}; done: {:?}; said: {}",
-                run.order().answers() - answers,
+                "{name}: not all respond again, after {} responses: {insteads:?}; done: {:?}; printed: {}",
+                run.order().responses() - responses,
                 harm.done,
-                cluster.said()
+                cluster.printed()
             );
         }
     });
@@ -367,17 +367,17 @@ fn in_order(folder: &str, start: fn(&FakeClock) -> Store) {
         panic!("{name}: {violation}; done: {:?}", harm.done);
     }
     let order = run.order();
-    let (answers, overlapped) = (order.answers(), order.overlapped());
+    let (responses, overlapped) = (order.responses(), order.overlapped());
     println!(
         "| owners killed, paused, cut off and stopped, the store's clock stepped: {} keys and a global \
-         order | {name} | {} | {answers} | 0 |",
+         order | {name} | {} | {responses} | 0 |",
         order.keys() - 1,
         harm.done.values().sum::<u64>()
     );
     let refused = run.refused.load(Ordering::Relaxed);
     println!("{name}: {seconds} s, {overlapped} overlapped, {refused} refused, {:?}", harm.done);
     drop(order);
-    assert!(run.has_enough(), "{name}: {answers} answers, {overlapped} overlapped");
+    assert!(run.has_enough(), "{name}: {responses} responses, {overlapped} overlapped");
     assert_eq!(harm.done.len() as u64, KINDS, "{name}: {:?}", harm.done);
 }
 

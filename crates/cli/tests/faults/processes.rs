@@ -55,12 +55,12 @@ fn frozen(ground: &mut Ground) -> u64 {
     for machine in &mut machines[1..] {
         // Without a pause, and with batches of several milliseconds, the process is nearly always
         // in a call.
-        (machine.told.batch, machine.told.rest_ms) = (100, 0);
+        (machine.holder_settings.batch, machine.holder_settings.rest_ms) = (100, 0);
     }
     // On any busy machine, this process keeps its number.
-    machines[0].told.presence_ttl_ms = STEADY_TTL_MS;
-    let goes_on = ground.start(&mut machines[0]);
-    goes_on.mints();
+    machines[0].holder_settings.presence_ttl_ms = STEADY_TTL_MS;
+    let steady = ground.start(&mut machines[0]);
+    steady.mints();
     let rounds = rounds(2);
     let mut victim = ground.start(&mut machines[1]);
     for round in 0..rounds {
@@ -77,7 +77,7 @@ fn frozen(ground: &mut Ground) -> u64 {
         victim.until("it is refused", |seen| seen.refused.contains("orders pool_full"));
         ground.check();
         claimer.mints();
-        goes_on.mints();
+        steady.mints();
         claimer.kill();
         // The number of a dead process becomes free without any restart.
         victim.mints();
@@ -88,6 +88,6 @@ fn frozen(ground: &mut Ground) -> u64 {
             victim = ground.start(&mut machines[1]);
         }
     }
-    drop((goes_on, victim));
+    drop((steady, victim));
     rounds
 }

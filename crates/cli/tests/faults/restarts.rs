@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use snowmint_coord::{Node, NodeSettings, Parts, Values};
+use snowmint_coord::{IdBatch, Node, NodeSettings, Platform};
 use snowmint_core::{Clock as _, SystemClock};
-use snowmint_testkit::history::Right;
-use snowmint_testkit::watched::{Watched, Witness};
+use snowmint_testkit::audited_store::{AuditedStore, PromiseSink};
+use snowmint_testkit::history::Resource;
 
 use super::checker::{Checker, Voice};
 use super::ground::{Ground, On, TTL_MS, WINDOW_MS, on_each, rounds};
@@ -30,16 +30,16 @@ struct Tells {
     checker: Arc<Mutex<Checker>>,
 }
 
-impl Witness for Tells {
-    fn asks(&self, right: &Right, from: u64, to: u64) {
-        self.checker.lock().unwrap().asked(self.voice, right, from, to);
+impl PromiseSink for Tells {
+    fn asks(&self, right: &Resource, from: u64, to: u64) {
+        self.checker.lock().unwrap().requested(self.voice, right, from, to);
     }
 
-    fn granted(&self, right: &Right, from: u64, to: u64) {
+    fn granted(&self, right: &Resource, from: u64, to: u64) {
         self.checker.lock().unwrap().granted(self.voice, right, from, to);
     }
 
-    fn gives_up(&self, right: &Right, mark: u64) {
+    fn gives_up(&self, right: &Resource, mark: u64) {
         self.checker.lock().unwrap().given_up(self.voice, right, mark);
     }
 }
@@ -70,11 +70,11 @@ fn restarted(ground: &mut Ground) -> u64 {
                     open_wait_ms: 60_000,
                     ..NodeSettings::default()
                 };
-                let watched = Arc::new(Watched::new(Arc::clone(&store), tells));
-                let node = Node::open(watched, settings, Parts::system()).await.unwrap();
+                let audited_store = Arc::new(AuditedStore::new(Arc::clone(&store), tells));
+                let node = Node::open(audited_store, settings, Platform::system()).await.unwrap();
                 // Every process gets a number at all times.
                 let orders = node.source(ORDERS).await.unwrap();
-                let Ok(Values::Numbers(ids)) = orders.mint(5, None, 10_000).await else {
+                let Ok(IdBatch::Numbers(ids)) = orders.mint(5, None, 10_000).await else {
                     panic!("{}: pod-{number} mints nothing", ground.name)
                 };
                 checker.lock().unwrap().minted(voice, ORDERS, &ids);

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use snowmint_testkit::servers::Server as Store;
 
 use super::clients::Http;
-use super::ground::{STORES, below, is_asked_for, is_long, sleep_ms};
-use super::server::{Folder, PATIENCE, Server, snowmint};
+use super::ground::{STORES, below, is_long, is_selected, sleep_ms};
+use super::server::{Folder, Server, TIMEOUT, snowmint};
 
 const CONFIG: &str = "
 [store]
@@ -53,14 +53,14 @@ struct Run {
     /// Errors, with their counts.
     refused: Mutex<BTreeMap<String, u64>>,
     /// Number of successful requests.
-    answered: AtomicU64,
+    response_count: AtomicU64,
     over: AtomicBool,
 }
 
 impl Run {
     fn minted(&self, what: &str, ids: impl IntoIterator<Item = u64>) {
         self.ids.lock().unwrap().entry(what.to_owned()).or_default().extend(ids);
-        self.answered.fetch_add(1, Ordering::Relaxed);
+        self.response_count.fetch_add(1, Ordering::Relaxed);
     }
 
     fn was_refused(&self, code: &str) {
@@ -73,14 +73,14 @@ impl Run {
 
     /// Requests all paths in turn, from any server.
     fn asks(&self, servers: &[Server]) {
-        let http = Http::within(PATIENCE);
+        let http = Http::within(TIMEOUT);
         for path in PATHS.iter().cycle().take_while(|_| !self.is_over()) {
             let server = &servers[usize::try_from(below(3)).unwrap()];
             let more = if path.contains('?') { '&' } else { '?' };
             let Some((status, body)) =
                 http.get(&server.url(&format!("/v1/ids/{path}{more}count=10")))
             else {
-                self.was_refused("no answer");
+                self.was_refused("no response");
                 continue;
             };
             if status == 200 {
@@ -101,9 +101,9 @@ impl Run {
             let store = format!("snowmint://{}", server.http);
             let place = ["-n", "300", "--store", &store, "--data-dir", data.to_str().unwrap()];
             let output = snowmint().args(["mint", "invoices"]).args(place).output().unwrap();
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
             // IDs printed before an error are minted.
-            self.minted("invoices", said.lines().map(|id| id.parse().unwrap()));
+            self.minted("invoices", printed.lines().map(|id| id.parse().unwrap()));
             if !output.status.success() {
                 self.was_refused("a program");
             }
@@ -124,21 +124,22 @@ impl Run {
     }
 
     /// Waits until each server has served all of these paths.
-    fn goes_on(&self, servers: &[Server], paths: &[&str], what: &str) {
-        let http = Http::within(PATIENCE);
+    fn check_serving(&self, servers: &[Server], paths: &[&str], what: &str) {
+        let http = Http::within(TIMEOUT);
         let begun = Instant::now();
-        let asked = servers.iter().flat_map(|server| paths.iter().map(move |path| (server, path)));
-        for (server, path) in asked {
+        let requests =
+            servers.iter().flat_map(|server| paths.iter().map(move |path| (server, path)));
+        for (server, path) in requests {
             let more = if path.contains('?') { '&' } else { '?' };
             let url = server.url(&format!("/v1/ids/{path}{more}count=1"));
             loop {
-                let (status, body) = http.get(&url).expect("an answer");
+                let (status, body) = http.get(&url).expect("a response");
                 if status == 200 {
                     let id = body["ids"][0].as_str().unwrap().parse().unwrap();
                     break self.minted(path, [id]);
                 }
                 // The clock reaches the marks within a minute or two.
-                assert!(begun.elapsed() < 4 * PATIENCE, "{what}: {path} {body}");
+                assert!(begun.elapsed() < 4 * TIMEOUT, "{what}: {path} {body}");
                 sleep_ms(200);
             }
         }
@@ -172,7 +173,7 @@ impl Operator<'_> {
             if plan.status.success() && !self.says(&plan).contains("not in doubt") {
                 break;
             }
-            assert!(begun.elapsed() < PATIENCE, "{}", self.says(&plan));
+            assert!(begun.elapsed() < TIMEOUT, "{}", self.says(&plan));
             sleep_ms(200);
         }
         let done = self.recover(&[]);
@@ -219,19 +220,19 @@ fn on(name: &str, mut store: Store) {
         }
         scope.spawn(|| run.runs_programs(&servers, &folder));
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            run.goes_on(&servers, &PATHS, "at first");
+            run.check_serving(&servers, &PATHS, "at first");
             std::thread::sleep(part());
             store.stop();
             store.back_up();
             store.start();
-            run.goes_on(&servers, &PATHS, "after the backup");
+            run.check_serving(&servers, &PATHS, "after the backup");
             std::thread::sleep(part());
             store.stop();
             store.restore();
             store.start();
             operator.recovers();
             let awaited = if is_long() { &PATHS[..] } else { &PATHS[..UNDATED] };
-            run.goes_on(&servers, awaited, "after the recovery");
+            run.check_serving(&servers, awaited, "after the recovery");
             std::thread::sleep(part());
         }));
         run.over.store(true, Ordering::Relaxed);
@@ -241,19 +242,20 @@ fn on(name: &str, mut store: Store) {
         assert_eq!(server.stop(), 0);
     }
     let ids = run.check(name);
-    let (answered, refused) = (run.answered.load(Ordering::Relaxed), run.refused.lock().unwrap());
+    let (response_count, refused) =
+        (run.response_count.load(Ordering::Relaxed), run.refused.lock().unwrap());
     let all: u64 = refused.values().sum();
     println!(
-        "| store put back under three servers, clients and programs, and recovered | {name} | 1 | {ids} | 0 |"
+        "| store restored under three servers, clients and programs, and recovered | {name} | 1 | {ids} | 0 |"
     );
-    println!("{name}: {answered} requests answered, {all} refused: {refused:?}");
+    println!("{name}: {response_count} requests with a response, {all} rejected: {refused:?}");
 }
 
 #[test]
 fn store_restored_under_load_is_recovered_without_repeats() {
     let servers = STORES.iter().filter_map(|(name, server)| Some((*name, server.as_ref()?)));
     for (name, start) in servers {
-        if is_asked_for(name) && (is_long() || name == "PostgreSQL") {
+        if is_selected(name) && (is_long() || name == "PostgreSQL") {
             on(name, start());
         }
     }

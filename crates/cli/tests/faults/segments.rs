@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::clients::{Answer, Http};
-use super::ground::{STORES, below, is_asked_for, is_long, rounds, sleep_ms};
-use super::server::{Folder, PATIENCE, Server, WAIT_MAX};
+use super::clients::{Http, Reply};
+use super::ground::{STORES, below, is_long, is_selected, rounds, sleep_ms};
+use super::server::{Folder, Server, TIMEOUT, WAIT_MAX};
 use super::shared::Drawn;
 
 const SERVERS: usize = 20;
@@ -41,7 +41,7 @@ fn start(folder: &Folder, config: &str, number: usize) -> Server {
 #[test]
 fn twenty_processes_share_a_source() {
     for (name, start_store) in STORES {
-        if is_asked_for(name) {
+        if is_selected(name) {
             let folder = Folder::new(&format!("twenty-{name}"));
             let store = start_store.map(|start| start());
             let sqlite = format!("sqlite:{}", folder.join("ids.db").display());
@@ -65,21 +65,21 @@ fn twenty(name: &str, folder: &Folder, store: &str) {
     servers.iter().for_each(Server::ready);
     let drawn = Drawn::new("numbers", store);
     let (over, seconds) = (AtomicBool::new(false), rounds(if is_long() { 20 } else { 4 }));
-    let answered = AtomicU64::new(0);
+    let response_count = AtomicU64::new(0);
     let drew: Vec<(u64, Duration)> = std::thread::scope(|scope| {
         let draws = |server| {
-            let (drawn, over, answered) = (&drawn, &over, &answered);
+            let (drawn, over, response_count) = (&drawn, &over, &response_count);
             scope.spawn(move || {
-                let (http, mut count, mut longest) = (Http::within(PATIENCE), 0, Duration::ZERO);
+                let (http, mut count, mut longest) = (Http::within(TIMEOUT), 0, Duration::ZERO);
                 while !over.load(Ordering::Relaxed) {
                     let begun = Instant::now();
                     // No request ever fails: the servers wait for each other.
                     match drawn.draw(&http, server, AT_ONCE) {
-                        Some(Answer::Numbers(..)) => {
+                        Some(Reply::Numbers(..)) => {
                             count += AT_ONCE;
-                            answered.fetch_add(1, Ordering::Relaxed);
+                            response_count.fetch_add(1, Ordering::Relaxed);
                         }
-                        other => panic!("{name}: {other:?}; it says {}", server.said()),
+                        other => panic!("{name}: {other:?}; it says {}", server.printed()),
                     }
                     longest = longest.max(begun.elapsed());
                 }
@@ -88,16 +88,19 @@ fn twenty(name: &str, folder: &Folder, store: &str) {
         };
         let drawing: Vec<_> = servers.iter().map(draws).collect();
         std::thread::sleep(Duration::from_secs(seconds));
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let enough = REQUESTS_MIN * servers.len() as u64;
-        while answered.load(Ordering::Relaxed) < enough && Instant::now() < until {
+        while response_count.load(Ordering::Relaxed) < enough && Instant::now() < until {
             sleep_ms(100);
         }
         over.store(true, Ordering::Relaxed);
-        assert!(answered.load(Ordering::Relaxed) >= enough, "{name}: {answered:?} requests");
+        assert!(
+            response_count.load(Ordering::Relaxed) >= enough,
+            "{name}: {response_count:?} requests"
+        );
         drawing.into_iter().map(|draws| draws.join().unwrap()).collect()
     });
-    let http = Http::within(PATIENCE);
+    let http = Http::within(TIMEOUT);
     drawn.comes_to_account(&http, &servers, STEP);
     let counts = || drew.iter().map(|(count, _)| *count);
     let (least, most) = (counts().min().unwrap(), counts().max().unwrap());
@@ -113,7 +116,9 @@ fn twenty(name: &str, folder: &Folder, store: &str) {
     // Released numbers are no longer missing, and nothing else has changed.
     assert!(drawn.missing() <= missing, "{name}");
     println!("| 20 processes draw from one source | {name} | {seconds} s | {} | 0 |", drawn.used());
-    println!("{name}: {least} to {most} each, none waited {longest:?}; {missing} in stock or lost");
+    println!(
+        "{name}: {least} to {most} each, none waited {longest:?}; {missing} prefetched or lost"
+    );
 }
 
 const MIN: u64 = 100;
@@ -123,7 +128,7 @@ const MIN: u64 = 100;
 fn numbers_are_dense_but_for_the_budget_when_servers_are_killed() {
     std::thread::scope(|scope| {
         for (name, start_store) in STORES {
-            if is_asked_for(name) {
+            if is_selected(name) {
                 scope.spawn(move || {
                     let folder = Folder::new(&format!("killed-{name}"));
                     let store = start_store.map(|start| start());
@@ -147,9 +152,9 @@ fn killed(name: &str, folder: &Folder, store: &str) {
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
-                    let http = Http::within(PATIENCE);
+                    let http = Http::within(TIMEOUT);
                     // The server is killed in the middle of a response.
-                    while let Some(Answer::Numbers(..)) = drawn.draw(&http, &server, AT_ONCE) {}
+                    while let Some(Reply::Numbers(..)) = drawn.draw(&http, &server, AT_ONCE) {}
                 });
             }
             sleep_ms(
@@ -168,5 +173,5 @@ fn killed(name: &str, folder: &Folder, store: &str) {
     println!(
         "| server killed (`kill -9`) while it draws numbers | {name} | {rounds} | {used} | 0 |"
     );
-    println!("{name}: {missing} lost, beside {used} used");
+    println!("{name}: {missing} lost, {used} used");
 }

@@ -9,7 +9,7 @@ const LONG_WINDOW_MS: u64 = 30_000;
 
 fn start(ground: &Ground, window_ms: u64) -> Vec<Holder> {
     let mut machines: Vec<Machine> = (0..3).map(|index| ground.machine(index)).collect();
-    machines.iter_mut().for_each(|machine| machine.told.window_ms = window_ms);
+    machines.iter_mut().for_each(|machine| machine.holder_settings.window_ms = window_ms);
     machines.iter_mut().map(|machine| ground.start(machine)).collect()
 }
 
@@ -30,10 +30,10 @@ fn held_still(ground: &mut Ground) -> u64 {
         for holder in &holders {
             // Snowflake IDs need no call; prefetched numbers may run out.
             let before = holder.seen(|seen| seen.orders);
-            holder.until("it goes on", |seen| seen.orders > before);
+            holder.until("it continues", |seen| seen.orders > before);
             let refused = holder.seen(|seen| seen.refused.clone());
             assert!(
-                !refused.iter().any(|refusal| refusal.starts_with("orders")),
+                !refused.iter().any(|entry| entry.starts_with("orders")),
                 "{}: {refused:?}",
                 ground.name
             );
@@ -45,8 +45,8 @@ fn held_still(ground: &mut Ground) -> u64 {
         for holder in &holders {
             holder.forgive();
             holder.until("its window is spent", |seen| {
-                let said = |code| seen.refused.contains(&format!("orders {code}"));
-                said("window_spent") || said("unavailable")
+                let saw = |code| seen.refused.contains(&format!("orders {code}"));
+                saw("window_spent") || saw("unavailable")
             });
         }
         let spent: Vec<_> = holders.iter().map(|holder| holder.seen(|seen| seen.orders)).collect();

@@ -7,9 +7,9 @@ use snowmint_coord::{Error, Store};
 use snowmint_testkit::history::{Checked, Numbers};
 use tokio::runtime::Runtime;
 
-use super::clients::{Answer, Http};
+use super::clients::{Http, Reply};
 use super::ground::sleep_ms;
-use super::server::{PATIENCE, Server};
+use super::server::{Server, TIMEOUT};
 
 /// One source on a store, and the numbers issued from it. Clones share it.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ pub(crate) struct Drawn {
 
 /// A server's metrics of its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct PrefetchStats {
     pub(crate) prefetched: u64,
     pub(crate) lost: u64,
     /// Number of reserves with unknown outcome.
@@ -43,12 +43,12 @@ impl Drawn {
     ///
     /// # Panics
     /// When a number comes twice.
-    pub(crate) fn draw(&self, http: &Http, server: &Server, count: u64) -> Option<Answer> {
+    pub(crate) fn draw(&self, http: &Http, server: &Server, count: u64) -> Option<Reply> {
         let url = server.url(&format!("/v1/ids/{}?count={count}", self.name));
         let (status, body) = http.get(&url)?;
         if status != 200 {
             let error = &body["error"];
-            return Some(Answer::Refused {
+            return Some(Reply::Refused {
                 code: format!("{status} {}", error["code"].as_str().unwrap_or_default()),
                 retry_ms: error["retry_after_ms"].as_u64(),
             });
@@ -58,14 +58,14 @@ impl Drawn {
         assert_eq!(ids.len() as u64, count, "{}", self.name);
         let mut numbers = self.numbers.lock().unwrap();
         for run in ids.chunk_by(|one, next| one + 1 == *next) {
-            let answered = numbers.answered(run[0], run[run.len() - 1] + 1);
-            answered.unwrap_or_else(|violation| panic!("{}: {violation}", self.name));
+            let recorded = numbers.record(run[0], run[run.len() - 1] + 1);
+            recorded.unwrap_or_else(|violation| panic!("{}: {violation}", self.name));
         }
-        Some(Answer::Numbers(ids[0], ids[ids.len() - 1]))
+        Some(Reply::Numbers(ids[0], ids[ids.len() - 1]))
     }
 
     /// Returns a server's metrics of its numbers from this source.
-    pub(crate) fn kept(&self, http: &Http, server: &Server) -> Kept {
+    pub(crate) fn prefetch_stats(&self, http: &Http, server: &Server) -> PrefetchStats {
         let page = http.page(&server.url("/metrics")).unwrap_or_default();
         let value = |name: &str, labels: &str| {
             let sample = format!("{name}{{{labels}}} ");
@@ -75,7 +75,7 @@ impl Drawn {
         };
         let source = format!("source=\"{}\"", self.name);
         let unheard = "verb=\"reserve\",code=\"unavailable\"";
-        Kept {
+        PrefetchStats {
             prefetched: value("snowmint_segment_prefetched", &source),
             lost: value("snowmint_segment_lost_total", &source),
             unheard: value("snowmint_store_errors_total", unheard),
@@ -84,15 +84,15 @@ impl Drawn {
 
     /// Returns the store's own mark, without any proxy.
     pub(crate) fn mark(&self) -> u64 {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
-            let asked: Result<u64, Error> = self.runtime.block_on(async {
+            let result: Result<u64, Error> = self.runtime.block_on(async {
                 let store: Arc<dyn Store> = snowmint_stores::open(&self.store, "default").await?;
                 let found = store.get(self.name).await;
                 let _ = store.close().await;
                 Ok(found?.segment.mark.get())
             });
-            match asked {
+            match result {
                 Ok(mark) => return mark,
                 Err(error) => assert!(Instant::now() < until, "{error:?}"),
             }
@@ -105,9 +105,10 @@ impl Drawn {
     pub(crate) fn comes_to_account(&self, http: &Http, servers: &[Server], step: u64) {
         let until = Instant::now() + Duration::from_secs(30);
         loop {
-            let kept: Vec<_> = servers.iter().map(|server| self.kept(http, server)).collect();
-            let lost: u64 = kept.iter().map(|kept| kept.prefetched + kept.lost).sum();
-            let unheard: u64 = kept.iter().map(|kept| kept.unheard * step).sum();
+            let all_stats: Vec<_> =
+                servers.iter().map(|server| self.prefetch_stats(http, server)).collect();
+            let lost: u64 = all_stats.iter().map(|stats| stats.prefetched + stats.lost).sum();
+            let unheard: u64 = all_stats.iter().map(|stats| stats.unheard * step).sum();
             match self.numbers.lock().unwrap().accounted(self.mark(), lost, unheard) {
                 Ok(()) => return,
                 Err(violation) => assert!(Instant::now() < until, "{}: {violation}", self.name),

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use snowmint_testkit::proxy::Proxy;
 
-use super::clients::{Answer, Http};
-use super::ground::{STORES, is_asked_for, is_long, sleep_ms};
-use super::server::{Folder, PATIENCE, Server, WAIT_MAX};
+use super::clients::{Http, Reply};
+use super::ground::{STORES, is_long, is_selected, sleep_ms};
+use super::server::{Folder, Server, TIMEOUT, WAIT_MAX};
 use super::shared::Drawn;
 
 /// Number of numbers that each source reserves at once.
@@ -46,15 +46,15 @@ impl Slow {
         let server = Server::start(&arguments, &[(WAIT_MAX, "1s")]);
         server.ready();
         let drawn = STEPS.map(|(source, step)| (step, Drawn::new(source, &store.url())));
-        let http = Http::within(PATIENCE);
+        let http = Http::within(TIMEOUT);
         Self { name, server, store, proxy, http, drawn: drawn.into(), _folder: folder }
     }
 
     /// Requests numbers; an error must be temporary, and give the delay of a retry.
     fn draw(&self, drawn: &Drawn, count: u64) -> bool {
         match drawn.draw(&self.http, &self.server, count) {
-            Some(Answer::Numbers(..)) => true,
-            Some(Answer::Refused { code, retry_ms }) => {
+            Some(Reply::Numbers(..)) => true,
+            Some(Reply::Refused { code, retry_ms }) => {
                 let known = ["503 unavailable", "503 window_spent"].contains(&code.as_str());
                 assert!(known && retry_ms.is_some(), "{}: {code}, {retry_ms:?}", self.name);
                 false
@@ -66,21 +66,21 @@ impl Slow {
     /// Requests numbers for this time. Returns the number of errors.
     fn load(&self, ms: u64) -> u64 {
         let until = Instant::now() + Duration::from_millis(ms);
-        let mut refusals = 0;
+        let mut rejected = 0;
         while Instant::now() < until {
             for (step, drawn) in &self.drawn {
-                refusals += u64::from(!self.draw(drawn, (step / 2).min(AT_ONCE)));
+                rejected += u64::from(!self.draw(drawn, (step / 2).min(AT_ONCE)));
             }
         }
-        refusals
+        rejected
     }
 
     /// Waits until each source serves again, in the same process.
-    fn goes_on(&self) {
+    fn wait_until_serving(&self) {
         for (step, drawn) in &self.drawn {
-            let until = Instant::now() + PATIENCE;
+            let until = Instant::now() + TIMEOUT;
             while !self.draw(drawn, (step / 2).min(AT_ONCE)) {
-                assert!(Instant::now() < until, "{}: it does not go on", self.name);
+                assert!(Instant::now() < until, "{}: it does not continue", self.name);
                 sleep_ms(50);
             }
         }
@@ -88,8 +88,8 @@ impl Slow {
 
     /// Returns the prefetched numbers of a source when no fetch is in flight.
     fn rests(&self, drawn: &Drawn) -> u64 {
-        let prefetched = || drawn.kept(&self.http, &self.server).prefetched;
-        let (until, mut before) = (Instant::now() + PATIENCE, prefetched());
+        let prefetched = || drawn.prefetch_stats(&self.http, &self.server).prefetched;
+        let (until, mut before) = (Instant::now() + TIMEOUT, prefetched());
         loop {
             sleep_ms(300);
             let now = prefetched();
@@ -104,22 +104,22 @@ impl Slow {
     /// Makes the store unreachable for this time. The server issues prefetched numbers to the last
     /// one, then returns errors with a hint, then continues.
     fn outage(&self, seconds: u64) {
-        self.goes_on();
+        self.wait_until_serving();
         for (_, drawn) in &self.drawn {
             self.rests(drawn);
         }
         self.proxy.refuse();
         let begun = Instant::now();
         // Fetches in flight end first.
-        let stocks: Vec<_> = self.drawn.iter().map(|(_, drawn)| self.rests(drawn)).collect();
-        for ((step, drawn), stock) in self.drawn.iter().zip(stocks) {
-            let mut left = stock;
+        let amounts: Vec<_> = self.drawn.iter().map(|(_, drawn)| self.rests(drawn)).collect();
+        for ((step, drawn), amount) in self.drawn.iter().zip(amounts) {
+            let mut left = amount;
             while left > 0 {
                 let count = left.min(AT_ONCE);
-                let answered = self.draw(drawn, count);
+                let succeeded = self.draw(drawn, count);
                 assert!(
-                    answered,
-                    "{}, step {step}: refused with {left} of {stock} left",
+                    succeeded,
+                    "{}, step {step}: refused with {left} of {amount} left",
                     self.name
                 );
                 left -= count;
@@ -129,33 +129,37 @@ impl Slow {
         let rest = Duration::from_secs(seconds).saturating_sub(begun.elapsed());
         sleep_ms(u64::try_from(rest.as_millis()).unwrap());
         self.proxy.heal();
-        self.goes_on();
+        self.wait_until_serving();
     }
 
     /// Holds the store's responses from some moment on and drops them, at each moment of a reserve.
     /// Returns the number of reserves that were done without the server's knowledge.
-    fn lost_answers(&self) -> u64 {
+    fn lost_responses(&self) -> u64 {
         let (step, drawn) = &self.drawn[0];
         let mut unheard = 0;
         for pieces in 0..12 {
-            self.goes_on();
+            self.wait_until_serving();
             let mut left = self.rests(drawn);
             let mark = drawn.mark();
-            self.proxy.hold_answers_after(pieces);
+            self.proxy.hold_responses_after(pieces);
             // Now the server fetches more.
-            let until = Instant::now() + PATIENCE;
+            let until = Instant::now() + TIMEOUT;
             while left > 0 {
                 left -= u64::from(self.draw(drawn, 1));
-                assert!(Instant::now() < until, "{}: {left} are in stock, and refused", self.name);
+                assert!(
+                    Instant::now() < until,
+                    "{}: {left} are prefetched, and rejected",
+                    self.name
+                );
             }
             let heard = self.draw(drawn, 1);
             unheard += u64::from(!heard && drawn.mark() > mark);
             self.proxy.cut();
             self.proxy.heal();
         }
-        self.goes_on();
-        let kept = drawn.kept(&self.http, &self.server);
-        let checked = drawn.wasted_at_most(kept.prefetched + kept.lost);
+        self.wait_until_serving();
+        let prefetch_stats = drawn.prefetch_stats(&self.http, &self.server);
+        let checked = drawn.wasted_at_most(prefetch_stats.prefetched + prefetch_stats.lost);
         checked.unwrap_or_else(|violation| panic!("{}: {violation}", self.name));
         assert!(drawn.missing() >= unheard * step, "{}: given out again?", self.name);
         unheard
@@ -170,7 +174,7 @@ impl Slow {
 fn a_slow_or_absent_store_costs_no_number_twice() {
     std::thread::scope(|scope| {
         for (name, start) in STORES {
-            let Some(start) = start.filter(|_| is_asked_for(name)) else { continue };
+            let Some(start) = start.filter(|_| is_selected(name)) else { continue };
             scope.spawn(move || slow(&Slow::start(start())));
         }
     });
@@ -183,12 +187,12 @@ fn slow(slow: &Slow) {
     for delay_ms in delays {
         slow.proxy.delay(*delay_ms);
         let before = slow.used();
-        let refusals = slow.load(2_000 + 4 * delay_ms);
+        let rejected = slow.load(2_000 + 4 * delay_ms);
         slow.proxy.heal();
-        slow.goes_on();
+        slow.wait_until_serving();
         let drawn = slow.used() - before;
         println!(
-            "| store slower by {delay_ms} ms each way, steps of 10, 1,000 and 100,000 | {name} | {refusals} refusals | {drawn} | 0 |"
+            "| store slower by {delay_ms} ms each way, steps of 10, 1,000 and 100,000 | {name} | {rejected} rejected | {drawn} | 0 |"
         );
     }
     let outages: &[u64] = if is_long() { &[1, 10, 60] } else { &[1] };
@@ -202,8 +206,8 @@ fn slow(slow: &Slow) {
     }
     let before = slow.used();
     // The last piece of a reserve's response depends on other calls at the time.
-    let unheard = (0..5).map(|_| slow.lost_answers()).find(|unheard| *unheard > 0).unwrap_or(0);
+    let unheard = (0..5).map(|_| slow.lost_responses()).find(|unheard| *unheard > 0).unwrap_or(0);
     assert!(unheard > 0, "{name}: no reserve was done unheard");
     let drawn = slow.used() - before;
-    println!("| a reserve done, its answer lost | {name} | {unheard} | {drawn} | 0 |");
+    println!("| a reserve done, its reply lost | {name} | {unheard} | {drawn} | 0 |");
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_coord::{ClockWitness, Result, Verb};
+use snowmint_coord::{Result, TimeReference, Verb};
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store::{NowRequest, NowResponse};
 
@@ -30,14 +30,14 @@ impl fmt::Debug for ServerClock {
 }
 
 #[async_trait]
-impl ClockWitness for ServerClock {
+impl TimeReference for ServerClock {
     fn name(&self) -> String {
         "the server's clock".into()
     }
 
     async fn now(&self) -> Result<UnixMillis> {
         let method = Method { verb: Verb::Now, path: "/snowmint.store.v1.Store/Now" };
-        let answer: NowResponse = ask(&self.servers, method, true, NowRequest {}).await?;
-        Ok(UnixMillis::new(answer.server))
+        let response: NowResponse = ask(&self.servers, method, true, NowRequest {}).await?;
+        Ok(UnixMillis::new(response.server))
     }
 }

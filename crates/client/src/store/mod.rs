@@ -1,9 +1,9 @@
 //! The store of servers: each verb is one call.
 
-mod beside;
+mod aliases;
 mod clock;
-mod names;
 mod read;
+mod secondary_store;
 mod seen;
 mod verbs;
 mod write;
@@ -15,15 +15,15 @@ use snowmint_coord::{
     BootTimer, BoxFuture, Capabilities, ClockOf, ErrorKind, PresenceBy, Result, Timer, Verb,
 };
 
+use crate::call_failure::{CallFailure, of_store};
 use crate::credentials::Credentials;
-use crate::failed::{Failed, of_store};
-use crate::place::Place;
-use crate::refusal::{Fallible, refused};
 use crate::servers::{Call, Servers};
+use crate::servers_url::ServersUrl;
 use crate::settings::Settings;
-use beside::Way;
-use names::Names;
-use seen::Seen;
+use crate::store_error::{Fallible, refused};
+use aliases::IncarnationAliases;
+use secondary_store::OpenParams;
+use seen::NewestIdentity;
 
 /// One namespace of the store that servers share, reached through any server that responds.
 ///
@@ -36,22 +36,22 @@ pub struct RemoteStore {
     capabilities: Capabilities,
     group_max: u32,
     warnings: Vec<String>,
-    names: Names,
-    seen: Seen,
+    aliases: IncarnationAliases,
+    seen: NewestIdentity,
     /// Parameters of opening; `None` for a secondary store, which leads no further.
-    way: Option<Way>,
+    open_params: Option<OpenParams>,
 }
 
 /// Dependencies of a store of servers besides its settings.
 #[derive(Clone, Debug)]
-pub struct Parts {
+pub struct ClientDeps {
     /// Trusted certificates and presented credentials.
     pub credentials: Credentials,
     /// Source of elapsed time.
     pub timer: Arc<dyn Timer>,
 }
 
-impl Default for Parts {
+impl Default for ClientDeps {
     /// Uses the system's time and CAs, and presents nothing.
     fn default() -> Self {
         Self { credentials: Credentials::new(), timer: Arc::new(BootTimer) }
@@ -81,7 +81,7 @@ impl RemoteStore {
         namespace: &'a str,
         settings: Settings,
     ) -> BoxFuture<'a, Result<Self>> {
-        Self::open_with(url, namespace, settings, Parts::default())
+        Self::open_with(url, namespace, settings, ClientDeps::default())
     }
 
     /// Opens the store with the caller's dependencies.
@@ -92,22 +92,23 @@ impl RemoteStore {
         url: &'a str,
         namespace: &'a str,
         settings: Settings,
-        parts: Parts,
+        deps: ClientDeps,
     ) -> BoxFuture<'a, Result<Self>> {
         Box::pin(async move {
             check_name("namespace", namespace)?;
-            let way = Way { url: url.into(), namespace: namespace.into(), settings, parts };
-            let own = Self::open_at(&way, "").await?;
-            Ok(Self { way: Some(way), ..own })
+            let open_params =
+                OpenParams { url: url.into(), namespace: namespace.into(), settings, deps };
+            let own = Self::open_at(&open_params, "").await?;
+            Ok(Self { open_params: Some(open_params), ..own })
         })
     }
 
     /// Opens the servers' primary store, or the secondary store of this name.
-    async fn open_at(way: &Way, beside: &str) -> Result<Self> {
-        let Way { url, namespace, settings, parts } = way;
+    async fn open_at(open_params: &OpenParams, secondary_store: &str) -> Result<Self> {
+        let OpenParams { url, namespace, settings, deps } = open_params;
         let settings = *settings;
-        let named = (namespace.as_str(), beside);
-        let servers = Servers::new(Place::parse(url)?, named, settings, parts.clone())?;
+        let named = (namespace.as_str(), secondary_store);
+        let servers = Servers::new(ServersUrl::parse(url)?, named, settings, deps.clone())?;
         let Settings { call_ms: within_ms, attempt_ms, .. } = settings;
         let call = Call { again: true, within_ms, attempt_ms };
         let described = servers.ask(call, |link| async move { Ok(link.described) });
@@ -129,9 +130,9 @@ impl RemoteStore {
             },
             group_max: described.group_max,
             warnings: described.warnings.clone(),
-            names: Names::default(),
-            seen: Seen::default(),
-            way: None,
+            aliases: IncarnationAliases::default(),
+            seen: NewestIdentity::default(),
+            open_params: None,
         })
     }
 
@@ -153,18 +154,18 @@ where
     let Method { verb, path } = method;
     let Settings { call_ms: within_ms, attempt_ms, .. } = *servers.settings();
     let call = Call { again, within_ms, attempt_ms };
-    let answer = servers.ask(call, |link| {
+    let response = servers.ask(call, |link| {
         let message = message.clone();
         async move {
-            let answer: Result<A, _> = link.ask(path, message).await;
-            let mut answer = answer.map_err(|status| of_store(path, &link.address, &status))?;
-            let Some(error) = answer.error() else { return Ok(answer) };
+            let response: Result<A, _> = link.ask(path, message).await;
+            let mut response = response.map_err(|status| of_store(path, &link.address, &status))?;
+            let Some(error) = response.error() else { return Ok(response) };
             let error = refused(error);
             match error.kind() {
-                ErrorKind::Unavailable => Err(Failed::Cut(error)),
-                _ => Err(Failed::Refused(error)),
+                ErrorKind::Unavailable => Err(CallFailure::BackendLost(error)),
+                _ => Err(CallFailure::Refused(error)),
             }
         }
     });
-    answer.await.map_err(|error| error.with_verb(verb))
+    response.await.map_err(|error| error.with_verb(verb))
 }

@@ -6,9 +6,9 @@ use snowmint_coord::{
     segment,
 };
 use snowmint_core::UnixMillis;
-use snowmint_wire::grpc::store as said;
+use snowmint_wire::grpc::store as proto;
 
-use crate::refusal::refused;
+use crate::store_error::refused;
 
 fn there<T>(name: &str, part: Option<T>) -> Result<T> {
     part.ok_or_else(|| {
@@ -27,28 +27,28 @@ fn incarnation(text: &str) -> Result<Incarnation> {
     })
 }
 
-pub(super) fn done(_: said::DoneResponse) {}
+pub(super) fn done(_: proto::DoneResponse) {}
 
 pub(super) const fn recalled(
-    said::RecallResponse { recovered, .. }: &said::RecallResponse,
+    proto::RecallResponse { recovered, .. }: &proto::RecallResponse,
 ) -> Recalled {
     if *recovered { Recalled::Recovered } else { Recalled::Same }
 }
 
-pub(super) fn known_as(answer: said::DoneResponse) -> Result<Option<Incarnation>> {
-    answer.known_as.map(|known| incarnation(&known)).transpose()
+pub(super) fn known_as(response: proto::DoneResponse) -> Result<Option<Incarnation>> {
+    response.known_as.map(|known| incarnation(&known)).transpose()
 }
 
-pub(super) fn identity(answer: said::IdentityResponse) -> Result<StoreIdentity> {
-    let said::Identity { id, writes } = there("identity", answer.identity)?;
+pub(super) fn identity(response: proto::IdentityResponse) -> Result<StoreIdentity> {
+    let proto::Identity { id, writes } = there("identity", response.identity)?;
     Ok(StoreIdentity { id, writes })
 }
 
-pub(super) fn members(answer: said::MembersResponse) -> Result<Vec<MemberInfo>> {
-    answer.members.into_iter().map(member).collect()
+pub(super) fn members(response: proto::MembersResponse) -> Result<Vec<MemberInfo>> {
+    response.members.into_iter().map(member).collect()
 }
 
-fn member(info: said::MemberInfo) -> Result<MemberInfo> {
+fn member(info: proto::MemberInfo) -> Result<MemberInfo> {
     let member = there("member", info.member)?;
     let presence = there("presence", info.presence)?;
     Ok(MemberInfo {
@@ -72,7 +72,7 @@ fn member(info: said::MemberInfo) -> Result<MemberInfo> {
     })
 }
 
-fn lease(lease: said::Lease, holder: Incarnation) -> Lease {
+fn lease(lease: proto::Lease, holder: Incarnation) -> Lease {
     Lease {
         pool: lease.pool,
         slot: lease.slot,
@@ -83,12 +83,12 @@ fn lease(lease: said::Lease, holder: Incarnation) -> Lease {
     }
 }
 
-pub(super) fn claimed(answer: said::ClaimResponse, member: Incarnation) -> Vec<Lease> {
-    answer.leases.into_iter().map(|it| lease(it, member)).collect()
+pub(super) fn claimed(response: proto::ClaimResponse, member: Incarnation) -> Vec<Lease> {
+    response.leases.into_iter().map(|it| lease(it, member)).collect()
 }
 
-pub(super) fn extended(answer: said::ExtendResponse) -> Vec<Result<Extended>> {
-    let item = |item: said::Extended| match item.error {
+pub(super) fn extended(response: proto::ExtendResponse) -> Vec<Result<Extended>> {
+    let item = |item: proto::Extended| match item.error {
         Some(error) => Err(refused(error)),
         None => Ok(Extended {
             mark: Mark::new(item.mark),
@@ -96,22 +96,22 @@ pub(super) fn extended(answer: said::ExtendResponse) -> Vec<Result<Extended>> {
             writes: item.writes,
         }),
     };
-    answer.items.into_iter().map(item).collect()
+    response.items.into_iter().map(item).collect()
 }
 
-pub(super) fn acquired(answer: said::AcquireResponse, member: Incarnation) -> Result<Acquired> {
-    let held = |held: said::Held| Ok((held.slot, incarnation(&held.member)?));
+pub(super) fn acquired(response: proto::AcquireResponse, member: Incarnation) -> Result<Acquired> {
+    let held = |held: proto::Held| Ok((held.slot, incarnation(&held.member)?));
     Ok(Acquired {
-        leases: answer.leases.into_iter().map(|it| lease(it, member)).collect(),
-        held: answer.held.into_iter().map(held).collect::<Result<_>>()?,
+        leases: response.leases.into_iter().map(|it| lease(it, member)).collect(),
+        held: response.held.into_iter().map(held).collect::<Result<_>>()?,
     })
 }
 
-pub(super) fn slots(answer: said::WorkersResponse) -> Result<Vec<SlotInfo>> {
-    answer.slots.into_iter().map(slot).collect()
+pub(super) fn slots(response: proto::WorkersResponse) -> Result<Vec<SlotInfo>> {
+    response.slots.into_iter().map(slot).collect()
 }
 
-fn slot(slot: said::Slot) -> Result<SlotInfo> {
+fn slot(slot: proto::Slot) -> Result<SlotInfo> {
     Ok(SlotInfo {
         pool: slot.pool,
         slot: slot.slot,
@@ -128,23 +128,24 @@ fn slot(slot: said::Slot) -> Result<SlotInfo> {
     })
 }
 
-pub(super) fn segment(answer: &said::ReserveResponse) -> Segment {
-    let &said::ReserveResponse { first, last, version, catalog_version, writes, at, .. } = answer;
+pub(super) fn segment(response: &proto::ReserveResponse) -> Segment {
+    let &proto::ReserveResponse { first, last, version, catalog_version, writes, at, .. } =
+        response;
     Segment { first, last, version, catalog_version, writes, at: at.map(UnixMillis::new) }
 }
 
 /// Returns the state; `None` for a newer server's.
 fn state(state: i32) -> Result<Option<SourceState>> {
-    Ok(match said::State::try_from(state) {
-        Ok(said::State::Enabled) => Some(SourceState::Enabled),
-        Ok(said::State::Disabled) => Some(SourceState::Disabled),
-        Ok(said::State::Deleted) => Some(SourceState::Deleted),
-        Ok(said::State::Unspecified) => there("state of a source", None)?,
+    Ok(match proto::State::try_from(state) {
+        Ok(proto::State::Enabled) => Some(SourceState::Enabled),
+        Ok(proto::State::Disabled) => Some(SourceState::Disabled),
+        Ok(proto::State::Deleted) => Some(SourceState::Deleted),
+        Ok(proto::State::Unspecified) => there("state of a source", None)?,
         Err(_) => None,
     })
 }
 
-fn definition(definition: said::Definition, state: SourceState) -> Definition {
+fn definition(definition: proto::Definition, state: SourceState) -> Definition {
     Definition {
         name: definition.name,
         spec: definition.spec,
@@ -159,23 +160,23 @@ fn definition(definition: said::Definition, state: SourceState) -> Definition {
     }
 }
 
-pub(super) fn defined(answer: said::DefinitionResponse) -> Result<Definition> {
-    let said = there("definition", answer.definition)?;
-    let state = state(said.state)?.ok_or_else(|| {
+pub(super) fn defined(response: proto::DefinitionResponse) -> Result<Definition> {
+    let message = there("definition", response.definition)?;
+    let state = state(message.state)?.ok_or_else(|| {
         Error::unsupported(format!(
             "source {:?} has state {}, unknown to this version; update this program",
-            said.name, said.state
+            message.name, message.state
         ))
     })?;
-    Ok(definition(said, state))
+    Ok(definition(message, state))
 }
 
-pub(super) fn catalog(answer: said::ListResponse) -> Result<Catalog> {
+pub(super) fn catalog(response: proto::ListResponse) -> Result<Catalog> {
     // With a state that is unknown here, the source cannot be used here.
-    let each = |each: said::Definition| {
+    let each = |each: proto::Definition| {
         let state = state(each.state)?.unwrap_or(SourceState::Disabled);
         Ok(definition(each, state))
     };
-    let definitions = answer.definitions.into_iter().map(each).collect::<Result<_>>()?;
-    Ok(Catalog { version: answer.version, definitions })
+    let definitions = response.definitions.into_iter().map(each).collect::<Result<_>>()?;
+    Ok(Catalog { version: response.version, definitions })
 }

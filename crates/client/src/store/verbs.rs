@@ -3,26 +3,26 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_coord::beside::StorePlace;
-use snowmint_coord::pool::Ground;
+use snowmint_coord::pool::SlotDefaults;
+use snowmint_coord::secondary::StoreConnector;
 use snowmint_coord::{
-    Acquire, Acquired, Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition,
-    Doubt, Error, Evidence, Exclude, Extend, Extended, FastForward, GiveBack, Incarnation,
-    JournalInfo, Known, Lease, Mark, Member, MemberInfo, MemberStatus, NewDefinition, Owners,
-    Presence, Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe, Result,
-    Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Verb,
+    Acquire, Acquired, Bounds, Capabilities, Catalog, ClaimRequest, Definition, Doubt, Error,
+    Evidence, Exclude, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known,
+    Lease, Mark, Member, MemberInfo, MemberStatus, NewDefinition, OwnerClient, Presence, Recalled,
+    Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe, Result, Segment, SlotInfo,
+    SourceState, Standing, Store, StoreIdentity, TimeReference, Verb,
 };
 use snowmint_core::UnixMillis;
-use snowmint_wire::grpc::store as said;
+use snowmint_wire::grpc::store as proto;
 
 use super::clock::ServerClock;
 use super::{Method, RemoteStore, read, write};
-use crate::owners::Asking;
+use crate::owners::RemoteOwnerClient;
 
 /// A repeat has the same effect.
-const FREELY: bool = true;
+const IDEMPOTENT: bool = true;
 /// A repeat would return another result.
-const ONCE: bool = false;
+const AT_MOST_ONCE: bool = false;
 
 /// Returns the error for a verb that only the store's own URL offers.
 fn untold(verb: Verb) -> Error {
@@ -55,15 +55,15 @@ impl Store for RemoteStore {
         self.group_max
     }
 
-    fn owners(&self) -> Option<Arc<dyn Owners>> {
-        Some(Arc::new(Asking::new(Arc::clone(&self.servers))))
+    fn owner_client(&self) -> Option<Arc<dyn OwnerClient>> {
+        Some(Arc::new(RemoteOwnerClient::new(Arc::clone(&self.servers))))
     }
 
-    fn beside(&self, name: &str) -> Option<Arc<dyn StorePlace>> {
-        self.place_beside(name)
+    fn secondary_store(&self, name: &str) -> Option<Arc<dyn StoreConnector>> {
+        self.secondary_connector(name)
     }
 
-    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
+    fn time_reference(&self) -> Option<Arc<dyn TimeReference>> {
         Some(Arc::new(ServerClock::new(Arc::clone(&self.servers))))
     }
 
@@ -75,28 +75,28 @@ impl Store for RemoteStore {
     fn remember(&self, seen: &StoreIdentity) {
         self.servers.remember(&seen.id);
         if !seen.id.is_empty() {
-            self.seen.saw(seen.clone());
+            self.seen.record(seen.clone());
         }
     }
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
-        let answer: said::NowResponse =
-            self.ask(method!(Now, "Now"), FREELY, said::NowRequest {}).await?;
-        Ok(answer.store.map(UnixMillis::new))
+        let response: proto::NowResponse =
+            self.ask(method!(Now, "Now"), IDEMPOTENT, proto::NowRequest {}).await?;
+        Ok(response.store.map(UnixMillis::new))
     }
 
     async fn identity(&self) -> Result<StoreIdentity> {
         let method = method!(Identity, "Identity");
-        let answer = self.ask(method, FREELY, said::IdentityRequest {}).await?;
-        let identity = read::identity(answer)?;
-        self.seen.saw(identity.clone());
+        let response = self.ask(method, IDEMPOTENT, proto::IdentityRequest {}).await?;
+        let identity = read::identity(response)?;
+        self.seen.record(identity.clone());
         Ok(identity)
     }
 
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
         let message = write::recall(who, seen);
-        let answer = self.ask(method!(Recall, "Recall"), FREELY, message).await?;
-        Ok(read::recalled(&answer))
+        let response = self.ask(method!(Recall, "Recall"), IDEMPOTENT, message).await?;
+        Ok(read::recalled(&response))
     }
 
     async fn doubt(&self, _: &Doubt, _: &Evidence) -> Result<()> {
@@ -114,16 +114,16 @@ impl Store for RemoteStore {
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
         let method = method!(Join, "Join");
-        let answer = self.ask(method, FREELY, write::join(member, presence, now)).await?;
-        self.seen.hear(&answer);
-        self.names.joined(member.incarnation, read::known_as(answer)?);
+        let response = self.ask(method, IDEMPOTENT, write::join(member, presence, now)).await?;
+        self.seen.observe(&response);
+        self.aliases.joined(member.incarnation, read::known_as(response)?);
         Ok(())
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
         let message = write::renew(member, presence, now);
-        let answer = self.ask(method!(Renew, "Renew"), FREELY, message).await?;
-        self.seen.hear(&answer);
+        let response = self.ask(method!(Renew, "Renew"), IDEMPOTENT, message).await?;
+        self.seen.observe(&response);
         Ok(())
     }
 
@@ -132,16 +132,16 @@ impl Store for RemoteStore {
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
-        let message = said::LeaveRequest { member: member.to_string(), now: now.get() };
-        self.ask(method!(Leave, "Leave"), FREELY, message).await.map(read::done)
+        let message = proto::LeaveRequest { member: member.to_string(), now: now.get() };
+        self.ask(method!(Leave, "Leave"), IDEMPOTENT, message).await.map(read::done)
     }
 
     async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
         let method = method!(Members, "Members");
-        let message = said::MembersRequest { now: now.get() };
-        let mut members = read::members(self.ask(method, FREELY, message).await?)?;
+        let message = proto::MembersRequest { now: now.get() };
+        let mut members = read::members(self.ask(method, IDEMPOTENT, message).await?)?;
         for MemberInfo { member, .. } in &mut members {
-            member.incarnation = self.names.own(member.incarnation);
+            member.incarnation = self.aliases.own(member.incarnation);
         }
         Ok(members)
     }
@@ -149,50 +149,50 @@ impl Store for RemoteStore {
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
         let is_recognised = request.request != 0;
         let message = write::claim(request, now);
-        let answer = self.ask(method!(Claim, "Claim"), is_recognised, message).await;
-        answer.map(|answer| read::claimed(answer, request.member))
+        let response = self.ask(method!(Claim, "Claim"), is_recognised, message).await;
+        response.map(|response| read::claimed(response, request.member))
     }
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
         let are_recognised = items.iter().all(|item| item.request != 0);
         let method = method!(Extend, "Extend");
-        let answer = self.ask(method, are_recognised, write::extend(items, now)).await?;
-        let answers = read::extended(answer);
-        if answers.len() != items.len() {
+        let response = self.ask(method, are_recognised, write::extend(items, now)).await?;
+        let results = read::extended(response);
+        if results.len() != items.len() {
             let message = format!(
                 "internal error: server returned {} results, expected {}; please report it",
-                answers.len(),
+                results.len(),
                 items.len()
             );
             return Err(Error::internal(message).with_verb(Verb::Extend));
         }
-        Ok(answers)
+        Ok(results)
     }
 
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
         let message = write::release(release, now);
-        self.ask(method!(Release, "Release"), FREELY, message).await.map(read::done)
+        self.ask(method!(Release, "Release"), IDEMPOTENT, message).await.map(read::done)
     }
 
     async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
         let is_recognised = acquire.request != 0;
         let method = method!(Acquire, "Acquire");
-        let answer = self.ask(method, is_recognised, write::acquire(acquire, now)).await?;
-        let mut acquired = read::acquired(answer, acquire.member)?;
+        let response = self.ask(method, is_recognised, write::acquire(acquire, now)).await?;
+        let mut acquired = read::acquired(response, acquire.member)?;
         for (_, member) in &mut acquired.held {
-            *member = self.names.own(*member);
+            *member = self.aliases.own(*member);
         }
         Ok(acquired)
     }
 
     async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
         let message = write::relinquish(relinquish, now);
-        self.ask(method!(Relinquish, "Relinquish"), FREELY, message).await.map(read::done)
+        self.ask(method!(Relinquish, "Relinquish"), IDEMPOTENT, message).await.map(read::done)
     }
 
     async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
         let message = write::exclude(exclude, now);
-        self.ask(method!(Exclude, "Exclude"), FREELY, message).await.map(read::done)
+        self.ask(method!(Exclude, "Exclude"), IDEMPOTENT, message).await.map(read::done)
     }
 
     async fn reclaim(&self, _: &Reclaim, _: UnixMillis) -> Result<Vec<Reclaimed>> {
@@ -201,10 +201,10 @@ impl Store for RemoteStore {
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
         let method = method!(Workers, "Workers");
-        let message = said::WorkersRequest { now: now.get() };
-        let mut slots = read::slots(self.ask(method, FREELY, message).await?)?;
+        let message = proto::WorkersRequest { now: now.get() };
+        let mut slots = read::slots(self.ask(method, IDEMPOTENT, message).await?)?;
         for SlotInfo { holder, .. } in &mut slots {
-            *holder = holder.map(|holder| self.names.own(holder));
+            *holder = holder.map(|holder| self.aliases.own(holder));
         }
         Ok(slots)
     }
@@ -213,8 +213,8 @@ impl Store for RemoteStore {
     /// caller.
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
         let message = write::reserve(reserve);
-        let answer = self.ask(method!(Reserve, "Reserve"), ONCE, message).await?;
-        let segment = read::segment(&answer);
+        let response = self.ask(method!(Reserve, "Reserve"), AT_MOST_ONCE, message).await?;
+        let segment = read::segment(&response);
         if matches!(reserve.within, Some(Bounds::Now(_))) && segment.at.is_none() {
             let message = "server does not support sources with mint = store; update the server";
             return Err(Error::unsupported(message).with_verb(Verb::Reserve));
@@ -225,67 +225,67 @@ impl Store for RemoteStore {
     /// Gives back once: a repeat of an applied call is rejected, so its result would be wrong.
     async fn give_back(&self, back: &GiveBack) -> Result<u64> {
         let GiveBack { source, first, last, version } = back.clone();
-        let message = said::GiveBackRequest { source, first, last, version };
-        let answer: said::GiveBackResponse =
-            self.ask(method!(GiveBack, "GiveBack"), ONCE, message).await?;
-        Ok(answer.version)
+        let message = proto::GiveBackRequest { source, first, last, version };
+        let response: proto::GiveBackResponse =
+            self.ask(method!(GiveBack, "GiveBack"), AT_MOST_ONCE, message).await?;
+        Ok(response.version)
     }
 
     async fn define(&self, new: &NewDefinition) -> Result<Definition> {
         let method = method!(Define, "Define");
-        let message = said::DefineRequest { new: Some(write::definition(new)) };
-        read::defined(self.ask(method, FREELY, message).await?)
+        let message = proto::DefineRequest { new: Some(write::definition(new)) };
+        read::defined(self.ask(method, IDEMPOTENT, message).await?)
     }
 
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
         let method = method!(Alter, "Alter");
-        let again = if if_version.is_some() { ONCE } else { FREELY };
-        let message = said::AlterRequest { new: Some(write::definition(new)), if_version };
+        let again = if if_version.is_some() { AT_MOST_ONCE } else { IDEMPOTENT };
+        let message = proto::AlterRequest { new: Some(write::definition(new)), if_version };
         read::defined(self.ask(method, again, message).await?)
     }
 
     async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
         let method = method!(Restripe, "Restripe");
-        let message = said::RestripeRequest {
+        let message = proto::RestripeRequest {
             new: Some(write::definition(&restripe.new)),
             if_version: restripe.if_version,
             mark: restripe.mark.get(),
         };
-        read::defined(self.ask(method, ONCE, message).await?)
+        read::defined(self.ask(method, AT_MOST_ONCE, message).await?)
     }
 
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
         let method = method!(SetState, "SetState");
         let message = write::state(name, state);
-        read::defined(self.ask(method, FREELY, message).await?)
+        read::defined(self.ask(method, IDEMPOTENT, message).await?)
     }
 
     async fn get(&self, name: &str) -> Result<Definition> {
         let method = method!(Get, "Get");
-        let message = said::GetRequest { name: name.to_owned() };
-        read::defined(self.ask(method, FREELY, message).await?)
+        let message = proto::GetRequest { name: name.to_owned() };
+        read::defined(self.ask(method, IDEMPOTENT, message).await?)
     }
 
     async fn list(&self) -> Result<Catalog> {
         let method = method!(List, "List");
-        read::catalog(self.ask(method, FREELY, said::ListRequest {}).await?)
+        read::catalog(self.ask(method, IDEMPOTENT, proto::ListRequest {}).await?)
     }
 
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
         let method = method!(FastForward, "FastForward");
         let message = write::fast_forward(forward);
-        let identity = read::identity(self.ask(method, FREELY, message).await?)?;
+        let identity = read::identity(self.ask(method, IDEMPOTENT, message).await?)?;
         self.servers.is_now(&identity.id);
         Ok(identity)
     }
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {
-        let message = said::AcceptLeadRequest { until: until.get() };
-        self.ask(method!(AcceptLead, "AcceptLead"), FREELY, message).await.map(read::done)
+        let message = proto::AcceptLeadRequest { until: until.get() };
+        self.ask(method!(AcceptLead, "AcceptLead"), IDEMPOTENT, message).await.map(read::done)
     }
 
     /// Fails: only operators use it, and they call the store itself.
-    async fn ground(&self) -> Result<Ground> {
+    async fn ground(&self) -> Result<SlotDefaults> {
         Err(untold(Verb::Ground))
     }
 

@@ -1,52 +1,52 @@
 //! Requests to the store, as messages.
 
-use snowmint_coord::segment::Within;
+use snowmint_coord::segment::NumberInterval;
 use snowmint_coord::{
     Acquire, Bounds, ClaimRequest, Exclude, Extend, FastForward, Mark, Member, NewDefinition, Pool,
     Preference, Presence, Release, Relinquish, Reserve, Reuse, SourceState, StoreIdentity, Ticks,
 };
 use snowmint_core::UnixMillis;
-use snowmint_wire::grpc::store as said;
+use snowmint_wire::grpc::store as proto;
 
-fn presence(presence: Presence) -> said::Presence {
+fn presence(presence: Presence) -> proto::Presence {
     let Presence { sample, renewals, ttl_ms } = presence;
-    said::Presence { sample: sample.get(), renewals, ttl_ms }
+    proto::Presence { sample: sample.get(), renewals, ttl_ms }
 }
 
-pub(super) fn join(member: &Member, said_of: Presence, now: UnixMillis) -> said::JoinRequest {
+pub(super) fn join(member: &Member, own_presence: Presence, now: UnixMillis) -> proto::JoinRequest {
     let Member { incarnation, owner, host, process, address } = member.clone();
     let incarnation = incarnation.to_string();
-    said::JoinRequest {
-        member: Some(said::Member { incarnation, owner, host, process, address }),
-        presence: Some(presence(said_of)),
+    proto::JoinRequest {
+        member: Some(proto::Member { incarnation, owner, host, process, address }),
+        presence: Some(presence(own_presence)),
         now: now.get(),
     }
 }
 
 pub(super) fn renew(
     member: snowmint_coord::Incarnation,
-    said_of: Presence,
+    own_presence: Presence,
     now: UnixMillis,
-) -> said::RenewRequest {
-    said::RenewRequest {
+) -> proto::RenewRequest {
+    proto::RenewRequest {
         member: member.to_string(),
-        presence: Some(presence(said_of)),
+        presence: Some(presence(own_presence)),
         now: now.get(),
     }
 }
 
-pub(super) fn recall(who: &str, seen: &StoreIdentity) -> said::RecallRequest {
+pub(super) fn recall(who: &str, seen: &StoreIdentity) -> proto::RecallRequest {
     let StoreIdentity { id, writes } = seen.clone();
-    said::RecallRequest { who: who.into(), seen: Some(said::Identity { id, writes }) }
+    proto::RecallRequest { who: who.into(), seen: Some(proto::Identity { id, writes }) }
 }
 
-fn pool(pool: &Pool) -> said::Pool {
+fn pool(pool: &Pool) -> proto::Pool {
     let reuse = match pool.reuse {
-        Reuse::Recycle => said::Reuse::Recycle,
-        Reuse::Never => said::Reuse::Never,
-        Reuse::Ordered => said::Reuse::Ordered,
+        Reuse::Recycle => proto::Reuse::Recycle,
+        Reuse::Never => proto::Reuse::Never,
+        Reuse::Ordered => proto::Reuse::Ordered,
     };
-    said::Pool {
+    proto::Pool {
         name: pool.name.clone(),
         slots: pool.slots,
         group: pool.group,
@@ -54,17 +54,17 @@ fn pool(pool: &Pool) -> said::Pool {
     }
 }
 
-pub(super) fn claim(claim: &ClaimRequest, now: UnixMillis) -> said::ClaimRequest {
-    use said::claim_request::Preference as Said;
-    said::ClaimRequest {
+pub(super) fn claim(claim: &ClaimRequest, now: UnixMillis) -> proto::ClaimRequest {
+    use proto::claim_request::Preference as ProtoPreference;
+    proto::ClaimRequest {
         pool: Some(pool(&claim.pool)),
         member: claim.member.to_string(),
         owner: claim.owner.clone(),
         count: claim.count,
         preference: match claim.preference {
             Preference::Any => None,
-            Preference::LastOfOwner => Some(Said::LastOfOwner(true)),
-            Preference::Exactly(group) => Some(Said::Exactly(group)),
+            Preference::LastOfOwner => Some(ProtoPreference::LastOfOwner(true)),
+            Preference::Exactly(group) => Some(ProtoPreference::Exactly(group)),
         },
         supersedes: claim.supersedes.map(|member| member.to_string()),
         mark_at_most: claim.mark_at_most.get(),
@@ -73,8 +73,8 @@ pub(super) fn claim(claim: &ClaimRequest, now: UnixMillis) -> said::ClaimRequest
     }
 }
 
-pub(super) fn exclude(exclude: &Exclude, now: UnixMillis) -> said::ExcludeRequest {
-    said::ExcludeRequest {
+pub(super) fn exclude(exclude: &Exclude, now: UnixMillis) -> proto::ExcludeRequest {
+    proto::ExcludeRequest {
         pool: Some(pool(&exclude.pool)),
         slots: exclude.slots.clone(),
         until: exclude.until.get(),
@@ -83,8 +83,8 @@ pub(super) fn exclude(exclude: &Exclude, now: UnixMillis) -> said::ExcludeReques
     }
 }
 
-pub(super) fn extend(items: &[Extend], now: UnixMillis) -> said::ExtendRequest {
-    let item = |item: &Extend| said::Extend {
+pub(super) fn extend(items: &[Extend], now: UnixMillis) -> proto::ExtendRequest {
+    let item = |item: &Extend| proto::Extend {
         pool: item.pool.clone(),
         slot: item.slot,
         term: item.term.get(),
@@ -94,11 +94,11 @@ pub(super) fn extend(items: &[Extend], now: UnixMillis) -> said::ExtendRequest {
         ahead_max_ms: item.ahead_max_ms,
         member: item.holder.map(|member| member.to_string()),
     };
-    said::ExtendRequest { items: items.iter().map(item).collect(), now: now.get() }
+    proto::ExtendRequest { items: items.iter().map(item).collect(), now: now.get() }
 }
 
-pub(super) fn release(release: &Release, now: UnixMillis) -> said::ReleaseRequest {
-    said::ReleaseRequest {
+pub(super) fn release(release: &Release, now: UnixMillis) -> proto::ReleaseRequest {
+    proto::ReleaseRequest {
         pool: release.pool.clone(),
         slot: release.slot,
         term: release.term.get(),
@@ -109,12 +109,12 @@ pub(super) fn release(release: &Release, now: UnixMillis) -> said::ReleaseReques
     }
 }
 
-pub(super) fn acquire(acquire: &Acquire, now: UnixMillis) -> said::AcquireRequest {
-    let silent = acquire.silent.iter().map(|silent| said::Silent {
-        member: silent.member.to_string(),
-        renewals: silent.renewals,
+pub(super) fn acquire(acquire: &Acquire, now: UnixMillis) -> proto::AcquireRequest {
+    let silent = acquire.stalled.iter().map(|stalled| proto::Silent {
+        member: stalled.member.to_string(),
+        renewals: stalled.renewals,
     });
-    said::AcquireRequest {
+    proto::AcquireRequest {
         pool: Some(pool(&acquire.pool)),
         member: acquire.member.to_string(),
         owner: acquire.owner.clone(),
@@ -127,10 +127,10 @@ pub(super) fn acquire(acquire: &Acquire, now: UnixMillis) -> said::AcquireReques
     }
 }
 
-pub(super) fn relinquish(relinquish: &Relinquish, now: UnixMillis) -> said::RelinquishRequest {
+pub(super) fn relinquish(relinquish: &Relinquish, now: UnixMillis) -> proto::RelinquishRequest {
     let slots =
-        relinquish.slots.iter().map(|&(slot, term)| said::HeldBy { slot, term: term.get() });
-    said::RelinquishRequest {
+        relinquish.slots.iter().map(|&(slot, term)| proto::HeldBy { slot, term: term.get() });
+    proto::RelinquishRequest {
         pool: relinquish.pool.clone(),
         member: relinquish.member.to_string(),
         slots: slots.collect(),
@@ -138,13 +138,15 @@ pub(super) fn relinquish(relinquish: &Relinquish, now: UnixMillis) -> said::Reli
     }
 }
 
-pub(super) fn reserve(reserve: &Reserve) -> said::ReserveRequest {
-    said::ReserveRequest {
+pub(super) fn reserve(reserve: &Reserve) -> proto::ReserveRequest {
+    proto::ReserveRequest {
         source: reserve.source.clone(),
         length: reserve.length,
         definition_version: reserve.definition_version,
         within: match reserve.within {
-            Some(Bounds::Range(Within { first, end })) => Some(said::Within { first, end }),
+            Some(Bounds::Range(NumberInterval { first, end })) => {
+                Some(proto::Within { first, end })
+            }
             _ => None,
         },
         now: match reserve.within {
@@ -154,27 +156,27 @@ pub(super) fn reserve(reserve: &Reserve) -> said::ReserveRequest {
     }
 }
 
-fn ticks(ticks: Ticks) -> said::Ticks {
+fn ticks(ticks: Ticks) -> proto::Ticks {
     let Ticks { epoch, unit_ms, sequence_bits, tick_max, lag, lead, now } = ticks;
     let (epoch, now, sequence_bits) = (epoch.get(), now.get(), sequence_bits.into());
-    said::Ticks { epoch, unit_ms, sequence_bits, tick_max, lag, lead, now }
+    proto::Ticks { epoch, unit_ms, sequence_bits, tick_max, lag, lead, now }
 }
 
-pub(super) fn definition(new: &NewDefinition) -> said::NewDefinition {
+pub(super) fn definition(new: &NewDefinition) -> proto::NewDefinition {
     let NewDefinition { name, spec, identity, enabled } = new.clone();
-    said::NewDefinition { name, spec, identity, enabled }
+    proto::NewDefinition { name, spec, identity, enabled }
 }
 
-pub(super) fn state(name: &str, state: SourceState) -> said::SetStateRequest {
+pub(super) fn state(name: &str, state: SourceState) -> proto::SetStateRequest {
     let state = match state {
-        SourceState::Enabled => said::State::Enabled,
-        SourceState::Disabled => said::State::Disabled,
-        SourceState::Deleted => said::State::Deleted,
+        SourceState::Enabled => proto::State::Enabled,
+        SourceState::Disabled => proto::State::Disabled,
+        SourceState::Deleted => proto::State::Deleted,
     };
-    said::SetStateRequest { name: name.to_owned(), state: state.into() }
+    proto::SetStateRequest { name: name.to_owned(), state: state.into() }
 }
 
-pub(super) fn fast_forward(forward: &FastForward) -> said::FastForwardRequest {
+pub(super) fn fast_forward(forward: &FastForward) -> proto::FastForwardRequest {
     // Every field by its name, so that none is forgotten.
     let FastForward {
         marks_at_least,
@@ -187,8 +189,8 @@ pub(super) fn fast_forward(forward: &FastForward) -> said::FastForwardRequest {
         forget_journals,
         new_identity,
     } = forward.clone();
-    let segment = |(source, mark): (String, Mark)| said::SourceMark { source, mark: mark.get() };
-    said::FastForwardRequest {
+    let segment = |(source, mark): (String, Mark)| proto::SourceMark { source, mark: mark.get() };
+    proto::FastForwardRequest {
         marks_at_least: marks_at_least.get(),
         segments: segments.into_iter().map(segment).collect(),
         writes_at_least,

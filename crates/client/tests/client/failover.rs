@@ -80,8 +80,8 @@ async fn next_server_is_used_when_one_is_gone_or_offers_nothing() {
         remote.reserve(&reserve(version)).await.unwrap();
     }
     assert_eq!(store.get("numbers").await.unwrap().segment.mark, Mark::new(41));
-    let nobody = open(&[gone], Settings { call_ms: 500, ..SETTINGS }).await;
-    assert_eq!(code(nobody), "unavailable");
+    let none_reached = open(&[gone], Settings { call_ms: 500, ..SETTINGS }).await;
+    assert_eq!(code(none_reached), "unavailable");
     assert_eq!(code(open(&[port(&offers_nothing)], SETTINGS).await), "unsupported");
 }
 
@@ -100,11 +100,11 @@ async fn cause_is_reported_though_the_retries_timed_out() {
         }
     });
     let settings = Settings { call_ms: 3_000, ..SETTINGS };
-    let why = open(&[port], settings).await.unwrap_err().to_string();
-    assert!(!why.contains("did not connect within"), "{why}");
+    let message = open(&[port], settings).await.unwrap_err().to_string();
+    assert!(!message.contains("did not connect within"), "{message}");
     // No other reason is known when one connection used up all the time.
-    let why = open(&[port], settings).await.unwrap_err().to_string();
-    assert!(why.contains("did not connect within"), "{why}");
+    let message = open(&[port], settings).await.unwrap_err().to_string();
+    assert!(message.contains("did not connect within"), "{message}");
     silent.abort();
 }
 
@@ -115,8 +115,8 @@ async fn other_store_or_namespace_is_detected() {
     for store in &stores {
         servers.push(serve(Some(store.handle("all").unwrap())).await);
     }
-    let elsewhere = serve(Some(memory("elsewhere"))).await;
-    assert_eq!(code(open(&[port(&elsewhere)], SETTINGS).await), "conflict");
+    let other_server = serve(Some(memory("elsewhere"))).await;
+    assert_eq!(code(open(&[port(&other_server)], SETTINGS).await), "conflict");
     let (first, later) = (servers[0].http().unwrap(), common::any().await.local_addr().unwrap());
     let remote = open(&[first.port(), later.port()], SETTINGS).await.unwrap();
     // Later, both addresses lead to the other store.
@@ -199,8 +199,8 @@ fn at_most_once_call_is_sent_once() {
             proxies[0].heal();
         };
         let reserved = lost_when(|numbers| numbers.segment.mark > Mark::new(6));
-        let asked = reserve(version);
-        let ((), lost) = tokio::join!(reserved, remote.reserve(&asked));
+        let reserve_request = reserve(version);
+        let ((), lost) = tokio::join!(reserved, remote.reserve(&reserve_request));
         let lost = lost.unwrap_err();
         assert_eq!(lost.kind().code(), "unavailable");
         assert!(lost.to_string().contains("may have been applied"), "{lost}");
@@ -321,11 +321,11 @@ async fn wrong_server_does_not_replace_unreachable_ones() {
 /// Returns an address that neither accepts nor rejects connections: its queue is full. A client
 /// that found it full still waits after later clients were accepted at another address.
 async fn silent() -> (u16, (TcpListener, Vec<TcpStream>)) {
-    let elsewhere = common::any().await;
+    let other_server = common::any().await;
     let let_in = async || {
         for _ in 0..50 {
-            let later = TcpStream::connect(elsewhere.local_addr().unwrap());
-            tokio::try_join!(later, elsewhere.accept()).unwrap();
+            let later = TcpStream::connect(other_server.local_addr().unwrap());
+            tokio::try_join!(later, other_server.accept()).unwrap();
         }
     };
     let socket = TcpSocket::new_v4().unwrap();
@@ -336,7 +336,7 @@ async fn silent() -> (u16, (TcpListener, Vec<TcpStream>)) {
     loop {
         tokio::select! {
             biased;
-            taken = TcpStream::connect(address) => waiting.push(taken.unwrap()),
+            accepted = TcpStream::connect(address) => waiting.push(accepted.unwrap()),
             () = let_in() => return (address.port(), (listener, waiting)),
         }
     }
@@ -349,8 +349,8 @@ async fn silent() -> (u16, (TcpListener, Vec<TcpStream>)) {
 async fn silent_address_leaves_time_for_the_other_addresses() {
     let (port, _silent) = silent().await;
     let settings = Settings { connect_ms: 2_000, call_ms: 2_200, ..SETTINGS };
-    let why = open(&[port], settings).await.unwrap_err().to_string();
-    assert!(!why.contains("did not connect within"), "{why}");
+    let message = open(&[port], settings).await.unwrap_err().to_string();
+    assert!(!message.contains("did not connect within"), "{message}");
 }
 
 #[test]
@@ -367,8 +367,8 @@ fn first_attempt_needs_no_retry_budget() {
         // One of the proxies is the first to be called.
         for proxy in proxies {
             proxy.hold(Way::ToClient);
-            let answers = join_all((0..50).map(|_| remote.get("numbers"))).await;
-            let failed: Vec<_> = answers.into_iter().filter_map(Result::err).collect();
+            let results = join_all((0..50).map(|_| remote.get("numbers"))).await;
+            let failed: Vec<_> = results.into_iter().filter_map(Result::err).collect();
             assert!(failed.is_empty(), "{} of 50: {}", failed.len(), failed[0]);
             proxy.cut();
             proxy.heal();

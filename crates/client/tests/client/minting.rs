@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use snowmint_client::{RemoteStore, Settings};
 use snowmint_coord::spec::Kind;
-use snowmint_coord::{MemoryStore, Node, NodeSettings, Parts, SourceSpec, Store, Values};
+use snowmint_coord::{IdBatch, MemoryStore, Node, NodeSettings, Platform, SourceSpec, Store};
 use snowmint_core::{Clock as _, ManualClock, SystemClock};
 use snowmint_server::Handle;
 
@@ -18,7 +18,7 @@ async fn serve(store: &MemoryStore) -> (Handle, Node) {
     let address = format!("http={}", http.local_addr().unwrap());
     let settings = NodeSettings { builtin: true, address, ..common::node_settings() };
     let own = Arc::new(store.handle("all").unwrap());
-    let node = Node::open(own, settings, Parts::system()).await.unwrap();
+    let node = Node::open(own, settings, Platform::system()).await.unwrap();
     (common::serve(node.clone(), Some(Arc::clone(node.store())), http), node)
 }
 
@@ -29,10 +29,10 @@ async fn remote(servers: &[&Handle]) -> Arc<RemoteStore> {
     Arc::new(common::open(&url, Settings::default()).await.unwrap())
 }
 
-fn numbers(values: Values) -> Vec<u64> {
+fn numbers(values: IdBatch) -> Vec<u64> {
     match values {
-        Values::Numbers(numbers) => numbers,
-        Values::Texts(texts) => panic!("{texts:?}"),
+        IdBatch::Numbers(numbers) => numbers,
+        IdBatch::Texts(texts) => panic!("{texts:?}"),
     }
 }
 
@@ -42,10 +42,10 @@ async fn sources_with_one_owner_are_served_by_the_servers() {
     let (one, owner) = serve(&store).await;
     let (two, other) = serve(&store).await;
     let remote = remote(&[&one, &two]).await;
-    let node = Node::open(remote, common::node_settings(), Parts::system()).await.unwrap();
+    let node = Node::open(remote, common::node_settings(), Platform::system()).await.unwrap();
 
     let counters = node.source("counters").await.unwrap();
-    assert!(counters.is_asked());
+    assert!(counters.is_per_request());
     let here = owner.source("counters").await.unwrap();
     let there = other.source("counters").await.unwrap();
     let mut last = 0;
@@ -64,7 +64,7 @@ async fn sources_with_one_owner_are_served_by_the_servers() {
         assert!(counted.len() == 1 && counted[0] > last, "{counted:?} after {last}");
         last = counted[0];
     }
-    assert_eq!(counters.counted(b"alice", WITHIN_MS).await.unwrap(), last);
+    assert_eq!(counters.bound_of(b"alice", WITHIN_MS).await.unwrap(), last);
     assert_eq!(counters.section(b"alice").unwrap(), here.section(b"alice").unwrap());
     let minted = counters.mint(2, Some("alice"), WITHIN_MS).await.unwrap();
     assert_eq!(numbers(minted), [last + 1, last + 2]);
@@ -82,7 +82,7 @@ async fn sources_with_one_owner_are_served_by_the_servers() {
     spec.order = Some(snowmint_coord::spec::Order::Global);
     node.define("timeline", &spec).await.unwrap();
     let timeline = node.source("timeline").await.unwrap();
-    assert!(timeline.is_asked() && timeline.is_ordered());
+    assert!(timeline.is_per_request() && timeline.is_ordered());
     let mut before = 0;
     for _ in 0..5 {
         for id in numbers(timeline.mint(4, None, WITHIN_MS).await.unwrap()) {
@@ -104,7 +104,7 @@ async fn only_servers_define_built_in_sources() {
     let (server, owner) = serve(&store).await;
     owner.delete("numbers").await.unwrap();
     let settings = NodeSettings { builtin: true, ..common::node_settings() };
-    let node = Node::open(remote(&[&server]).await, settings, Parts::system()).await.unwrap();
+    let node = Node::open(remote(&[&server]).await, settings, Platform::system()).await.unwrap();
     let refused = node.source("numbers").await.unwrap_err();
     assert_eq!(refused.kind().code(), "not_found");
     // The server sees a change by this node at once, because it was notified.
@@ -120,10 +120,10 @@ async fn wrong_clock_is_found_by_the_servers_clocks() {
     for wrong_ms in [years_ms, 3_600_000] {
         let clock = Arc::new(ManualClock::new(SystemClock.unix_ms().saturating_add(wrong_ms)));
         let settings = NodeSettings { open_wait_ms: 60_000, ..common::node_settings() };
-        let parts = Parts { clock, ..Parts::system() };
+        let parts = Platform { clock, ..Platform::system() };
         let node = Node::open(remote(&[&server]).await, settings, parts).await.unwrap();
         let refused = node.source("default").await.unwrap_err();
-        let reasons = node.readiness().why();
+        let reasons = node.readiness().summary();
         assert!(refused.to_string().contains("the server's clock"), "{refused} ({reasons})");
     }
     let marks = store.handle("all").unwrap().workers(SystemClock.unix_ms()).await.unwrap();
@@ -163,7 +163,7 @@ async fn closed_node_leaves_its_servers_and_calls_none() {
     let url = format!("snowmint://{address}");
     let remote = common::open(&url, Settings::default()).await.unwrap();
     let remote: Arc<dyn Store> = Arc::new(remote);
-    let node = Node::open(remote, common::node_settings(), Parts::system()).await.unwrap();
+    let node = Node::open(remote, common::node_settings(), Platform::system()).await.unwrap();
     let mut spec = SourceSpec::of(Kind::Snowflake);
     spec.order = Some(snowmint_coord::spec::Order::Global);
     node.define("timeline", &spec).await.unwrap();
@@ -179,7 +179,7 @@ async fn closed_node_leaves_its_servers_and_calls_none() {
     let ended = [
         counters.count(b"alice", 1, WITHIN_MS).await.map(drop),
         counters.count_each(&[b"alice"], WITHIN_MS).await.map(drop),
-        counters.counted(b"alice", WITHIN_MS).await.map(drop),
+        counters.bound_of(b"alice", WITHIN_MS).await.map(drop),
         counters.mint(1, Some("alice"), WITHIN_MS).await.map(drop),
         timeline.mint(1, None, WITHIN_MS).await.map(drop),
         events.mint(1, None, WITHIN_MS).await.map(drop),
@@ -187,10 +187,10 @@ async fn closed_node_leaves_its_servers_and_calls_none() {
     for ended in ended {
         assert_eq!(ended.map_err(|error| error.kind().code()), Err("closed"));
     }
-    let owners = node.store().owners().unwrap();
+    let owner_client = node.store().owner_client().unwrap();
     node.store().close().await.unwrap();
     common::soon(open.wait_for(|open| *open == 0)).await.unwrap();
-    let asked = owners.count("counters", b"alice", 1, WITHIN_MS).await;
-    assert_eq!(asked.map_err(|error| error.kind().code()), Err("closed"));
+    let late_call = owner_client.count("counters", b"alice", 1, WITHIN_MS).await;
+    assert_eq!(late_call.map_err(|error| error.kind().code()), Err("closed"));
     assert_eq!(*open.borrow(), 0);
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use snowmint_client::RemoteStore;
 use snowmint_coord::{
-    FastForward, Incarnation, Mark, Member, MemoryStore, NewDefinition, Node, NodeSettings, Parts,
-    Presence, Recalled, Reserve, SourceSpec, Store, Values,
+    FastForward, IdBatch, Incarnation, Mark, Member, MemoryStore, NewDefinition, Node,
+    NodeSettings, Platform, Presence, Recalled, Reserve, SourceSpec, Store,
 };
 use snowmint_core::UnixMillis;
 
@@ -87,13 +87,13 @@ async fn client_asleep_in_a_recovery_drops_prefetched_numbers() {
     let address = format!("http={}", http.local_addr().unwrap());
     let settings = NodeSettings { address, ..common::node_settings() };
     let own = Arc::new(store.handle("all").unwrap());
-    let server_node = Node::open(own, settings, Parts::system()).await.unwrap();
+    let server_node = Node::open(own, settings, Platform::system()).await.unwrap();
     let server = common::serve(server_node.clone(), Some(Arc::clone(server_node.store())), http);
     let url = format!("snowmint://127.0.0.1:{}", server.http().unwrap().port());
     let remote = Arc::new(common::open(&url, common::SETTINGS).await.unwrap());
     let spec = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
     server_node.define("bills", &SourceSpec::from_json(spec).unwrap()).await.unwrap();
-    let program = Node::open(remote, common::node_settings(), Parts::system()).await.unwrap();
+    let program = Node::open(remote, common::node_settings(), Platform::system()).await.unwrap();
     let until = async |is_so: &dyn Fn() -> bool| {
         while !is_so() {
             tokio::task::yield_now().await;
@@ -103,8 +103,8 @@ async fn client_asleep_in_a_recovery_drops_prefetched_numbers() {
     let backup = store.backup();
     let bills = program.source("bills").await.unwrap();
     let mint = async || match bills.mint(1, None, WITHIN_MS).await.unwrap() {
-        Values::Numbers(numbers) => numbers[0],
-        Values::Texts(texts) => panic!("{texts:?}"),
+        IdBatch::Numbers(numbers) => numbers[0],
+        IdBatch::Texts(texts) => panic!("{texts:?}"),
     };
     assert_eq!(mint().await, 1);
     let before = program.incarnation();
@@ -119,7 +119,7 @@ async fn client_asleep_in_a_recovery_drops_prefetched_numbers() {
     // The server is notified once, by its first call.
     drop(server_node.store().list().await);
     server_node.store().list().await.unwrap();
-    let joined_anew = || program.incarnation().is_some_and(|now| Some(now) != before);
-    until(&joined_anew).await;
+    let rejoined = || program.incarnation().is_some_and(|now| Some(now) != before);
+    until(&rejoined).await;
     assert!(mint().await >= 10_000);
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use snowmint_coord::{MemoryStore, Store};
 use snowmint_server::Handle;
 use snowmint_testkit::contract::{
-    Lost, every_verb_is_refused_by_an_older_state, every_verb_is_refused_by_another_store,
+    LostWrites, every_verb_is_refused_by_an_older_state, every_verb_is_refused_by_another_store,
 };
 use snowmint_testkit::proxy::Proxy;
 use tokio::runtime::Builder;
@@ -92,7 +92,7 @@ async fn other_file_below_servers_is_rejected_by_every_verb() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn restored_file_below_servers_is_rejected_by_every_verb() {
-    for lost in Lost::ALL {
+    for lost in LostWrites::ALL {
         let linked = Linked::new();
         let url = sqlite_url(&linked.current);
         let server = serve(open(&url).await).await;

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use snowmint_client::RemoteStore;
-use snowmint_coord::beside::{StorePlace, StorePlaces};
+use snowmint_coord::secondary::{StoreConnector, StoreConnectors};
 use snowmint_coord::spec::Kind;
 use snowmint_coord::{
-    Exclude, Mark, MemoryStore, NewDefinition, Node, NodeSettings, Parts, Pool, Reuse, SourceSpec,
-    SourceState, Store, Values,
+    Exclude, IdBatch, Mark, MemoryStore, NewDefinition, Node, NodeSettings, Platform, Pool, Reuse,
+    SourceSpec, SourceState, Store,
 };
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_server::Handle;
-use snowmint_wire::grpc::store as said;
+use snowmint_wire::grpc::store as proto;
 use tokio::net::TcpListener;
 
 use crate::between::{self, Between, Form};
@@ -31,14 +31,19 @@ struct Now {
 
 impl Now {
     async fn start(store: &MemoryStore, http: TcpListener) -> Self {
-        Self::start_beside(store, http, StorePlaces::new()).await
+        Self::start_with_secondary(store, http, StoreConnectors::new()).await
     }
 
-    async fn start_beside(store: &MemoryStore, http: TcpListener, beside: StorePlaces) -> Self {
+    async fn start_with_secondary(
+        store: &MemoryStore,
+        http: TcpListener,
+        secondary_stores: StoreConnectors,
+    ) -> Self {
         let address = format!("http={}", http.local_addr().unwrap());
-        let settings = NodeSettings { builtin: true, address, beside, ..common::node_settings() };
+        let settings =
+            NodeSettings { builtin: true, address, secondary_stores, ..common::node_settings() };
         let own = Arc::new(store.handle("all").unwrap());
-        let node = Node::open(own, settings, Parts::system()).await.unwrap();
+        let node = Node::open(own, settings, Platform::system()).await.unwrap();
         let handle = common::serve(node.clone(), Some(Arc::clone(node.store())), http);
         Self { handle, node }
     }
@@ -56,10 +61,10 @@ impl Now {
 
 /// A secondary store in a server's configuration.
 #[derive(Debug)]
-struct At(MemoryStore);
+struct MemoryConnector(MemoryStore);
 
 #[async_trait]
-impl StorePlace for At {
+impl StoreConnector for MemoryConnector {
     async fn open(&self) -> snowmint_coord::Result<Arc<dyn Store>> {
         Ok(Arc::new(self.0.handle("all")?))
     }
@@ -80,7 +85,7 @@ struct Program {
 impl Program {
     async fn open(addresses: &[&str]) -> Self {
         let store = remote(addresses).await;
-        let node = Node::open(store, common::node_settings(), Parts::system()).await.unwrap();
+        let node = Node::open(store, common::node_settings(), Platform::system()).await.unwrap();
         Self { node, seen: HashSet::new(), counted: 0 }
     }
 
@@ -88,7 +93,7 @@ impl Program {
     async fn round(&mut self) {
         for (source, key) in [("default", None), ("numbers", None), ("counters", Some("alice"))] {
             let source = self.node.source(source).await.unwrap();
-            let Values::Numbers(ids) = source.mint(20, key, WITHIN_MS).await.unwrap() else {
+            let IdBatch::Numbers(ids) = source.mint(20, key, WITHIN_MS).await.unwrap() else {
                 panic!("texts")
             };
             match key {
@@ -139,21 +144,21 @@ async fn call_unknown_to_another_version_is_reported() {
     // A verb that an older server lacks: the error says so, or another server is called where there
     // is one.
     let clock = SystemClock.unix_ms();
-    let (code, why) = refused(remote(&[&older.address()]).await.exclude(&exclude, clock).await);
+    let (code, message) = refused(remote(&[&older.address()]).await.exclude(&exclude, clock).await);
     assert_eq!(code, "unsupported");
     let path = "does not support /snowmint.store.v1.Store/Exclude; update the server";
-    assert!(why.contains(path), "{why}");
+    assert!(message.contains(path), "{message}");
     for _ in 0..4 {
         remote(&[&older.address(), &now.address()]).await.exclude(&exclude, clock).await.unwrap();
     }
 
     // Values of a newer server that are unknown here.
     let remote = remote(&[&newer.address()]).await;
-    let (code, why) = refused(remote.get(between::REFUSED).await);
-    assert_eq!((code, why.contains("too blue")), ("unsupported", true), "{why}");
-    let (code, why) = refused(remote.get(between::IN_ANOTHER_STATE).await);
+    let (code, message) = refused(remote.get(between::REFUSED).await);
+    assert_eq!((code, message.contains("too blue")), ("unsupported", true), "{message}");
+    let (code, message) = refused(remote.get(between::IN_ANOTHER_STATE).await);
     assert_eq!(code, "unsupported");
-    assert!(why.contains("unknown to this version") && why.contains("update"), "{why}");
+    assert!(message.contains("unknown to this version") && message.contains("update"), "{message}");
     // In a list it appears as disabled; the other sources are unchanged.
     let listed = remote.list().await.unwrap().definitions;
     let state = |name: &str| listed.iter().find(|source| source.name == name).map(|it| it.state);
@@ -169,14 +174,17 @@ async fn version_with_other_codes_is_rejected_by_both_sides() {
     let now = Now::start(&store, common::any().await).await;
     let first = Between::start(Form::First, &now.address(), "127.0.0.1:0").await;
     let url = format!("snowmint://{}", first.address());
-    let (code, why) = refused(common::open(&url, SETTINGS).await);
+    let (code, message) = refused(common::open(&url, SETTINGS).await);
     assert_eq!(code, "unsupported");
-    assert!(why.contains("speaks version 1") && why.contains("update the server"), "{why}");
+    assert!(
+        message.contains("speaks version 1") && message.contains("update the server"),
+        "{message}"
+    );
     for version in [0, 1] {
         let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", now.address()));
         let channel = channel.unwrap().connect().await.unwrap();
-        let question = said::DescribeRequest { version, ..said::DescribeRequest::default() };
-        let status = said::store_client::StoreClient::new(channel).describe(question).await;
+        let question = proto::DescribeRequest { version, ..proto::DescribeRequest::default() };
+        let status = proto::store_client::StoreClient::new(channel).describe(question).await;
         let status = status.unwrap_err();
         assert_eq!(status.code(), tonic::Code::Unimplemented, "{status:?}");
         for part in ["speaks version 1 of", "update the program"] {
@@ -190,29 +198,35 @@ async fn version_with_other_codes_is_rejected_by_both_sides() {
 /// names it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn older_server_leads_to_no_secondary_store() {
-    let (own, beside) = (MemoryStore::new("all").unwrap(), MemoryStore::new("all").unwrap());
-    let at: Arc<dyn StorePlace> = Arc::new(At(beside.handle("all").unwrap()));
-    let now = Now::start_beside(&own, common::any().await, [("a".to_owned(), at)].into()).await;
+    let (own, secondary_store) =
+        (MemoryStore::new("all").unwrap(), MemoryStore::new("all").unwrap());
+    let at: Arc<dyn StoreConnector> =
+        Arc::new(MemoryConnector(secondary_store.handle("all").unwrap()));
+    let now =
+        Now::start_with_secondary(&own, common::any().await, [("a".to_owned(), at)].into()).await;
     let older = Between::start(Form::Older, &now.address(), "127.0.0.1:0").await;
     let (old, this) = (older.address(), now.address());
     let found = |addresses: Vec<String>, name: &'static str| async move {
         let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
-        let place = remote(&addresses).await.beside(name).unwrap();
+        let place = remote(&addresses).await.secondary_store(name).unwrap();
         place.open().await
     };
-    let (code, why) = refused(found(vec![old.clone()], "a").await);
+    let (code, message) = refused(found(vec![old.clone()], "a").await);
     assert_eq!(code, "unsupported");
-    assert!(why.contains("does not know secondary stores") && why.contains("update"), "{why}");
+    assert!(
+        message.contains("does not know secondary stores") && message.contains("update"),
+        "{message}"
+    );
     for addresses in [vec![this.clone()], vec![old, this.clone()]] {
         let store = found(addresses, "a").await.unwrap();
         // Handles write new starts meanwhile, each in its own time.
         let found = store.identity().await.unwrap().store();
-        assert_eq!(found, beside.identity().await.unwrap().store());
+        assert_eq!(found, secondary_store.identity().await.unwrap().store());
         assert_ne!(found, own.identity().await.unwrap().store());
-        assert!(store.beside("a").is_none(), "it leads no further");
+        assert!(store.secondary_store("a").is_none(), "it leads no further");
     }
-    let (code, why) = refused(found(vec![this], "nobody").await);
-    assert_eq!((code, why.contains("nobody")), ("not_found", true), "{why}");
+    let (code, message) = refused(found(vec![this], "absent").await);
+    assert_eq!((code, message.contains("absent")), ("not_found", true), "{message}");
     now.stop().await;
 }
 
@@ -235,9 +249,9 @@ async fn newer_definition_does_not_affect_other_sources() {
         let listed = node.sources().await.unwrap();
         let names: Vec<_> = listed.sources.iter().map(|source| source.name.as_str()).collect();
         assert_eq!(names, ["counters", "default", "numbers", "orders"]);
-        let [(name, why)] = &listed.unreadable[..] else { panic!("{:?}", listed.unreadable) };
+        let [(name, error)] = &listed.unreadable[..] else { panic!("{:?}", listed.unreadable) };
         assert_eq!(name, "odd");
-        assert!(why.to_string().contains("colour"), "{why}");
+        assert!(error.to_string().contains("colour"), "{error}");
         assert!(node.source("odd").await.is_err());
         node.source("orders").await.unwrap().mint(1, None, WITHIN_MS).await.unwrap();
     }
@@ -251,17 +265,17 @@ async fn older_server_reports_that_it_is_older() {
     let now = Now::start(&store, common::any().await).await;
     let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", now.address()));
     let channel = channel.unwrap().connect().await.unwrap();
-    let mut asked = said::store_client::StoreClient::new(channel);
-    let described = asked
-        .describe(said::DescribeRequest { version: 9, ..said::DescribeRequest::default() })
+    let mut raw_client = proto::store_client::StoreClient::new(channel);
+    let described = raw_client
+        .describe(proto::DescribeRequest { version: 9, ..proto::DescribeRequest::default() })
         .await
         .unwrap();
     let described = described.into_inner();
-    assert_eq!(described.version, said::VERSION);
-    let unknown = said::SetStateRequest { name: "default".into(), state: 9 };
+    assert_eq!(described.version, proto::VERSION);
+    let unknown = proto::SetStateRequest { name: "default".into(), state: 9 };
     let mut unknown = tonic::Request::new(unknown);
-    unknown.metadata_mut().insert(said::INSTANCE, described.instance.parse().unwrap());
-    let status = asked.set_state(unknown).await.unwrap_err();
+    unknown.metadata_mut().insert(proto::INSTANCE, described.instance.parse().unwrap());
+    let status = raw_client.set_state(unknown).await.unwrap_err();
     assert_eq!(status.code(), tonic::Code::Unimplemented, "{status:?}");
     assert!(status.message().contains("unknown to this version"), "{status:?}");
     assert_eq!(store.get("default").await.unwrap().state, SourceState::Enabled);

@@ -31,7 +31,7 @@ impl Differences {
         if keys.is_empty() {
             return Self { keys, stored: stored.to_owned(), wanted: wanted.to_owned() };
         }
-        Self { stored: said(&keys, &old), wanted: said(&keys, &new), keys }
+        Self { stored: values_text(&keys, &old), wanted: values_text(&keys, &new), keys }
     }
 }
 
@@ -39,16 +39,16 @@ impl Differences {
 const KIND: &str = "kind";
 
 /// Formats the values of some keys in a text.
-fn said(keys: &[String], values: &BTreeMap<String, String>) -> String {
-    let said = keys.iter().map(|key| match values.get(key) {
+fn values_text(keys: &[String], values: &BTreeMap<String, String>) -> String {
+    let parts = keys.iter().map(|key| match values.get(key) {
         Some(value) => format!("{key} = {value}"),
         None => format!("no {key}"),
     });
-    said.collect::<Vec<_>>().join(", ")
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns whether a text has the key.
-pub(super) fn is_said(text: &str, key: &str) -> bool {
+pub(super) fn has_key(text: &str, key: &str) -> bool {
     values(text).contains_key(key)
 }
 
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn differing_keys_are_shown_with_both_values() {
-        for (stored, wanted, keys, told) in [
+        for (stored, wanted, keys, differing) in [
             (r#"{"a":1,"b":2}"#, r#"{"a":1,"b":3}"#, "b", ["b = 2", "b = 3"]),
             (
                 r#"{"s":{"x":"p","y":1}}"#,
@@ -96,7 +96,7 @@ mod tests {
                 "kind",
                 [r#"kind = "x""#, r#"kind = "y""#],
             ),
-            // A stored key is told by the name that users know.
+            // A stored key is shown by the name that users know.
             (r#"{"origin":"a:b"}"#, "{}", "upstream", [r#"upstream = "a:b""#, "no upstream"]),
             // Texts without distinguishable keys, or unreadable ones.
             ("{}", "{} ", "", ["{}", "{} "]),
@@ -105,7 +105,7 @@ mod tests {
         ] {
             let Differences { keys: found, stored: old, wanted: new } =
                 Differences::between(stored, wanted);
-            assert_eq!((found.join(" ").as_str(), [old.as_str(), new.as_str()]), (keys, told));
+            assert_eq!((found.join(" ").as_str(), [old.as_str(), new.as_str()]), (keys, differing));
         }
     }
 }

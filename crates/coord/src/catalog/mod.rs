@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::lease::{Mark, check_mark};
 use crate::segment::SegmentRow;
 use crate::spec::Stripe;
-use differences::{Differences, is_said};
+use differences::{Differences, has_key};
 
 /// Maximum length of the name of a source or namespace, in bytes.
 pub const NAME_BYTES_MAX: usize = 63;
@@ -85,7 +85,7 @@ impl Definition {
     /// no definition, only the name and the mark remain, as for a deleted source. A later define
     /// continues above the mark, with any identity, because none is known.
     #[must_use]
-    pub fn forwarded(stored: Option<Self>, name: &str, mark: Mark) -> Self {
+    pub fn fast_forwarded(stored: Option<Self>, name: &str, mark: Mark) -> Self {
         let lost = || Self {
             name: name.to_owned(),
             spec: String::new(),
@@ -95,7 +95,7 @@ impl Definition {
             segment: SegmentRow::NEW,
         };
         let stored = stored.unwrap_or_else(lost);
-        Self { segment: stored.segment.forwarded(mark), ..stored }
+        Self { segment: stored.segment.fast_forwarded(mark), ..stored }
     }
 
     /// Returns whether only the name and the mark are known.
@@ -169,7 +169,7 @@ pub fn decide_define(stored: Option<&Definition>, new: &NewDefinition) -> Result
             if stored.spec == new.spec {
                 let off = new.enabled == Some(false);
                 let state = if off { SourceState::Disabled } else { stored.state };
-                return Ok(as_it_is(stored, state));
+                return Ok(state_change(stored, state));
             }
             let Differences { stored, wanted, .. } = Differences::between(&stored.spec, &new.spec);
             return Err(Error::conflict(format!(
@@ -203,14 +203,14 @@ pub fn decide_alter(
     check_version(&stored.name, stored.version, if_version)?;
     let state = new.state_or(stored.state);
     if stored.spec == new.spec {
-        return Ok(as_it_is(stored, state));
+        return Ok(state_change(stored, state));
     }
     check_end(stored, new)?;
     Ok(CatalogStep::Write { spec: new.spec.clone(), identity: new.identity.clone(), state })
 }
 
 /// Returns the step that puts the stored definition into this state.
-fn as_it_is(stored: &Definition, state: SourceState) -> CatalogStep {
+fn state_change(stored: &Definition, state: SourceState) -> CatalogStep {
     let Definition { spec, identity, .. } = stored;
     if stored.state == state {
         return CatalogStep::Same;
@@ -246,7 +246,7 @@ pub fn decide_restripe(stored: Option<&Definition>, restripe: &Restripe) -> Resu
     Ok(Definition {
         spec: new.spec.clone(),
         identity: new.identity.clone(),
-        segment: stored.segment.forwarded(*mark),
+        segment: stored.segment.fast_forwarded(*mark),
         ..stored.clone()
     })
 }
@@ -263,7 +263,7 @@ pub fn decide_state(
     match stored {
         // The source is already in this state, deleted included.
         Some(stored) if stored.state == state => Ok(CatalogStep::Same),
-        stored => Ok(as_it_is(existing(stored, name)?, state)),
+        stored => Ok(state_change(existing(stored, name)?, state)),
     }
 }
 
@@ -399,7 +399,7 @@ fn check_only_stripe(stored: &Definition, identity: &str) -> Result<()> {
     }
     let Differences { keys, stored: old, wanted } =
         Differences::between(&stored.identity, identity);
-    let ends = |key: &str| key == UPSTREAM && !is_said(identity, key);
+    let ends = |key: &str| key == UPSTREAM && !has_key(identity, key);
     let (free, fixed): (Vec<_>, Vec<_>) =
         keys.into_iter().partition(|key| STRIPE.contains(&key.as_str()) || ends(key.as_str()));
     let name = &stored.name;
@@ -426,7 +426,7 @@ mod tests {
     fn restriped(from: &str, to: &str) -> Result<Definition> {
         let NewDefinition { name, spec, identity, .. } = of(from);
         let mark = Mark::new(100);
-        let segment = SegmentRow::NEW.forwarded(mark);
+        let segment = SegmentRow::NEW.fast_forwarded(mark);
         let state = SourceState::Enabled;
         let stored = Definition { name, spec, identity, version: 1, state, segment };
         decide_restripe(Some(&stored), &Restripe { new: of(to), if_version: 1, mark })
@@ -454,8 +454,8 @@ mod tests {
         ] {
             let error = restriped(from, to).unwrap_err();
             assert_eq!(error.kind().code(), "conflict", "{error}");
-            let told = format!("a restripe does not change {fixed};");
-            assert!(error.message().contains(&told), "{from} {to}: {error}");
+            let expected = format!("a restripe does not change {fixed};");
+            assert!(error.message().contains(&expected), "{from} {to}: {error}");
         }
         for (from, to) in [
             (r#"{"kind":"segment"}"#, r#"{"kind":"segment","first":100,"first_at":100}"#),

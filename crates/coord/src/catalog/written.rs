@@ -34,10 +34,10 @@ impl NewDefinition {
         if kept.identity == self.identity {
             return Ok(Some(Self { enabled: self.enabled, ..kept }));
         }
-        let Differences { stored: keys, wanted: said, .. } =
+        let Differences { stored: keys, wanted: sent, .. } =
             Differences::between(&kept.identity, &self.identity);
         Err(Error::invalid(format!(
-            "identity of source {:?} is {said}, its keys give {keys}; send the identity of the \
+            "identity of source {:?} is {sent}, its keys give {keys}; send the identity of the \
              keys or update the program",
             self.name
         )))
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_cannot_be_read_are_nobodys_to_write_out() {
+    fn unreadable_keys_are_not_written_out() {
         for spec in [r#"{"kind":"segment","colour":"blue"}"#, r#"{"increment":2}"#, "x"] {
             let new = NewDefinition { spec: spec.into(), ..of("{}") };
             assert_eq!(new.kept().unwrap(), None, "{spec}");

@@ -11,7 +11,7 @@ use crate::lease::Mark;
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The store did not respond, or responded that it is unavailable. Whether a write happened is
-    /// unknown, unless [`is_nothing_done`](super::Error::is_nothing_done).
+    /// unknown, unless [`is_not_applied`](super::Error::is_not_applied).
     Unavailable,
     /// Another member claimed or holds the slot, or the slot was released: stop minting from it.
     Fenced,

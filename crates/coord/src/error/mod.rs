@@ -1,4 +1,5 @@
-//! One error type for every store call: what happened, whether a retry helps, and which verb failed.
+//! One error type for every store call: what happened, whether a retry helps, and which verb
+//! failed.
 
 mod chain;
 mod constructors;
@@ -40,7 +41,7 @@ struct Repr {
     detail: Option<Box<str>>,
     verb: Option<Verb>,
     retry: Retry,
-    nothing_done: bool,
+    not_applied: bool,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -70,7 +71,7 @@ impl Error {
             detail: None,
             verb: None,
             retry,
-            nothing_done: false,
+            not_applied: false,
             source: None,
         }))
     }
@@ -113,16 +114,16 @@ impl Error {
 
     /// Records that nothing was done, where the caller knows it and the kind leaves it open.
     #[must_use]
-    pub fn with_nothing_done(mut self) -> Self {
-        self.0.nothing_done = true;
+    pub fn with_not_applied(mut self) -> Self {
+        self.0.not_applied = true;
         self
     }
 
     /// Returns whether certainly nothing was done, where the kind leaves it open: the call was
     /// never sent, or was rejected unread.
     #[must_use]
-    pub fn is_nothing_done(&self) -> bool {
-        self.0.nothing_done
+    pub fn is_not_applied(&self) -> bool {
+        self.0.not_applied
     }
 
     /// Returns the kind of failure.

@@ -172,14 +172,14 @@ impl Standing {
     #[must_use]
     pub fn says_the_same(&self, before: &Self) -> bool {
         let is_same_store = History::of(&self.id).store == History::of(&before.id).store;
-        let said = |standing: &Self| {
+        let reported = |standing: &Self| {
             let journals = standing.journals.iter();
             journals.map(|journal| (journal.id.clone(), journal.has_reported)).collect::<Vec<_>>()
         };
         is_same_store
             && self.doubt == before.doubt
             && self.known == before.known
-            && said(self) == said(before)
+            && reported(self) == reported(before)
     }
 
     /// Ends the doubt after the store was moved forward, which applied the reports.

@@ -157,7 +157,7 @@ impl Doubt {
 
     /// Returns the error for all callers.
     #[must_use]
-    pub fn refusal(self) -> Error {
+    pub fn into_error(self) -> Error {
         Error::store_rolled_back(self.witness, self.seen, self.found)
     }
 }

@@ -46,7 +46,7 @@ impl Kept {
     }
 }
 
-const WENT_BACK: Result<Recalled, &str> = Err("store_rolled_back");
+const ROLLED_BACK: Result<Recalled, &str> = Err("store_rolled_back");
 
 #[test]
 fn identities_are_read_as_they_are_written() {
@@ -83,7 +83,7 @@ fn lost_writes_stay_detectable() {
         }
         (0..writes).for_each(|_| drop(back.write()));
         for seen in &lost {
-            assert_eq!(back.recall(seen), WENT_BACK, "{writes} {seen:?}");
+            assert_eq!(back.recall(seen), ROLLED_BACK, "{writes} {seen:?}");
         }
         assert_eq!(back.recall(&backup.identity), Ok(Recalled::Same));
     }
@@ -91,8 +91,8 @@ fn lost_writes_stay_detectable() {
     // missed.
     let mut back = backup;
     (0..1000).for_each(|_| drop(back.write()));
-    assert_eq!(back.recall(&lost[1]), WENT_BACK);
-    assert_eq!(back.recall(&lost[2]), WENT_BACK);
+    assert_eq!(back.recall(&lost[1]), ROLLED_BACK);
+    assert_eq!(back.recall(&lost[2]), ROLLED_BACK);
 }
 
 #[test]
@@ -104,10 +104,10 @@ fn a_failover_and_one_back_are_two_histories() {
     let seen_here = [first.start(), first.write()];
     (0..10).for_each(|_| drop((first.write(), second.write())));
     for seen in &seen_there {
-        assert_eq!(first.recall(seen), WENT_BACK);
+        assert_eq!(first.recall(seen), ROLLED_BACK);
     }
     for seen in &seen_here {
-        assert_eq!(second.recall(seen), WENT_BACK);
+        assert_eq!(second.recall(seen), ROLLED_BACK);
     }
 }
 
@@ -131,7 +131,7 @@ fn recovery_begins_a_new_history() {
         let mut again = after.clone();
         again.start();
         (0..9).for_each(|_| drop(again.write()));
-        assert_eq!(again.recall(&lost_again), WENT_BACK);
+        assert_eq!(again.recall(&lost_again), ROLLED_BACK);
         assert_eq!(again.recall(&after.identity), Ok(Recalled::Same));
     }
 }
@@ -150,8 +150,8 @@ fn stores_without_history_are_compared_by_count() {
     assert_eq!(back.recall(&old[1]), Ok(Recalled::Same));
     assert_eq!(
         back.recall(&lost),
-        WENT_BACK,
-        "the first start came where somebody else had written"
+        ROLLED_BACK,
+        "the first start came where another process had written"
     );
 }
 

@@ -131,10 +131,10 @@ pub(crate) async fn on<T: Send + 'static>(
     disk: &dyn Disk,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
-    let (done, answer) = oneshot::channel();
+    let (done, reply) = oneshot::channel();
     // The work is done even if the caller is gone.
     disk.run(Box::new(move || drop(done.send(work())))).await;
-    answer.await.map_err(|_| {
+    reply.await.map_err(|_| {
         Error::internal("internal error: disk task ended without a result; please report it")
     })
 }

@@ -89,7 +89,7 @@ mod tests {
         Frame {
             sequence: 7,
             written_at: FileTime { seconds: -3, nanoseconds: 9 },
-            content: b"what is said".to_vec(),
+            content: b"the content".to_vec(),
         }
     }
 

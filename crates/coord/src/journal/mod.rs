@@ -40,7 +40,7 @@ use distrust::Distrust;
 use frame::{CONTENT_BYTES_MAX, COPY_BYTES_MAX, Frame};
 pub use lock::DataDir;
 use record::{Content, SourcesText};
-pub use record::{JournalLease, JournalTail, KeptSource, Past, Record};
+pub use record::{JournalLease, JournalTail, Past, Record, SavedDefinition};
 
 use crate::error::{Error, Result};
 
@@ -95,7 +95,7 @@ impl Journal {
     pub fn open_in(dir: Box<dyn Directory>, machine: &str) -> Result<(Self, Option<Past>)> {
         let path = dir.path().join(JOURNAL_FILE);
         match dir.open(JOURNAL_FILE) {
-            Ok(Some(file)) => Self::take_up(dir, path, file, machine),
+            Ok(Some(file)) => Self::open_existing(dir, path, file, machine),
             Ok(None) => Ok((Self::create(dir, path, machine)?, None)),
             Err(error) => Err(Error::io(&path, error)),
         }
@@ -117,7 +117,7 @@ impl Journal {
         Ok(journal)
     }
 
-    fn take_up(
+    fn open_existing(
         dir: Box<dyn Directory>,
         path: PathBuf,
         file: Box<dyn JournalFile>,
@@ -232,9 +232,8 @@ pub fn inspect(dir: &DataDir) -> Result<Record> {
 pub fn examine(dir: DataDir) -> Result<Option<Past>> {
     let path = dir.path().join(JOURNAL_FILE);
     match Directory::open(&dir, JOURNAL_FILE) {
-        Ok(Some(file)) => {
-            Journal::take_up(Box::new(dir), path, file, &LocalDisk.machine()).map(|(_, past)| past)
-        }
+        Ok(Some(file)) => Journal::open_existing(Box::new(dir), path, file, &LocalDisk.machine())
+            .map(|(_, past)| past),
         Ok(None) => Ok(None),
         Err(error) => Err(Error::io(&path, error)),
     }

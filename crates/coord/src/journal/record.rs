@@ -47,7 +47,7 @@ pub struct Record {
     pub tails: Vec<JournalTail>,
     /// Definitions of the snowflake sources with minted IDs: these sources may mint offline, before
     /// the store is reached.
-    pub sources: BTreeMap<String, KeptSource>,
+    pub sources: BTreeMap<String, SavedDefinition>,
 }
 
 /// Prefetched numbers of a segment source that a process had when it stopped, and did not give
@@ -74,7 +74,7 @@ pub struct JournalTail {
 /// Definition of a source, as the catalog had it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KeptSource {
+pub struct SavedDefinition {
     /// All keys, as canonical JSON.
     pub spec: String,
     /// Catalog version at its last change.
@@ -111,7 +111,7 @@ pub struct Past {
 }
 
 /// Definitions, by the names of their sources.
-type Sources = BTreeMap<String, KeptSource>;
+type Sources = BTreeMap<String, SavedDefinition>;
 
 /// Form in the file. It has only numbers and names, so that an operator can read it if necessary.
 /// Definitions are written from cached text.

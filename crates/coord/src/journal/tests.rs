@@ -222,9 +222,9 @@ fn two_garbled_copies_are_rejected_with_a_remedy() {
     for copy in [0, 1] {
         file.write_all_at(b"x", offset(copy) + CONTENT_STARTS).unwrap();
     }
-    let refusal = scratch.read();
-    assert!(is_refused(&refusal), "{refusal:?}");
-    let message = refusal.unwrap_err().to_string();
+    let read = scratch.read();
+    assert!(is_refused(&read), "{read:?}");
+    let message = read.unwrap_err().to_string();
     assert!(message.contains("damaged") && message.contains("fast-forward"), "{message}");
     assert!(is_refused(&inspect(&scratch.lock())));
 }
@@ -305,15 +305,15 @@ fn a_copy_at_another_path_is_refused() {
     let scratch = Scratch::with("original", &[record(1_000)]);
     let other = Scratch::new("copy");
     std::fs::copy(scratch.file(), other.file()).unwrap();
-    let refusal = other.read();
-    assert!(is_refused(&refusal), "{refusal:?}");
-    let message = refusal.unwrap_err().to_string();
+    let read = other.read();
+    assert!(is_refused(&read), "{read:?}");
+    let message = read.unwrap_err().to_string();
     assert!(message.contains(&scratch.0.display().to_string()), "{message}");
     assert_eq!(scratch.read().unwrap(), record(1_000), "the original is as good as before");
 }
 
 #[test]
-fn a_directory_moved_elsewhere_is_refused() {
+fn moved_directory_is_rejected() {
     let scratch = Scratch::with("moved", &[record(1_000)]);
     let moved = Scratch(scratch.0.with_extension("elsewhere"));
     std::fs::rename(&scratch.0, &moved.0).unwrap();
@@ -343,13 +343,13 @@ fn an_older_state_written_into_the_file_later_is_refused() {
     file.write_all_at(&old, 0).unwrap();
     let later = file.metadata().unwrap().modified().unwrap() + Duration::from_secs(60);
     file.set_modified(later).unwrap();
-    let refusal = scratch.read();
-    assert!(is_refused(&refusal), "{refusal:?}");
-    assert!(refusal.unwrap_err().to_string().contains("older state"));
+    let read = scratch.read();
+    assert!(is_refused(&read), "{read:?}");
+    assert!(read.unwrap_err().to_string().contains("older state"));
 }
 
 #[test]
-fn stamps_distinguish_own_writes_from_foreign_ones() {
+fn stamps_distinguish_own_writes_from_others() {
     let at = |seconds| FileTime { seconds, nanoseconds: 0 };
     let status = |modified, changed| FileStatus {
         device: None,
@@ -429,7 +429,7 @@ fn an_older_form_is_read_and_a_newer_one_is_called_by_its_name() {
     let mut more = record(5);
     more.leases[0].granted = Mark::new(30_000);
     let spec = r#"{"kind":"snowflake"}"#.into();
-    more.sources.insert("orders".into(), KeptSource { spec, version: 3 });
+    more.sources.insert("orders".into(), SavedDefinition { spec, version: 3 });
     let scratch = Scratch::with("more", &[more.clone()]);
     assert_eq!(scratch.read().unwrap(), more);
 
@@ -498,7 +498,7 @@ fn a_first_write_that_was_torn_is_no_older_state() {
     let (_, past) = Journal::open(scratch.lock()).unwrap();
     let past = past.unwrap();
     assert_eq!(past.record, record(5));
-    assert!(!past.marks_are_sure, "it could be an older state that was put back damaged");
+    assert!(!past.marks_are_sure, "it could be an older state that was restored damaged");
 }
 
 /// Any user who can open a lock file can hold the lock.

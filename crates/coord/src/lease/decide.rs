@@ -93,7 +93,7 @@ pub fn given_up(row: &SlotRow, mark: Mark, now: UnixMillis) -> SlotRow {
 /// of workers are times, which bound how far a lost state can have come. Marks of counters are
 /// numbers, and rise by more than a lost state can have counted.
 #[must_use]
-pub fn forwarded(pool: &str, row: &SlotRow, mark: Mark, ground: Term) -> SlotRow {
+pub fn fast_forwarded(pool: &str, row: &SlotRow, mark: Mark, ground: Term) -> SlotRow {
     let term = row.term.leap(ground.leaps());
     let leaps = term.leaps().saturating_sub(row.term.leaps());
     let mark = if counts(pool, row.slot) { leapt(row.mark, leaps) } else { row.mark.max(mark) };
@@ -204,8 +204,8 @@ mod tests {
     fn lease_of_another_holder_is_rejected() {
         let now = UnixMillis::new(300);
         let given_up = given_up(&row(), Mark::new(150), now);
-        let said = |holder| Extend { holder, ..extend(5, 200, 210, 11) };
-        let said_of = |row: &SlotRow, holder| {
+        let extend_as = |holder| Extend { holder, ..extend(5, 200, 210, 11) };
+        let release_as = |row: &SlotRow, holder| {
             let release = Release {
                 pool: "p".into(),
                 slot: 3,
@@ -218,11 +218,11 @@ mod tests {
         };
         for (holder, wanted) in [(None, Ok(())), (Some(1), Ok(())), (Some(2), Err("fenced"))] {
             let holder = holder.map(Incarnation::new);
-            assert_eq!(decide(&said(holder)).map(drop), wanted);
-            assert_eq!(said_of(&row(), holder), wanted);
+            assert_eq!(decide(&extend_as(holder)).map(drop), wanted);
+            assert_eq!(release_as(&row(), holder), wanted);
             // After the release no member holds the slot.
             let wanted = holder.map_or(Ok(()), |_| Err("fenced"));
-            assert_eq!(said_of(&given_up, holder), wanted);
+            assert_eq!(release_as(&given_up, holder), wanted);
         }
     }
 

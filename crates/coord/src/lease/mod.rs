@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::member::Incarnation;
 use crate::pool::Pool;
 pub(crate) use decide::leapt;
-pub use decide::{ExtendStep, decide_extend, decide_release, forwarded, given_up};
+pub use decide::{ExtendStep, decide_extend, decide_release, fast_forwarded, given_up};
 
 /// Exclusive bound of everything promised so far: Unix milliseconds for worker slots, a number for
 /// segments.

@@ -2,8 +2,8 @@
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
-use super::pace::Pace;
 use super::window::{Position, WindowAction, WindowMachine};
+use super::window_policy::WindowPolicy;
 use super::{Now, Requests, backoff_ms};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::lease::{Extended, Lease, Release};
@@ -27,13 +27,13 @@ pub struct Granted {
 #[derive(Debug)]
 pub enum LeaseEvent<'a> {
     /// Time has passed. One position for each slot held; none while nothing is held.
-    Look(&'a [Position]),
+    Poll(&'a [Position]),
     /// Result of the claim with this request number.
     Claimed {
         /// Claim's request number.
         request: u64,
         /// Store's result.
-        answer: Result<Vec<Granted>>,
+        result: Result<Vec<Granted>>,
     },
     /// Result of an extend.
     Extended {
@@ -42,7 +42,7 @@ pub enum LeaseEvent<'a> {
         /// Extend's request number.
         request: u64,
         /// Store's result.
-        answer: &'a Result<Extended>,
+        result: &'a Result<Extended>,
     },
     /// The journal holds these marks durably, one for each slot held.
     Journalled(&'a [(u64, UnixMillis)]),
@@ -74,7 +74,7 @@ pub enum LeaseAction {
 /// Lease from the first claim to its end.
 #[derive(Debug)]
 pub struct LeaseMachine {
-    pace: Pace,
+    window_policy: WindowPolicy,
     requests: Requests,
     phase: Phase,
 }
@@ -100,7 +100,7 @@ struct Wanting {
 impl LeaseMachine {
     /// Creates a lease without any claim yet. `seed` is any random number.
     #[must_use]
-    pub fn new(pace: Pace, seed: u64) -> Self {
+    pub fn new(window_policy: WindowPolicy, seed: u64) -> Self {
         let mut requests = Requests::new(seed);
         let wanting = Wanting {
             // The seed was drawn just now.
@@ -110,7 +110,7 @@ impl LeaseMachine {
             failures: 0,
             error: None,
         };
-        Self { pace, requests, phase: Phase::Wanting(wanting) }
+        Self { window_policy, requests, phase: Phase::Wanting(wanting) }
     }
 
     /// Returns the windows of the slots held, in the order of the claim.
@@ -156,15 +156,15 @@ impl LeaseMachine {
     /// Handles an event, and returns the actions that are due.
     pub fn on(&mut self, now: Now, event: LeaseEvent<'_>) -> Vec<LeaseAction> {
         match event {
-            LeaseEvent::Look(positions) => self.look(now, positions),
-            LeaseEvent::Claimed { request, answer } => self.claimed(now, request, answer),
-            LeaseEvent::Extended { slot, request, answer } => {
+            LeaseEvent::Poll(positions) => self.poll(now, positions),
+            LeaseEvent::Claimed { request, result } => self.claimed(now, request, result),
+            LeaseEvent::Extended { slot, request, result } => {
                 let Phase::Holding(windows) = &mut self.phase else { return Vec::new() };
                 let found =
                     windows.iter_mut().enumerate().find(|(_, window)| window.lease().slot == slot);
                 let Some((index, window)) = found else { return Vec::new() };
-                let actions = window.extended(now, request, answer);
-                self.take(index, actions)
+                let actions = window.extended(now, request, result);
+                self.window_actions(index, actions)
             }
             LeaseEvent::Journalled(marks) => {
                 let Phase::Holding(windows) = &mut self.phase else { return Vec::new() };
@@ -189,7 +189,7 @@ impl LeaseMachine {
         }
     }
 
-    fn look(&mut self, now: Now, positions: &[Position]) -> Vec<LeaseAction> {
+    fn poll(&mut self, now: Now, positions: &[Position]) -> Vec<LeaseAction> {
         match &mut self.phase {
             Phase::Wanting(wanting) if !wanting.sent && now.elapsed >= wanting.retry_at => {
                 wanting.sent = true;
@@ -199,7 +199,7 @@ impl LeaseMachine {
                 let mut actions = Vec::new();
                 for (index, window) in windows.iter_mut().enumerate() {
                     let position = positions.get(index).copied().unwrap_or_default();
-                    let todo = window.look(now, position);
+                    let todo = window.poll(now, position);
                     actions.extend(
                         todo.into_iter().map(|action| LeaseAction::Window { index, action }),
                     );
@@ -214,18 +214,23 @@ impl LeaseMachine {
         &mut self,
         now: Now,
         request: u64,
-        answer: Result<Vec<Granted>>,
+        result: Result<Vec<Granted>>,
     ) -> Vec<LeaseAction> {
         let Phase::Wanting(wanting) = &mut self.phase else { return Vec::new() };
         if wanting.request != request || !wanting.sent {
             return Vec::new();
         }
-        match answer {
+        match result {
             Ok(granted) if !granted.is_empty() => {
                 let windows = granted
                     .into_iter()
                     .map(|Granted { lease, floor }| {
-                        WindowMachine::new(lease, floor, self.pace, self.requests.next(now.chance))
+                        WindowMachine::new(
+                            lease,
+                            floor,
+                            self.window_policy,
+                            self.requests.next(now.chance),
+                        )
                     })
                     .collect();
                 self.phase = Phase::Holding(windows);
@@ -278,7 +283,7 @@ impl LeaseMachine {
     }
 
     /// Ends the lease when one slot is lost: all slots come from one claim.
-    fn take(&mut self, index: usize, actions: Vec<WindowAction>) -> Vec<LeaseAction> {
+    fn window_actions(&mut self, index: usize, actions: Vec<WindowAction>) -> Vec<LeaseAction> {
         let lost = actions.iter().find_map(|action| match action {
             WindowAction::Shut(error) => Some(error.clone()),
             _ => None,
@@ -296,10 +301,10 @@ impl LeaseMachine {
     }
 
     /// Keeps windows by this policy from here on.
-    pub fn set_pace(&mut self, pace: Pace) {
-        self.pace = pace;
+    pub fn set_window_policy(&mut self, window_policy: WindowPolicy) {
+        self.window_policy = window_policy;
         if let Phase::Holding(windows) = &mut self.phase {
-            windows.iter_mut().for_each(|window| window.set_pace(pace));
+            windows.iter_mut().for_each(|window| window.set_window_policy(window_policy));
         }
     }
 
@@ -312,9 +317,9 @@ impl LeaseMachine {
     }
 
     /// Records that a caller wants to mint and found the window spent.
-    pub fn stir(&mut self, now: Now) {
+    pub fn note_demand(&mut self, now: Now) {
         if let Phase::Holding(windows) = &mut self.phase {
-            windows.iter_mut().for_each(|window| window.stir(now));
+            windows.iter_mut().for_each(|window| window.note_demand(now));
         }
     }
 
@@ -330,13 +335,13 @@ impl LeaseMachine {
 
     /// Returns the milliseconds until the next poll, if nothing happens before.
     #[must_use]
-    pub fn look_in_ms(&self, now: Now, positions: &[Position]) -> Option<u64> {
+    pub fn next_poll_ms(&self, now: Now, positions: &[Position]) -> Option<u64> {
         match &self.phase {
             Phase::Wanting(wanting) => (!wanting.sent).then(|| wanting.retry_at.since(now.elapsed)),
             Phase::Holding(windows) => {
                 let position = |index: usize| positions.get(index).copied().unwrap_or_default();
                 let each = windows.iter().enumerate();
-                each.filter_map(|(index, window)| window.look_in_ms(now, position(index))).min()
+                each.filter_map(|(index, window)| window.next_poll_ms(now, position(index))).min()
             }
             Phase::Over => None,
         }

@@ -4,30 +4,30 @@
 //! [`node`](crate::node) drives the machines. Tests drive them through many orders of events, with
 //! clocks that step and stores that respond late, twice, or never.
 
+mod clock_quorum;
 mod guard;
 mod lease;
-mod pace;
 mod presence;
 mod sections;
 mod serving;
 #[cfg(test)]
 mod tests;
-mod voices;
 mod window;
+mod window_policy;
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use crate::error::Retry;
 
+pub(crate) use clock_quorum::{ClockQuorum, IDLE_POLL_MS, QuorumResult};
 pub use guard::ClockGuard;
 pub(crate) use guard::compare_clocks;
 pub use lease::{Granted, LeaseAction, LeaseEvent, LeaseMachine};
-pub use pace::{JournalPace, Pace};
 pub use presence::{PresenceAction, PresenceMachine};
 pub(crate) use sections::{Actor, SectionChange, SectionsAction, SectionsMachine};
-pub(crate) use serving::{Reasons, Serving};
-pub(crate) use voices::{LOOK_AT_REST_MS, Verdict, Voices};
+pub(crate) use serving::{Serving, WithdrawalReasons};
 pub use window::{Position, WindowAction, WindowMachine};
+pub use window_policy::{JournalPolicy, WindowPolicy};
 
 /// Inputs of one decision: both kinds of time, and randomness.
 #[derive(Clone, Copy, Debug)]
@@ -53,13 +53,13 @@ pub(crate) fn backoff_ms(failures: u32) -> u64 {
 }
 
 /// Returns [`backoff_ms`], or the store's own wait if that is longer, up to 60 s.
-pub(crate) fn retry_ms(failures: u32, said: Retry) -> u64 {
-    const SAID_MS_MAX: u64 = 60_000;
-    let said_ms = match said {
-        Retry::AfterMs(ms) => ms.min(SAID_MS_MAX),
+pub(crate) fn retry_ms(failures: u32, advice: Retry) -> u64 {
+    const ADVISED_MS_MAX: u64 = 60_000;
+    let advised_ms = match advice {
+        Retry::AfterMs(ms) => ms.min(ADVISED_MS_MAX),
         Retry::Now | Retry::Never => 0,
     };
-    backoff_ms(failures).max(said_ms)
+    backoff_ms(failures).max(advised_ms)
 }
 
 /// Request numbers: different in each machine, and in each call of one machine.

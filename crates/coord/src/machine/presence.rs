@@ -50,7 +50,7 @@ impl PresenceMachine {
     }
 
     /// Returns the renewal that is due now, if any.
-    pub fn look(&mut self, now: Now) -> Option<PresenceAction> {
+    pub fn poll(&mut self, now: Now) -> Option<PresenceAction> {
         if self.gone.is_some() || self.sent_at.is_some() || now.elapsed < self.next_at {
             return None;
         }
@@ -61,9 +61,9 @@ impl PresenceMachine {
     }
 
     /// Handles the result of a renewal.
-    pub fn renewed(&mut self, now: Now, answer: &Result<()>) {
+    pub fn renewed(&mut self, now: Now, result: &Result<()>) {
         let Some(sent_at) = self.sent_at.take() else { return };
-        match answer.as_ref().map_err(Error::kind) {
+        match result.as_ref().map_err(Error::kind) {
             Ok(()) => {
                 self.failures = 0;
                 // Counted from before it was sent: the store may have begun to count then.
@@ -71,7 +71,7 @@ impl PresenceMachine {
                 self.next_at = sent_at.saturating_add(self.ttl_ms / 3);
             }
             Err(kind) if matches!(kind, ErrorKind::NotFound) || kind.doubts_store() => {
-                self.gone = answer.as_ref().err().cloned();
+                self.gone = result.as_ref().err().cloned();
             }
             Err(_) => {
                 self.failures = self.failures.saturating_add(1);
@@ -106,7 +106,7 @@ impl PresenceMachine {
 
     /// Returns the milliseconds until the next poll.
     #[must_use]
-    pub fn look_in_ms(&self, now: Now) -> Option<u64> {
+    pub fn next_poll_ms(&self, now: Now) -> Option<u64> {
         (self.gone.is_none() && self.sent_at.is_none()).then(|| self.next_at.since(now.elapsed))
     }
 }
@@ -122,31 +122,33 @@ mod tests {
     #[test]
     fn a_renewal_is_sent_each_third_of_the_time_to_live() {
         let mut presence = PresenceMachine::new(9_000, ElapsedMillis::new(0));
-        assert_eq!(presence.look(at(2_999)), None);
-        assert_eq!(presence.look_in_ms(at(2_999)), Some(1));
+        assert_eq!(presence.poll(at(2_999)), None);
+        assert_eq!(presence.next_poll_ms(at(2_999)), Some(1));
         for round in 1..5 {
             let sent = at(3_000 * round);
-            let Some(PresenceAction::Renew(said)) = presence.look(sent) else { panic!("{round}") };
-            assert_eq!((said.renewals, said.ttl_ms), (round, 9_000));
-            assert_eq!(presence.look(at(3_000 * round + 1)), None, "one at a time");
+            let Some(PresenceAction::Renew(renewal)) = presence.poll(sent) else {
+                panic!("{round}")
+            };
+            assert_eq!((renewal.renewals, renewal.ttl_ms), (round, 9_000));
+            assert_eq!(presence.poll(at(3_000 * round + 1)), None, "one at a time");
             presence.renewed(at(3_000 * round + 50), &Ok(()));
-            assert_eq!(presence.look_in_ms(sent), Some(3_000), "counted from before sending");
+            assert_eq!(presence.next_poll_ms(sent), Some(3_000), "counted from before sending");
         }
     }
 
     #[test]
     fn presence_expires_by_our_clock_while_store_is_unreachable() {
         let mut presence = PresenceMachine::new(9_000, ElapsedMillis::new(0));
-        let mut asked = 0;
+        let mut rounds = 0;
         for elapsed in 0..20_000 {
-            if presence.look(at(elapsed)).is_some() {
-                asked += 1;
+            if presence.poll(at(elapsed)).is_some() {
+                rounds += 1;
                 presence.renewed(at(elapsed), &Err(Error::unavailable("store is unavailable")));
             }
             assert_eq!(presence.is_live(at(elapsed)), elapsed < 9_000, "{elapsed}");
         }
-        assert!((8..40).contains(&asked), "{asked}");
-        presence.look(at(30_000)).unwrap();
+        assert!((8..40).contains(&rounds), "{rounds}");
+        presence.poll(at(30_000)).unwrap();
         presence.renewed(at(30_001), &Ok(()));
         assert!(presence.is_live(at(38_999)) && !presence.is_live(at(39_000)));
     }
@@ -159,12 +161,15 @@ mod tests {
             Error::store_mismatch("store is another one"),
         ] {
             let mut presence = PresenceMachine::new(9_000, ElapsedMillis::new(0));
-            presence.look(at(3_000)).unwrap();
+            presence.poll(at(3_000)).unwrap();
             presence.renewed(at(3_001), &Err(error.clone()));
             assert_eq!(presence.gone().map(Error::kind), Some(error.kind()));
             assert!(!presence.is_live(at(3_001)), "{error}");
             assert_eq!(presence.lease_until(), ElapsedMillis::new(0), "{error}");
-            assert_eq!((presence.look(at(60_000)), presence.look_in_ms(at(60_000))), (None, None));
+            assert_eq!(
+                (presence.poll(at(60_000)), presence.next_poll_ms(at(60_000))),
+                (None, None)
+            );
         }
     }
 }

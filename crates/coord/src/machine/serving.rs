@@ -8,40 +8,42 @@ use snowmint_core::ElapsedMillis;
 use crate::member::{Incarnation, MemberStatus, Serves, UNREACHABLE_MAX};
 
 /// Shortest time for which something is given up, in milliseconds.
-const AWAY_MS: u64 = 10_000;
+const WITHDRAWAL_MS_MIN: u64 = 10_000;
 /// Longest time, when it has to be given up again soon after each return.
-const AWAY_MS_MAX: u64 = 600_000;
+const WITHDRAWAL_MS_MAX: u64 = 600_000;
 /// Shortest time between two polls.
-const LOOK_MS: u64 = 100;
+const POLL_MS_MIN: u64 = 100;
 /// Wait before a status that did not arrive is announced again.
-const AGAIN_MS: u64 = 500;
+const ANNOUNCE_RETRY_MS: u64 = 500;
 
-/// Something that is given up while there is a reason, and for a while after.
+/// Withdrawal of a service while there is a reason, and for a while after.
 #[derive(Clone, Copy, Debug)]
-struct GivenUp {
+struct Withdrawal {
     until: Option<ElapsedMillis>,
-    away_ms: u64,
+    length_ms: u64,
     /// Time at which it was last resumed.
     back_at: Option<ElapsedMillis>,
 }
 
-impl Default for GivenUp {
+impl Default for Withdrawal {
     fn default() -> Self {
-        Self { until: None, away_ms: AWAY_MS, back_at: None }
+        Self { until: None, length_ms: WITHDRAWAL_MS_MIN, back_at: None }
     }
 }
 
-impl GivenUp {
+impl Withdrawal {
     /// Returns whether it is given up at `now`.
-    fn look(&mut self, now: ElapsedMillis, reason: bool) -> bool {
+    fn poll(&mut self, now: ElapsedMillis, reason: bool) -> bool {
         match self.until {
             None if reason => {
-                let is_soon = self.back_at.is_some_and(|at| now.since(at) < self.away_ms);
-                let longer_ms = self.away_ms.saturating_mul(2).min(AWAY_MS_MAX);
-                self.away_ms = if is_soon { longer_ms } else { AWAY_MS };
-                self.until = Some(now.saturating_add(self.away_ms));
+                let is_soon = self.back_at.is_some_and(|at| now.since(at) < self.length_ms);
+                let longer_ms = self.length_ms.saturating_mul(2).min(WITHDRAWAL_MS_MAX);
+                self.length_ms = if is_soon { longer_ms } else { WITHDRAWAL_MS_MIN };
+                self.until = Some(now.saturating_add(self.length_ms));
             }
-            Some(until) if reason => self.until = Some(until.max(now.saturating_add(AWAY_MS))),
+            Some(until) if reason => {
+                self.until = Some(until.max(now.saturating_add(WITHDRAWAL_MS_MIN)))
+            }
             Some(until) if now >= until => {
                 (self.until, self.back_at) = (None, Some(now));
             }
@@ -53,7 +55,7 @@ impl GivenUp {
 
 /// State known at a poll.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reasons {
+pub(crate) struct WithdrawalReasons {
     /// Our clock is wrong, or too far behind or ahead of the IDs after which this member has to
     /// mint.
     pub(crate) clock: bool,
@@ -66,8 +68,8 @@ pub(crate) struct Reasons {
 /// Status that a member announces.
 #[derive(Debug, Default)]
 pub(crate) struct Serving {
-    order: GivenUp,
-    all: GivenUp,
+    order: Withdrawal,
+    all: Withdrawal,
     status: MemberStatus,
     /// Revision that the store is known to have.
     announced: u64,
@@ -86,7 +88,7 @@ impl Serving {
     /// Returns whether a poll is due. Collecting the reasons takes time, and a driver may wake
     /// thousands of times a second.
     pub(crate) fn is_due(&mut self, now: ElapsedMillis) -> bool {
-        let is_due = self.looked_at.is_none_or(|at| now.since(at) >= LOOK_MS);
+        let is_due = self.looked_at.is_none_or(|at| now.since(at) >= POLL_MS_MIN);
         if is_due {
             self.looked_at = Some(now);
         }
@@ -94,9 +96,9 @@ impl Serving {
     }
 
     /// Handles the reasons. Returns whether the served set has changed.
-    pub(crate) fn look(&mut self, now: ElapsedMillis, reasons: Reasons) -> bool {
+    pub(crate) fn poll(&mut self, now: ElapsedMillis, reasons: WithdrawalReasons) -> bool {
         let (order, all) =
-            (self.order.look(now, reasons.clock), self.all.look(now, reasons.unreached));
+            (self.order.poll(now, reasons.clock), self.all.poll(now, reasons.unreached));
         let serves = match (order, all) {
             (_, true) => Serves::Nothing,
             (true, false) => Serves::Counters,
@@ -126,7 +128,7 @@ impl Serving {
         if arrived {
             self.announced = self.announced.max(revision);
         } else {
-            self.again_at = now.saturating_add(AGAIN_MS);
+            self.again_at = now.saturating_add(ANNOUNCE_RETRY_MS);
         }
     }
 
@@ -144,21 +146,21 @@ mod tests {
         ElapsedMillis::new(ms)
     }
 
-    fn clock(clock: bool) -> Reasons {
-        Reasons { clock, ..Reasons::default() }
+    fn clock(clock: bool) -> WithdrawalReasons {
+        WithdrawalReasons { clock, ..WithdrawalReasons::default() }
     }
 
     #[test]
     fn unusable_service_is_withdrawn_at_once_for_a_while() {
         let mut serving = Serving::default();
-        assert!(!serving.look(at(0), clock(false)));
+        assert!(!serving.poll(at(0), clock(false)));
         assert_eq!(serving.announcement(at(0)), None, "nothing to say");
-        assert!(serving.look(at(5_000), clock(true)));
+        assert!(serving.poll(at(5_000), clock(true)));
         assert_eq!(serving.serves(), Serves::Counters);
         // The reason ends with the ownership, so it is not resumed at once.
-        assert!(!serving.look(at(5_001), clock(false)));
-        assert!(!serving.look(at(14_999), clock(false)));
-        assert!(serving.look(at(15_000), clock(false)));
+        assert!(!serving.poll(at(5_001), clock(false)));
+        assert!(!serving.poll(at(14_999), clock(false)));
+        assert!(serving.poll(at(15_000), clock(false)));
         assert_eq!(serving.serves(), Serves::All);
     }
 
@@ -166,36 +168,40 @@ mod tests {
     fn lasting_or_repeated_reasons_extend_the_withdrawal() {
         let mut serving = Serving::default();
         for ms in 0..60 {
-            assert_eq!(serving.look(at(ms * 1_000), clock(true)), ms == 0);
+            assert_eq!(serving.poll(at(ms * 1_000), clock(true)), ms == 0);
         }
-        assert!(!serving.look(at(68_999), clock(false)));
+        assert!(!serving.poll(at(68_999), clock(false)));
         let mut now = 69_000;
-        assert!(serving.look(at(now), clock(false)));
+        assert!(serving.poll(at(now), clock(false)));
         let mut away = Vec::new();
         for _ in 0..8 {
             now += 1_000;
-            assert!(serving.look(at(now), clock(true)));
+            assert!(serving.poll(at(now), clock(true)));
             let gone_at = now;
             while serving.serves() != Serves::All {
                 now += 1_000;
-                serving.look(at(now), clock(false));
+                serving.poll(at(now), clock(false));
             }
             away.push((now - gone_at) / 1_000);
         }
         assert_eq!(away, [20, 40, 80, 160, 320, 600, 600, 600]);
-        now += AWAY_MS_MAX;
-        serving.look(at(now), clock(true));
-        assert!(!serving.look(at(now + 9_999), clock(false)));
-        assert!(serving.look(at(now + 10_000), clock(false)), "it held for long: begun anew");
+        now += WITHDRAWAL_MS_MAX;
+        serving.poll(at(now), clock(true));
+        assert!(!serving.poll(at(now + 9_999), clock(false)));
+        assert!(serving.poll(at(now + 10_000), clock(false)), "it held for long: starts again");
     }
 
     #[test]
     fn unreachable_member_serves_nothing() {
         let mut serving = Serving::default();
-        let reasons = |clock, unreached| Reasons { clock, unreached, ..Reasons::default() };
-        assert!(serving.look(at(0), reasons(true, true)));
+        let reasons = |clock, unreached| WithdrawalReasons {
+            clock,
+            unreached,
+            ..WithdrawalReasons::default()
+        };
+        assert!(serving.poll(at(0), reasons(true, true)));
         assert_eq!(serving.serves(), Serves::Nothing);
-        assert!(serving.look(at(10_000), reasons(true, false)));
+        assert!(serving.poll(at(10_000), reasons(true, false)));
         assert_eq!(serving.serves(), Serves::Counters);
     }
 
@@ -203,16 +209,19 @@ mod tests {
     fn a_status_is_announced_until_it_has_arrived() {
         let mut serving = Serving::default();
         let unreachable = BTreeSet::from([Incarnation::new(9)]);
-        let reasons = || Reasons { unreachable: unreachable.clone(), ..Reasons::default() };
-        assert!(!serving.look(at(0), reasons()), "that is about another");
-        let said = serving.announcement(at(0)).unwrap();
-        assert_eq!((said.revision, said.unreachable.len()), (1, 1));
+        let reasons = || WithdrawalReasons {
+            unreachable: unreachable.clone(),
+            ..WithdrawalReasons::default()
+        };
+        assert!(!serving.poll(at(0), reasons()), "that is about another");
+        let status = serving.announcement(at(0)).unwrap();
+        assert_eq!((status.revision, status.unreachable.len()), (1, 1));
         assert_eq!(serving.announcement(at(0)), None, "one at a time");
         serving.announced(at(10), 1, false);
         assert_eq!(serving.announcement(at(11)), None);
-        assert_eq!(serving.announcement(at(510)), Some(said.clone()));
+        assert_eq!(serving.announcement(at(510)), Some(status.clone()));
         // The status changes while the announcement is in flight.
-        serving.look(at(511), clock(true));
+        serving.poll(at(511), clock(true));
         serving.announced(at(512), 1, true);
         assert_eq!(serving.announcement(at(512)).unwrap().revision, 2);
         serving.announced(at(513), 2, true);
@@ -225,9 +234,9 @@ mod tests {
     fn of_many_others_as_many_are_named_as_fit() {
         let mut serving = Serving::default();
         let unreachable = (0..100).map(Incarnation::new).collect();
-        serving.look(at(0), Reasons { unreachable, ..Reasons::default() });
-        let said = serving.announcement(at(0)).unwrap();
-        assert_eq!(said.unreachable.len(), UNREACHABLE_MAX);
-        said.check().unwrap();
+        serving.poll(at(0), WithdrawalReasons { unreachable, ..WithdrawalReasons::default() });
+        let status = serving.announcement(at(0)).unwrap();
+        assert_eq!(status.unreachable.len(), UNREACHABLE_MAX);
+        status.check().unwrap();
     }
 }

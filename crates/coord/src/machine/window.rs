@@ -2,7 +2,7 @@
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
-use super::{Now, Pace, Requests, backoff_ms};
+use super::{Now, Requests, WindowPolicy, backoff_ms};
 use crate::error::{Error, Result};
 use crate::lease::{Extend, Extended, Lease, Mark, NotExtended, Release};
 
@@ -37,23 +37,23 @@ pub enum WindowAction {
 pub struct WindowMachine {
     lease: Lease,
     floor: UnixMillis,
-    pace: Pace,
+    window_policy: WindowPolicy,
     requests: Requests,
     /// Store's mark, as it acknowledged it.
     mark: Mark,
     /// Journal's mark, as the disk has it.
     journal_mark: UnixMillis,
-    journal_asked: Option<UnixMillis>,
+    journal_pending: Option<UnixMillis>,
     opened: UnixMillis,
     use_seen: UseSeen,
     /// Nothing was taken for so long that the journal's mark is left behind; true until a newer
     /// mark is on disk.
-    resting: bool,
-    asked: Option<PendingExtend>,
+    idle: bool,
+    pending: Option<PendingExtend>,
     retry_at: ElapsedMillis,
     failures: u32,
     /// Store's error for the last extend, if it failed.
-    refusal: Option<Error>,
+    extend_error: Option<Error>,
     over: bool,
 }
 
@@ -78,23 +78,23 @@ impl WindowMachine {
     /// or a finer one from a journal that proves that no other member held the slot in between.
     /// `seed` is any random number.
     #[must_use]
-    pub fn new(lease: Lease, floor: UnixMillis, pace: Pace, seed: u64) -> Self {
+    pub fn new(lease: Lease, floor: UnixMillis, window_policy: WindowPolicy, seed: u64) -> Self {
         let mark = lease.mark;
         Self {
             lease,
             floor,
-            pace,
+            window_policy,
             requests: Requests::new(seed),
             mark,
             journal_mark: floor,
-            journal_asked: None,
+            journal_pending: None,
             opened: floor,
             use_seen: UseSeen::default(),
-            resting: false,
-            asked: None,
+            idle: false,
+            pending: None,
             retry_at: ElapsedMillis::default(),
             failures: 0,
-            refusal: None,
+            extend_error: None,
             over: false,
         }
     }
@@ -112,8 +112,8 @@ impl WindowMachine {
     }
 
     /// Keeps the window by this policy from here on.
-    pub fn set_pace(&mut self, pace: Pace) {
-        self.pace = pace;
+    pub fn set_window_policy(&mut self, window_policy: WindowPolicy) {
+        self.window_policy = window_policy;
     }
 
     /// Returns the store's mark, as it acknowledged it.
@@ -127,14 +127,14 @@ impl WindowMachine {
     #[must_use]
     pub fn open_until(&self) -> UnixMillis {
         let mark = self.mark.unix_millis();
-        if self.pace.journal.is_some() { mark.min(self.journal_mark) } else { mark }
+        if self.window_policy.journal.is_some() { mark.min(self.journal_mark) } else { mark }
     }
 
     /// Returns the mark that the journal should hold now: the one in flight to it, or the one it
     /// has.
     #[must_use]
     pub fn journal_target(&self) -> UnixMillis {
-        self.journal_asked.unwrap_or(self.journal_mark)
+        self.journal_pending.unwrap_or(self.journal_mark)
     }
 
     /// Returns whether the window has ended for good.
@@ -144,7 +144,7 @@ impl WindowMachine {
     }
 
     /// Returns the actions that are due now, with the generators at `position`.
-    pub fn look(&mut self, now: Now, position: Position) -> Vec<WindowAction> {
+    pub fn poll(&mut self, now: Now, position: Position) -> Vec<WindowAction> {
         let mut actions = Vec::new();
         if self.over {
             return actions;
@@ -153,7 +153,7 @@ impl WindowMachine {
         if self.use_seen.at.is_none() || self.use_seen.taken_until != position.taken_until {
             self.use_seen = UseSeen { taken_until: position.taken_until, at: Some(now.elapsed) };
         }
-        self.resting |= self.is_unused(now);
+        self.idle |= self.is_unused(now);
         if now.elapsed >= self.retry_at {
             actions.extend(self.extend_if_due(at, position, now.chance).map(WindowAction::Extend));
         }
@@ -170,19 +170,19 @@ impl WindowMachine {
     }
 
     /// Records that a caller wants to mint and found the window spent.
-    pub fn stir(&mut self, now: Now) {
+    pub fn note_demand(&mut self, now: Now) {
         self.use_seen.at = Some(now.elapsed);
     }
 
     /// Returns whether the journal is idle: nothing is minted.
     #[must_use]
-    pub const fn is_resting(&self) -> bool {
-        self.resting
+    pub const fn is_idle(&self) -> bool {
+        self.idle
     }
 
     /// Returns whether nothing was taken for so long that the journal may become idle.
     fn is_unused(&self, now: Now) -> bool {
-        let idle_after_ms = self.pace.journal.and_then(|pace| pace.idle_after_ms);
+        let idle_after_ms = self.window_policy.journal.and_then(|policy| policy.idle_after_ms);
         let unused_ms = self.use_seen.at.map_or(0, |at| now.elapsed.since(at));
         idle_after_ms.is_some_and(|idle_after_ms| unused_ms >= idle_after_ms)
     }
@@ -193,15 +193,18 @@ impl WindowMachine {
         position: Position,
         chance: fn() -> u64,
     ) -> Option<Extend> {
-        if let Some(asked) = &mut self.asked {
+        if let Some(pending) = &mut self.pending {
             // Repeat the same request: the store knows whether it has done it.
-            return (!std::mem::replace(&mut asked.sent, true)).then(|| asked.extend.clone());
+            return (!std::mem::replace(&mut pending.sent, true)).then(|| pending.extend.clone());
         }
         let left_ms = self.mark.unix_millis().since(at);
-        if !position.wanted || self.pace.window_ms == 0 || left_ms > self.pace.window_ms / 2 {
+        if !position.wanted
+            || self.window_policy.window_ms == 0
+            || left_ms > self.window_policy.window_ms / 2
+        {
             return None;
         }
-        let to = Mark::from(at.saturating_add(self.pace.window_ms)).min(Mark::MAX);
+        let to = Mark::from(at.saturating_add(self.window_policy.window_ms)).min(Mark::MAX);
         if to <= self.mark {
             return None;
         }
@@ -213,9 +216,9 @@ impl WindowMachine {
             from: self.mark,
             to,
             request: self.requests.next(chance),
-            ahead_max_ms: Some(self.pace.ahead_max_ms),
+            ahead_max_ms: Some(self.window_policy.ahead_max_ms),
         };
-        self.asked = Some(PendingExtend { extend: extend.clone(), sent: true });
+        self.pending = Some(PendingExtend { extend: extend.clone(), sent: true });
         Some(extend)
     }
 
@@ -227,7 +230,7 @@ impl WindowMachine {
     }
 
     fn journal_if_due(&mut self, at: UnixMillis, position: Position) -> Option<UnixMillis> {
-        self.journal_below(self.pace.journal?.renew_below_ms, at, position)
+        self.journal_below(self.window_policy.journal?.renew_below_ms, at, position)
     }
 
     /// Moves the journal's mark, if at most `left_ms_max` is left.
@@ -237,24 +240,24 @@ impl WindowMachine {
         at: UnixMillis,
         position: Position,
     ) -> Option<UnixMillis> {
-        let pace = self.pace.journal?;
+        let policy = self.window_policy.journal?;
         let left_ms = self.journal_mark.since(at);
-        if !position.wanted || self.journal_asked.is_some() || left_ms > left_ms_max {
+        if !position.wanted || self.journal_pending.is_some() || left_ms > left_ms_max {
             return None;
         }
         // Nothing can be minted beyond the store's mark.
-        let to = at.saturating_add(pace.ahead_ms).min(self.mark.unix_millis());
+        let to = at.saturating_add(policy.ahead_ms).min(self.mark.unix_millis());
         if to <= self.journal_mark {
             return None;
         }
-        self.journal_asked = Some(to);
+        self.journal_pending = Some(to);
         Some(to)
     }
 
     /// Returns the store's error for the last extend; none if it succeeded.
     #[must_use]
-    pub const fn refusal(&self) -> Option<&Error> {
-        self.refusal.as_ref()
+    pub const fn extend_error(&self) -> Option<&Error> {
+        self.extend_error.as_ref()
     }
 
     fn open_if_more(&mut self) -> Option<UnixMillis> {
@@ -270,20 +273,20 @@ impl WindowMachine {
         &mut self,
         now: Now,
         request: u64,
-        answer: &Result<Extended>,
+        result: &Result<Extended>,
     ) -> Vec<WindowAction> {
         let mut actions = Vec::new();
-        let asked = match self.asked.take() {
-            Some(asked) if asked.extend.request == request && !self.over => asked,
+        let pending = match self.pending.take() {
+            Some(pending) if pending.extend.request == request && !self.over => pending,
             // Late, and settled otherwise since.
             other => {
-                self.asked = other;
+                self.pending = other;
                 return actions;
             }
         };
-        self.refusal = answer.as_ref().err().cloned();
-        match answer {
-            Ok(extended) if extended.mark == asked.extend.to => {
+        self.extend_error = result.as_ref().err().cloned();
+        match result {
+            Ok(extended) if extended.mark == pending.extend.to => {
                 self.failures = 0;
                 self.mark = extended.mark;
                 actions.extend(self.open_if_more().map(WindowAction::Open));
@@ -291,27 +294,27 @@ impl WindowMachine {
             Ok(extended) => {
                 let error = Error::internal(format!(
                     "internal error: extend to mark {} returned mark {}; please report it",
-                    asked.extend.to, extended.mark
+                    pending.extend.to, extended.mark
                 ));
                 self.over = true;
                 actions.push(WindowAction::Shut(error));
             }
             Err(error) => match NotExtended::by(error.kind()) {
-                NotExtended::Refused => self.ask_later(now),
+                NotExtended::Refused => self.retry_later(now),
                 NotExtended::Lost => {
                     self.over = true;
                     actions.push(WindowAction::Shut(error.clone()));
                 }
                 NotExtended::Unknown => {
-                    self.asked = Some(PendingExtend { sent: false, ..asked });
-                    self.ask_later(now);
+                    self.pending = Some(PendingExtend { sent: false, ..pending });
+                    self.retry_later(now);
                 }
             },
         }
         actions
     }
 
-    fn ask_later(&mut self, now: Now) {
+    fn retry_later(&mut self, now: Now) {
         self.failures = self.failures.saturating_add(1);
         self.retry_at = now.elapsed.saturating_add(backoff_ms(self.failures));
     }
@@ -321,9 +324,9 @@ impl WindowMachine {
         if self.over {
             return None;
         }
-        if self.journal_asked.is_some_and(|asked| asked <= mark) {
-            self.journal_asked = None;
-            self.resting = false;
+        if self.journal_pending.is_some_and(|pending| pending <= mark) {
+            self.journal_pending = None;
+            self.idle = false;
         }
         self.journal_mark = self.journal_mark.max(mark);
         self.open_if_more()
@@ -332,8 +335,8 @@ impl WindowMachine {
     /// Records that the journal could not be written: its content is unknown, but never beyond the
     /// requested mark.
     pub fn journal_failed(&mut self) {
-        self.journal_asked = None;
-        self.resting = false;
+        self.journal_pending = None;
+        self.idle = false;
     }
 
     /// Ends the window: its generators are closed, and have taken everything below `taken_until`.
@@ -355,7 +358,7 @@ impl WindowMachine {
 
     /// Returns the milliseconds until the next poll, if nothing happens before.
     #[must_use]
-    pub fn look_in_ms(&self, now: Now, position: Position) -> Option<u64> {
+    pub fn next_poll_ms(&self, now: Now, position: Position) -> Option<u64> {
         if self.over {
             return None;
         }
@@ -367,23 +370,23 @@ impl WindowMachine {
             if position.held { held_ms } else { ms }
         };
         let retry_ms = self.retry_at.since(now.elapsed);
-        let extend = match &self.asked {
-            Some(asked) => (!asked.sent).then_some(retry_ms),
-            None => (position.wanted && self.pace.window_ms > 0).then(|| {
+        let extend = match &self.pending {
+            Some(pending) => (!pending.sent).then_some(retry_ms),
+            None => (position.wanted && self.window_policy.window_ms > 0).then(|| {
                 let left_ms = self.mark.unix_millis().since(at);
-                over_in_ms(left_ms.saturating_sub(self.pace.window_ms / 2)).max(retry_ms)
+                over_in_ms(left_ms.saturating_sub(self.window_policy.window_ms / 2)).max(retry_ms)
             }),
         };
         let journal = self
-            .pace
+            .window_policy
             .journal
             .filter(|_| {
                 // There is nothing to write until the store's mark is further ahead.
                 let room = self.mark.unix_millis() > self.journal_mark;
-                position.wanted && self.journal_asked.is_none() && room && !self.is_unused(now)
+                position.wanted && self.journal_pending.is_none() && room && !self.is_unused(now)
             })
-            .map(|pace| {
-                over_in_ms(self.journal_mark.since(at).saturating_sub(pace.renew_below_ms))
+            .map(|policy| {
+                over_in_ms(self.journal_mark.since(at).saturating_sub(policy.renew_below_ms))
             });
         extend.into_iter().chain(journal).min()
     }
@@ -392,7 +395,7 @@ impl WindowMachine {
     /// slot can be minted from after one write of the journal.
     #[must_use]
     pub fn has_margin(&self, now: Now, margin_ms: u64) -> bool {
-        let until = if self.resting { self.mark.unix_millis() } else { self.open_until() };
+        let until = if self.idle { self.mark.unix_millis() } else { self.open_until() };
         !self.over && until > now.wall.max(self.floor).saturating_add(margin_ms)
     }
 }

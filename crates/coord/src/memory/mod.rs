@@ -27,14 +27,14 @@ use crate::error::{Error, Result};
 use crate::lease::SlotRow;
 use crate::random;
 use crate::store::StoreIdentity;
-use crate::verbs::{Access, Backend, Failure, Rows as _, StoreOver};
+use crate::verbs::{Access, Backend, BackendStore, Failure, Rows as _};
 pub use clock::MemoryClock;
 pub use rows::MemoryRows;
 pub use world::MemoryBackup;
 use world::{Shared, World};
 
 /// A handle on one namespace of a store in memory. The store lives as long as a handle on it.
-pub type MemoryStore = StoreOver<MemoryBackend>;
+pub type MemoryStore = BackendStore<MemoryBackend>;
 
 /// Back end of such a handle.
 pub struct MemoryBackend {
@@ -154,7 +154,7 @@ impl Backend for MemoryBackend {
         Ok(rows)
     }
 
-    fn explain(&self, error: Infallible) -> Error {
+    fn map_error(&self, error: Infallible) -> Error {
         match error {}
     }
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn handles_on_several_threads_take_turns() {
+    async fn concurrent_handles_run_steps_in_turn() {
         const EACH: u64 = 200;
         let store = MemoryStore::new("default").unwrap();
         let (name, text) = ("bills".to_owned(), "{}".to_owned());

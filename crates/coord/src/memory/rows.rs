@@ -17,7 +17,7 @@ use crate::lease::SlotRow;
 use crate::member::{Incarnation, MemberRow};
 use crate::pool::Pool;
 use crate::store::StoreIdentity;
-use crate::verbs::{Answer, NamespaceRow, Rows, STARTS};
+use crate::verbs::{NamespaceRow, Rows, RowsResult, STARTS};
 
 /// A function that undoes a write.
 type Undo = Box<dyn FnOnce(&mut MemoryRows) + Send>;
@@ -146,102 +146,102 @@ impl Rows for MemoryRows {
         ))
     }
 
-    async fn members(&mut self) -> Answer<Self, Vec<MemberRow>> {
+    async fn members(&mut self) -> RowsResult<Self, Vec<MemberRow>> {
         Ok(self.space.members.values().cloned().collect())
     }
 
-    async fn member(&mut self, member: Incarnation) -> Answer<Self, Option<MemberRow>> {
+    async fn member(&mut self, member: Incarnation) -> RowsResult<Self, Option<MemberRow>> {
         Ok(self.space.members.get(&member).cloned())
     }
 
-    async fn put_member(&mut self, row: &MemberRow) -> Answer<Self, ()> {
+    async fn put_member(&mut self, row: &MemberRow) -> RowsResult<Self, ()> {
         self.write_member(row.member.incarnation, Some(row.clone()));
         Ok(())
     }
 
-    async fn remove_member(&mut self, member: Incarnation) -> Answer<Self, bool> {
+    async fn remove_member(&mut self, member: Incarnation) -> RowsResult<Self, bool> {
         Ok(self.write_member(member, None))
     }
 
-    async fn pool(&mut self, name: &str) -> Answer<Self, Option<(Pool, u64)>> {
+    async fn pool(&mut self, name: &str) -> RowsResult<Self, Option<(Pool, u64)>> {
         Ok(self.space.pools.get(name).cloned())
     }
 
-    async fn put_pool(&mut self, pool: &Pool, next: u64) -> Answer<Self, ()> {
+    async fn put_pool(&mut self, pool: &Pool, next: u64) -> RowsResult<Self, ()> {
         let name = pool.name.clone();
         let before = self.space.pools.insert(name.clone(), (pool.clone(), next));
         self.undo(move |rows| drop(set(&mut rows.space.pools, name, before)));
         Ok(())
     }
 
-    async fn slot(&mut self, pool: &str, slot: u64) -> Answer<Self, Option<SlotRow>> {
+    async fn slot(&mut self, pool: &str, slot: u64) -> RowsResult<Self, Option<SlotRow>> {
         Ok(self.space.slots.get(pool).and_then(|rows| rows.get(&slot)).cloned())
     }
 
-    async fn slots(&mut self, pool: &str) -> Answer<Self, Vec<SlotRow>> {
+    async fn slots(&mut self, pool: &str) -> RowsResult<Self, Vec<SlotRow>> {
         let rows = self.space.slots.get(pool).into_iter().flat_map(BTreeMap::values);
         Ok(rows.cloned().collect())
     }
 
-    async fn all_slots(&mut self) -> Answer<Self, Vec<(String, SlotRow)>> {
+    async fn all_slots(&mut self) -> RowsResult<Self, Vec<(String, SlotRow)>> {
         Ok(self.slots_where(|_| true))
     }
 
-    async fn held_by(&mut self, member: Incarnation) -> Answer<Self, Vec<(String, SlotRow)>> {
+    async fn held_by(&mut self, member: Incarnation) -> RowsResult<Self, Vec<(String, SlotRow)>> {
         Ok(self.slots_where(|row| row.holder == Some(member)))
     }
 
-    async fn put_slots(&mut self, pool: &str, rows: &[SlotRow]) -> Answer<Self, ()> {
+    async fn put_slots(&mut self, pool: &str, rows: &[SlotRow]) -> RowsResult<Self, ()> {
         self.write_slots(pool, rows.iter().map(|row| (row.slot, Some(row.clone()))).collect());
         Ok(())
     }
 
-    async fn remove_slots(&mut self, pool: &str, slots: &[u64]) -> Answer<Self, ()> {
+    async fn remove_slots(&mut self, pool: &str, slots: &[u64]) -> RowsResult<Self, ()> {
         self.write_slots(pool, slots.iter().map(|slot| (*slot, None)).collect());
         Ok(())
     }
 
-    async fn namespace(&mut self) -> Answer<Self, NamespaceRow> {
+    async fn namespace(&mut self) -> RowsResult<Self, NamespaceRow> {
         Ok(self.space.namespace)
     }
 
-    async fn put_namespace(&mut self, row: NamespaceRow) -> Answer<Self, ()> {
+    async fn put_namespace(&mut self, row: NamespaceRow) -> RowsResult<Self, ()> {
         let before = replace(&mut self.space.namespace, row);
         self.undo(move |rows| rows.space.namespace = before);
         Ok(())
     }
 
-    async fn definition(&mut self, name: &str) -> Answer<Self, Option<Definition>> {
+    async fn definition(&mut self, name: &str) -> RowsResult<Self, Option<Definition>> {
         Ok(self.space.definitions.get(name).cloned())
     }
 
-    async fn definitions(&mut self) -> Answer<Self, Vec<Definition>> {
+    async fn definitions(&mut self) -> RowsResult<Self, Vec<Definition>> {
         Ok(self.space.definitions.values().cloned().collect())
     }
 
-    async fn put_definition(&mut self, definition: &Definition) -> Answer<Self, ()> {
+    async fn put_definition(&mut self, definition: &Definition) -> RowsResult<Self, ()> {
         let name = definition.name.clone();
         let before = self.space.definitions.insert(name.clone(), definition.clone());
         self.undo(move |rows| drop(set(&mut rows.space.definitions, name, before)));
         Ok(())
     }
 
-    async fn note(&mut self, name: &str) -> Answer<Self, Option<(String, u64)>> {
+    async fn note(&mut self, name: &str) -> RowsResult<Self, Option<(String, u64)>> {
         // Each start records its own count.
         Ok(self.world.notes.get(&self.key(name)).map(|text| (text.clone(), 0)))
     }
 
-    async fn put_note(&mut self, name: &str, text: String) -> Answer<Self, ()> {
+    async fn put_note(&mut self, name: &str, text: String) -> RowsResult<Self, ()> {
         self.write_note(self.key(name), Some(text));
         Ok(())
     }
 
-    async fn remove_note(&mut self, name: &str) -> Answer<Self, ()> {
+    async fn remove_note(&mut self, name: &str) -> RowsResult<Self, ()> {
         self.write_note(self.key(name), None);
         Ok(())
     }
 
-    async fn put_note_everywhere(&mut self, name: &str, text: String) -> Answer<Self, ()> {
+    async fn put_note_everywhere(&mut self, name: &str, text: String) -> RowsResult<Self, ()> {
         let others: Vec<String> = self.world.spaces.keys().cloned().collect();
         for namespace in others.into_iter().chain([self.namespace.clone()]) {
             self.write_note((namespace, name.to_owned()), Some(text.clone()));
@@ -249,7 +249,7 @@ impl Rows for MemoryRows {
         Ok(())
     }
 
-    async fn is_elsewhere(&mut self, name: &str) -> Answer<Self, bool> {
+    async fn is_in_other_namespace(&mut self, name: &str) -> RowsResult<Self, bool> {
         let is_other = |key: &(String, String)| key.1 == name && key.0 != self.namespace;
         Ok(self.world.notes.keys().any(is_other))
     }
@@ -258,27 +258,27 @@ impl Rows for MemoryRows {
         Some(self.world.identity.writes.saturating_add(1))
     }
 
-    fn name(&mut self, id: String) -> Answer<Self, ()> {
+    fn name(&mut self, id: String) -> RowsResult<Self, ()> {
         let writes = self.world.identity.writes;
         self.write_identity(StoreIdentity { id, writes });
         Ok(())
     }
 
-    async fn accept(&mut self, identity: StoreIdentity) -> Answer<Self, ()> {
+    async fn accept(&mut self, identity: StoreIdentity) -> RowsResult<Self, ()> {
         let before = replace(&mut self.world.is_replica, false);
         self.undo(move |rows| rows.world.is_replica = before);
         self.write_identity(identity);
         Ok(())
     }
 
-    async fn commit(mut self) -> Answer<Self, StoreIdentity> {
+    async fn commit(mut self) -> RowsResult<Self, StoreIdentity> {
         self.undo.clear();
         let identity = &mut self.world.identity;
         identity.writes = identity.writes.saturating_add(1);
         Ok(identity.clone())
     }
 
-    async fn roll_back(self) -> Answer<Self, ()> {
+    async fn roll_back(self) -> RowsResult<Self, ()> {
         Ok(())
     }
 }
@@ -290,7 +290,7 @@ mod tests {
     use crate::lease::{Mark, Term};
     use crate::member::{Member, Presence};
     use crate::memory::MemoryStore;
-    use crate::pool::{Ground, Reuse};
+    use crate::pool::{Reuse, SlotDefaults};
     use crate::segment::SegmentRow;
     use crate::verbs::{Access, Backend as _};
 
@@ -336,7 +336,7 @@ mod tests {
         rows.put_slots("p", &[slot(1, number), slot(number, 5), slot(1, number + 1)])
             .await
             .unwrap();
-        let namespace = NamespaceRow { catalog_version: number, ground: Ground::default() };
+        let namespace = NamespaceRow { catalog_version: number, ground: SlotDefaults::default() };
         rows.put_namespace(namespace).await.unwrap();
         rows.put_definition(&definition(number)).await.unwrap();
         rows.put_note("starts", number.to_string()).await.unwrap();

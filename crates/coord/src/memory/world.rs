@@ -70,9 +70,9 @@ impl Shared {
     }
 
     /// Gives access to the world between steps, to observe or replace it.
-    pub(super) fn with<T>(&self, look: impl FnOnce(&mut World) -> T) -> T {
+    pub(super) fn with<T>(&self, access: impl FnOnce(&mut World) -> T) -> T {
         let mut world = self.take();
-        let seen = look(&mut world);
+        let seen = access(&mut world);
         self.put(world);
         seen
     }

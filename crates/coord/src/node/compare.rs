@@ -5,20 +5,20 @@ use snowmint_core::UnixMillis;
 
 use super::settings::NodeSettings;
 use crate::error::{Error, Result, Verb, chain};
-use crate::machine::{Verdict, compare_clocks};
+use crate::machine::{QuorumResult, compare_clocks};
 use crate::member::Incarnation;
-use crate::sources::Surroundings;
+use crate::sources::NodeContext;
 
 /// Interval at which members that seem gone are looked for.
-const LOOK_MS: u64 = 500;
+const POLL_MS: u64 = 500;
 
 /// Result of a check of clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compared {
+pub(super) enum ClockCheck {
     /// Our clock agrees with a better source.
     Agrees,
     /// There is no time reference.
-    Alone,
+    NoReference,
 }
 
 /// Time that ours is compared with.
@@ -36,18 +36,18 @@ struct Other {
 /// # Errors
 /// `ClockAhead` and `ClockBehind` beyond `clock_skew_max_ms`; any error of the store.
 pub(super) async fn while_running(
-    around: &Surroundings,
+    ctx: &NodeContext,
     settings: &NodeSettings,
     own: Incarnation,
-) -> Result<Compared> {
-    let other = match stores(around).await? {
+) -> Result<ClockCheck> {
+    let other = match stores(ctx).await? {
         Some(other) => Some(other),
-        None => match members(around, Some(own)).await? {
-            Verdict::Most { time, slack_ms } => Some(most(time, slack_ms)),
-            Verdict::TooFew { .. } => witness(around, settings).await,
+        None => match members(ctx, Some(own)).await? {
+            QuorumResult::Most { time, slack_ms } => Some(most(time, slack_ms)),
+            QuorumResult::TooFew { .. } => time_reference(ctx, settings).await,
         },
     };
-    compared(around, settings, other)
+    compared(ctx, settings, other)
 }
 
 /// Checks the clock of a process that is about to join, which may know nothing about other members
@@ -57,49 +57,49 @@ pub(super) async fn while_running(
 /// # Errors
 /// Those of [`while_running`].
 pub(super) async fn before_joining(
-    around: &Surroundings,
+    ctx: &NodeContext,
     settings: &NodeSettings,
     before: Option<Incarnation>,
 ) -> Result<()> {
-    let other = match stores(around).await? {
+    let other = match stores(ctx).await? {
         Some(other) => Some(other),
-        None => others(around, settings, before).await?,
+        None => others(ctx, settings, before).await?,
     };
-    if compared(around, settings, other)? == Compared::Agrees {
-        around.believe_clock();
+    if compared(ctx, settings, other)? == ClockCheck::Agrees {
+        ctx.believe_clock();
     }
     Ok(())
 }
 
 async fn others(
-    around: &Surroundings,
+    ctx: &NodeContext,
     settings: &NodeSettings,
     before: Option<Incarnation>,
 ) -> Result<Option<Other>> {
     // A caller that opens a source waits for this check.
-    let latest = around.timer.elapsed().saturating_add(settings.open_wait_ms / 2);
-    let mut is_asked = false;
+    let latest = ctx.timer.elapsed().saturating_add(settings.open_wait_ms / 2);
+    let mut has_read_reference = false;
     loop {
-        let until = match members(around, before).await? {
-            Verdict::Most { time, slack_ms } => return Ok(Some(most(time, slack_ms))),
-            Verdict::TooFew { until } => until.map(|until| until.min(latest)),
+        let until = match members(ctx, before).await? {
+            QuorumResult::Most { time, slack_ms } => return Ok(Some(most(time, slack_ms))),
+            QuorumResult::TooFew { until } => until.map(|until| until.min(latest)),
         };
-        if !is_asked && let Some(other) = witness(around, settings).await {
+        if !has_read_reference && let Some(other) = time_reference(ctx, settings).await {
             return Ok(Some(other));
         }
-        let now = around.timer.elapsed();
+        let now = ctx.timer.elapsed();
         let Some(until) = until.filter(|until| now < *until) else { return Ok(None) };
-        if !is_asked {
+        if !has_read_reference {
             tracing::info!("members that seem to be gone are waited for, to compare clocks");
         }
-        is_asked = true;
-        around.timer.sleep_ms(until.since(now).min(LOOK_MS)).await;
+        has_read_reference = true;
+        ctx.timer.sleep_ms(until.since(now).min(POLL_MS)).await;
     }
 }
 
 /// Returns the store's clock, where it has one.
-async fn stores(around: &Surroundings) -> Result<Option<Other>> {
-    let now = around.store_call(Verb::Now, around.store.now()).await?;
+async fn stores(ctx: &NodeContext) -> Result<Option<Other>> {
+    let now = ctx.store_call(Verb::Now, ctx.store.now()).await?;
     Ok(now.map(|time| Other {
         time,
         slack_ms: 0,
@@ -109,14 +109,14 @@ async fn stores(around: &Surroundings) -> Result<Option<Other>> {
 }
 
 /// Returns the result of the clocks of all members but this one.
-async fn members(around: &Surroundings, own: Option<Incarnation>) -> Result<Verdict> {
-    let asked_at = around.timer.elapsed();
-    let listed = around.store.members(around.clock.unix_ms());
-    let mut listed = around.store_call(Verb::Members, listed).await?;
+async fn members(ctx: &NodeContext, own: Option<Incarnation>) -> Result<QuorumResult> {
+    let requested_at = ctx.timer.elapsed();
+    let listed = ctx.store.members(ctx.clock.unix_ms());
+    let mut listed = ctx.store_call(Verb::Members, listed).await?;
     listed.retain(|info| Some(info.member.incarnation) != own);
-    let mut voices = around.voices();
-    voices.look(listed.iter(), asked_at, around.timer.elapsed());
-    Ok(voices.verdict(around.clock.unix_ms(), around.timer.elapsed()))
+    let mut clock_quorum = ctx.clock_quorum();
+    clock_quorum.record(listed.iter(), requested_at, ctx.timer.elapsed());
+    Ok(clock_quorum.quorum_result(ctx.clock.unix_ms(), ctx.timer.elapsed()))
 }
 
 fn most(time: UnixMillis, slack_ms: u64) -> Other {
@@ -125,41 +125,42 @@ fn most(time: UnixMillis, slack_ms: u64) -> Other {
 
 /// Returns the time of the configured time reference, if it responds. One that does not blocks
 /// nothing.
-async fn witness(around: &Surroundings, settings: &NodeSettings) -> Option<Other> {
-    let witness = settings.clock_witness.clone().or_else(|| around.store.clock_witness())?;
-    let within_ms = around.store_call_ms;
-    let late =
-        || Error::unavailable(format!("{} did not respond within {within_ms} ms", witness.name()));
-    match around.with_timeout(within_ms, late, witness.now()).await {
+async fn time_reference(ctx: &NodeContext, settings: &NodeSettings) -> Option<Other> {
+    let reference = settings.time_reference.clone().or_else(|| ctx.store.time_reference())?;
+    let within_ms = ctx.store_call_ms;
+    let late = || {
+        Error::unavailable(format!("{} did not respond within {within_ms} ms", reference.name()))
+    };
+    match ctx.with_timeout(within_ms, late, reference.now()).await {
         Ok(time) => {
-            let (whose, address) = (witness.name(), witness.address());
+            let (whose, address) = (reference.name(), reference.address());
             Some(Other { time, slack_ms: 0, whose, address })
         }
         Err(error) => {
-            tracing::debug!(error = %chain(&error), "the clock is compared with nobody's");
+            tracing::debug!(error = %chain(&error), "the clock is compared with no other");
             None
         }
     }
 }
 
 fn compared(
-    around: &Surroundings,
+    ctx: &NodeContext,
     settings: &NodeSettings,
     other: Option<Other>,
-) -> Result<Compared> {
+) -> Result<ClockCheck> {
     let Some(other) = other else {
-        around.watch.compared(None);
-        return Ok(Compared::Alone);
+        ctx.metrics.compared(None);
+        return Ok(ClockCheck::NoReference);
     };
     // Read after the response: a slow response makes our clock look ahead, but never hides that it
     // is ahead.
-    let wall = around.clock.unix_ms();
+    let wall = ctx.clock.unix_ms();
     let (ahead_ms, behind_ms) = (wall.since(other.time), other.time.since(wall));
     let signed = |ms| i64::try_from(ms).unwrap_or(i64::MAX);
-    around.watch.compared(Some(signed(ahead_ms) - signed(behind_ms)));
+    ctx.metrics.compared(Some(signed(ahead_ms) - signed(behind_ms)));
     let limit_ms = settings.clock_skew_max_ms.saturating_add(other.slack_ms);
     match (compare_clocks(wall, other.time, limit_ms, &other.whose), other.address) {
-        (Ok(()), _) => Ok(Compared::Agrees),
+        (Ok(()), _) => Ok(ClockCheck::Agrees),
         (Err(error), Some(address)) => Err(error.with_detail(address)),
         (Err(error), None) => Err(error),
     }

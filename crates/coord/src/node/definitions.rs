@@ -3,13 +3,15 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use super::{Core, SourceInfo};
+use super::{NodeState, SourceInfo};
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{Error, Result, Verb, chain};
 use crate::forecast::check_life;
 use crate::pool::{check_group, pool_of};
-use crate::sources::{Back, Defined, Form, Make, SourceInner, Unused, check_value, compare_check};
-use crate::spec::{Minted, Plan, SegmentPlan, SnowflakePlan, SourceSpec, SpecError, Unique};
+use crate::sources::{
+    Backing, Defined, GeneratorConfig, IdCodec, SourceInner, Unused, check_value, compare_check,
+};
+use crate::spec::{MinterPlan, Plan, SegmentPlan, SnowflakePlan, SourceSpec, SpecError, Unique};
 use crate::upstream::upstream_of;
 
 pub(super) fn read_spec(definition: &Definition) -> Result<SourceSpec> {
@@ -41,7 +43,7 @@ pub(super) fn info(definition: &Definition) -> Result<SourceInfo> {
     })
 }
 
-impl Core {
+impl NodeState {
     pub(super) fn known(&self, name: &str) -> Option<Arc<SourceInner>> {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
@@ -55,18 +57,18 @@ impl Core {
         let invalid = |error: SpecError| Error::invalid(format!("source {name:?}: {error}"));
         let plan = spec.check().map_err(invalid)?;
         self.check_upstream(name, &plan)?;
-        check_life(name, &plan, self.around.clock.unix_ms())?;
+        check_life(name, &plan, self.ctx.clock.unix_ms())?;
         if let Plan::Snowflake(plan) = &plan
-            && plan.minted == Minted::Process
+            && plan.minter_plan == MinterPlan::Process
         {
             let pool = pool_of(plan, self.settings.reuse);
-            check_group(&pool, self.around.store.group_max())?;
+            check_group(&pool, self.ctx.store.group_max())?;
         }
         let mut canonical = spec.canonical().map_err(invalid)?;
         if let Some(disguise) = &mut canonical.disguise
             && disguise.check.is_none()
         {
-            let of = (self.around.store.namespace(), name);
+            let of = (self.ctx.store.namespace(), name);
             disguise.check = check_value(of, &plan, &self.settings.keyrings)?;
         }
         canonical.enabled = spec.enabled;
@@ -80,7 +82,7 @@ impl Core {
             Plan::Segment(SegmentPlan { upstream: Some(upstream), .. }) => {
                 upstream_of(&self.settings.upstreams, name, upstream).map(drop)
             }
-            plan => self.beside.check_known(name, plan),
+            plan => self.secondary_stores.check_known(name, plan),
         }
     }
 
@@ -95,15 +97,15 @@ impl Core {
         })?;
         self.check_upstream(&definition.name, &plan)?;
         let keys = &self.settings.keyrings;
-        let of = (self.around.store.namespace(), definition.name.as_str());
+        let of = (self.ctx.store.namespace(), definition.name.as_str());
         compare_check(of, spec.disguise.as_ref(), &plan, keys)?;
-        let form = Form::new(of, &plan, keys)?;
+        let id_codec = IdCodec::new(of, &plan, keys)?;
         let (state, version) = (definition.state, definition.version);
-        Ok(Defined { spec, plan, form, state, version, text: OnceLock::new() })
+        Ok(Defined { spec, plan, id_codec, state, version, text: OnceLock::new() })
     }
 
     /// Returns the number of the store's present history. Read it before reading a definition: see
-    /// [`take_up`](Self::take_up).
+    /// [`apply_definition`](Self::apply_definition).
     pub(super) fn history(&self) -> u64 {
         self.histories.load(Ordering::SeqCst)
     }
@@ -111,7 +113,7 @@ impl Core {
     /// Creates the running source of a definition, or updates the one that runs. `history` is the
     /// one in which the definition was read: version numbers from a lost history mean nothing in
     /// the next.
-    pub(super) fn take_up(
+    pub(super) fn apply_definition(
         &self,
         definition: &Definition,
         history: u64,
@@ -130,16 +132,16 @@ impl Core {
                 return Ok(Arc::clone(known));
             }
             // A different source takes the name of one that was lost.
-            if version > 0 || known.is_as(&defined) {
+            if version > 0 || known.has_same_identity(&defined) {
                 known.redefine(defined);
                 self.supply(known);
                 return Ok(Arc::clone(known));
             }
         }
         // A running source is not stopped; warnings are logged for years before.
-        check_life(&name, &defined.plan, self.around.clock.unix_ms())?;
-        let remembered = self.remembered(definition);
-        let source = SourceInner::new(&name, defined, &remembered, Arc::clone(&self.around))?;
+        check_life(&name, &defined.plan, self.ctx.clock.unix_ms())?;
+        let initial = self.initial_state(definition);
+        let source = SourceInner::new(&name, defined, &initial, Arc::clone(&self.ctx))?;
         let source = Arc::new(source);
         self.supply(&source);
         sources.insert(name, Arc::clone(&source));
@@ -149,17 +151,17 @@ impl Core {
     /// Adopts the definitions of a recovered store, whatever their version numbers. A source that
     /// runs by a lost definition would hand out IDs that other processes hand out by the recovered
     /// one. A source that the store no longer has, or has with another identity, is switched off.
-    pub(super) fn take_as_stored(&self, catalog: &Catalog) {
+    pub(super) fn adopt_catalog(&self, catalog: &Catalog) {
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         self.histories.fetch_add(1, Ordering::SeqCst);
         for (name, known) in sources.iter() {
             let stored = catalog.definitions.iter().find(|stored| stored.name == *name);
             let defined = stored.and_then(|stored| self.defined(stored).ok());
-            match defined.filter(|defined| known.is_as(defined)) {
+            match defined.filter(|defined| known.has_same_identity(defined)) {
                 Some(defined) => known.redefine(defined),
                 None => {
                     tracing::error!(source = %name, "the recovered store has no such source: it is off here");
-                    known.lose();
+                    known.mark_deleted();
                 }
             }
             known.agreed(0);
@@ -170,16 +172,16 @@ impl Core {
     /// Starts the supervisor of a source that several stores serve.
     fn supply(&self, source: &SourceInner) {
         let defined = source.defined.load();
-        if let Back::Several(several) = &source.back {
-            self.beside.supply(&self.around, several, (&defined.spec, &defined.plan));
+        if let Backing::MultiStore(multi_store) = &source.backing {
+            self.secondary_stores.supply(&self.ctx, multi_store, (&defined.spec, &defined.plan));
         }
     }
 
     /// Returns the listed form of the definition, with the status of its stores.
     pub(super) fn described(&self, definition: &Definition) -> Result<SourceInfo> {
         let known = self.known(&definition.name);
-        let store_status = match known.as_ref().map(|source| &source.back) {
-            Some(Back::Several(several)) => several.stats(),
+        let store_status = match known.as_ref().map(|source| &source.backing) {
+            Some(Backing::MultiStore(multi_store)) => multi_store.stats(),
             _ => Vec::new(),
         };
         Ok(SourceInfo { store_status, ..info(definition)? })
@@ -190,8 +192,8 @@ impl Core {
         let info = info(definition)?;
         self.lookup.changed();
         if self.known(&definition.name).is_some() {
-            self.take_up(definition, history)?;
-            self.around.catalog_stale();
+            self.apply_definition(definition, history)?;
+            self.ctx.catalog_stale();
         }
         Ok(info)
     }
@@ -199,12 +201,12 @@ impl Core {
     /// Reads the catalog, and updates all running sources.
     pub(super) async fn read_catalog(&self) -> Result<Catalog> {
         let history = self.history();
-        let catalog = self.around.store_call(Verb::List, self.around.store.list()).await?;
+        let catalog = self.ctx.store_call(Verb::List, self.ctx.store.list()).await?;
         for definition in &catalog.definitions {
             let is_newer =
                 |known: Arc<SourceInner>| known.defined.load().version < definition.version;
             if self.known(&definition.name).is_some_and(is_newer)
-                && let Err(error) = self.take_up(definition, history)
+                && let Err(error) = self.apply_definition(definition, history)
             {
                 tracing::error!(source = %definition.name, error = %chain(&error), "an altered source cannot be used here");
             }
@@ -246,14 +248,17 @@ impl Core {
     /// Checks that the sources that share one generator agree on it. When two disagree, both are
     /// rejected: it is not certain which one was first.
     pub(super) async fn check_agrees(&self, name: &str, plan: &SnowflakePlan) -> Result<()> {
-        let catalog = self.around.store_call(Verb::List, self.reads.list()).await?;
+        let catalog = self.ctx.store_call(Verb::List, self.reads.list()).await?;
         for other in &catalog.definitions {
             if other.name == name || other.state == SourceState::Deleted {
                 continue;
             }
             let Ok(Plan::Snowflake(theirs)) = read_spec(other)?.check() else { continue };
             let shares = theirs.unique == Unique::Namespace;
-            if shares && (Make::of(&theirs) != Make::of(plan) || theirs.disguise != plan.disguise) {
+            if shares
+                && (GeneratorConfig::of(&theirs) != GeneratorConfig::of(plan)
+                    || theirs.disguise != plan.disguise)
+            {
                 return Err(Error::conflict(format!(
                     "sources {name:?} and {:?} share the namespace's generator, but differ in {}; \
                      give both the same values",
@@ -266,14 +271,14 @@ impl Core {
     }
 
     /// Drops all prefetched numbers, because the store may hand them out again.
-    pub(super) fn drop_stocks(&self) {
+    pub(super) fn drop_prefetched_numbers(&self) {
         // The lock is held, so that no definition changes meanwhile: the source that continues has
         // the newest one.
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         for source in sources.values() {
-            match &source.back {
-                Back::Segment(segment) => segment.drop_stock(),
-                Back::Snowflake(back) => back.drop_stock(&self.around),
+            match &source.backing {
+                Backing::Segment(segment) => segment.drop_prefetched(),
+                Backing::Snowflake(backing) => backing.drop_prefetched(&self.ctx),
                 // Sources of secondary stores belong to those stores' nodes; the other kinds
                 // prefetch nothing.
                 _ => {}
@@ -282,15 +287,15 @@ impl Core {
     }
 
     /// Ends prefill queues and segments; returns the unused numbers.
-    pub(super) fn close_stocks(&self) -> Vec<Unused> {
-        let close = |source: Arc<SourceInner>| match &source.back {
-            Back::Segment(segment) => segment.now().close(),
-            Back::Snowflake(back) => {
-                back.queue.close();
+    pub(super) fn close_prefetched(&self) -> Vec<Unused> {
+        let close = |source: Arc<SourceInner>| match &source.backing {
+            Backing::Segment(segment) => segment.now().close(),
+            Backing::Snowflake(backing) => {
+                backing.queue.close();
                 None
             }
-            Back::Several(several) => {
-                several.close();
+            Backing::MultiStore(multi_store) => {
+                multi_store.close();
                 None
             }
             _ => None,
@@ -303,7 +308,7 @@ impl Core {
 fn differing_keys(one: &SnowflakePlan, other: &SnowflakePlan) -> String {
     let keys = [
         ("layout", one.layout != other.layout),
-        ("on_rollback", one.clockwork != other.clockwork),
+        ("on_rollback", one.rollback_plan != other.rollback_plan),
         ("burst", one.burst_ms != other.burst_ms),
         ("sequence_start", one.start != other.start),
         ("disguise", one.disguise != other.disguise),

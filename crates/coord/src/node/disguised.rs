@@ -1,12 +1,12 @@
 //! Version of a disguise for definitions that do not name one.
 
-use super::Core;
+use super::NodeState;
 use super::definitions::read_spec;
 use crate::catalog::{Catalog, Definition, SourceState};
 use crate::error::{Error, Result, Verb};
 use crate::spec::{DisguiseMode, DisguisePlan, DisguiseVersion, Plan, SourceSpec, Unique};
 
-impl Core {
+impl NodeState {
     /// Returns the keys for checking, with a version of the disguise filled in where it is open.
     pub(super) async fn with_disguise_version(
         &self,
@@ -17,7 +17,7 @@ impl Core {
             return Ok(spec.clone());
         }
         // Includes deleted sources: their IDs keep their disguise.
-        let catalog = self.around.store_call(Verb::List, self.reads.list()).await?;
+        let catalog = self.ctx.store_call(Verb::List, self.reads.list()).await?;
         let version = version_in(&catalog, name, spec)?;
         let mut spec = spec.clone();
         if let Some(disguise) = &mut spec.disguise {

@@ -13,7 +13,7 @@ impl Node {
     /// # Errors
     /// Those of [`close`](Self::close); `Unavailable` when it takes longer.
     pub async fn end(&self, within_ms: u64) -> Result<()> {
-        let timer = &self.core().around.timer;
+        let timer = &self.core().ctx.timer;
         let begun = timer.elapsed();
         let late = || {
             Error::unavailable(format!(

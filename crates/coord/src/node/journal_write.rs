@@ -23,7 +23,7 @@ pub(super) struct Write {
     pub(super) journal: Journal,
     pub(super) record: Record,
     pub(super) marks: Vec<JournalMark>,
-    pub(super) told: Waiters<()>,
+    pub(super) waiters: Waiters<()>,
 }
 
 /// Write that was done.
@@ -32,14 +32,14 @@ pub(super) struct Written {
     pub(super) number: u64,
     pub(super) journal: Journal,
     pub(super) marks: Vec<JournalMark>,
-    pub(super) told: Waiters<()>,
+    pub(super) waiters: Waiters<()>,
     pub(super) outcome: Result<()>,
 }
 
 impl Write {
     pub(super) fn run(mut self) -> Written {
         let outcome = self.journal.write(&self.record);
-        let Self { number, journal, marks, told, .. } = self;
-        Written { number, journal, marks, told, outcome }
+        let Self { number, journal, marks, waiters, .. } = self;
+        Written { number, journal, marks, waiters, outcome }
     }
 }

@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use snowmint_core::{UnixMillis, Window};
 
-use super::kept::is_away;
 use super::readiness::Reason;
+use super::saved_definitions::is_away;
 use crate::error::{Error, Result};
 use crate::journal::JournalLease;
 use crate::lease::{Mark, Release};
-use crate::machine::{LeaseMachine, Now, Pace, Position, WindowMachine};
+use crate::machine::{LeaseMachine, Now, Position, WindowMachine, WindowPolicy};
 use crate::pool::{Pool, Reuse, pool_of};
 use crate::random;
-use crate::sources::{Back, Make, Minter, SlotWindow, SourceInner, Surroundings};
-use crate::spec::{Clockwork, SnowflakePlan, Unique};
+use crate::sources::{
+    Backing, GeneratorConfig, GeneratorSet, NodeContext, SlotWindow, SourceInner,
+};
+use crate::spec::{RollbackPlan, SnowflakePlan, Unique};
 use crate::waiters::Waiters;
 
 /// Key of the lease that a source mints from: one for each pool, and a separate one for each source
@@ -34,7 +36,8 @@ pub(super) fn group_key(name: &str, plan: &SnowflakePlan) -> GroupKey {
 
 /// Returns the lease key and the pool of a source.
 pub(super) fn place(name: &str, plan: &SnowflakePlan, reuse: Reuse) -> (LeaseKey, Pool) {
-    let own = matches!(plan.clockwork, Clockwork::Borrow { .. } | Clockwork::ClockSequence);
+    let own =
+        matches!(plan.rollback_plan, RollbackPlan::Borrow { .. } | RollbackPlan::ClockSequence);
     let own = own.then(|| group_key(name, plan).unwrap_or_default());
     let pool = pool_of(plan, reuse);
     (LeaseKey { pool: pool.name.clone(), own }, pool)
@@ -42,20 +45,20 @@ pub(super) fn place(name: &str, plan: &SnowflakePlan, reuse: Reuse) -> (LeaseKey
 
 /// One generator and the sources that mint from it.
 #[derive(Debug)]
-pub(super) struct Group {
-    pub(super) make: Make,
-    pub(super) minter: Option<Arc<Minter>>,
+pub(super) struct GeneratorGroup {
+    pub(super) config: GeneratorConfig,
+    pub(super) generators: Option<Arc<GeneratorSet>>,
     pub(super) sources: Vec<Arc<SourceInner>>,
     /// End of what earlier generators of this group have taken, for each slot of the lease.
     ends: Vec<UnixMillis>,
     pub(super) waiters: Waiters<Result<()>>,
 }
 
-impl Group {
-    pub(super) fn new(make: Make) -> Self {
+impl GeneratorGroup {
+    pub(super) fn new(config: GeneratorConfig) -> Self {
         Self {
-            make,
-            minter: None,
+            config,
+            generators: None,
             sources: Vec::new(),
             ends: Vec::new(),
             waiters: Waiters::default(),
@@ -63,8 +66,8 @@ impl Group {
     }
 
     fn close(&mut self) -> Vec<UnixMillis> {
-        if let Some(minter) = self.minter.take() {
-            let ends = minter.close();
+        if let Some(generators) = self.generators.take() {
+            let ends = generators.close();
             self.ends.resize(self.ends.len().max(ends.len()), UnixMillis::ZERO);
             for (known, end) in self.ends.iter_mut().zip(ends) {
                 *known = (*known).max(end);
@@ -73,20 +76,20 @@ impl Group {
         self.ends.clone()
     }
 
-    pub(super) fn suspend(&self, why: &Error) {
+    pub(super) fn suspend(&self, reason: &Error) {
         for source in &self.sources {
-            if let Back::Snowflake(back) = &source.back {
-                back.suspend(why.clone());
+            if let Backing::Snowflake(backing) = &source.backing {
+                backing.suspend(reason.clone());
             }
         }
     }
 
     /// Gives the generator to sources that joined the group since.
     pub(super) fn serve(&self) {
-        let Some(minter) = &self.minter else { return };
+        let Some(generators) = &self.generators else { return };
         for source in &self.sources {
-            if let Back::Snowflake(back) = &source.back {
-                back.serve(Arc::clone(minter));
+            if let Backing::Snowflake(backing) = &source.backing {
+                backing.serve(Arc::clone(generators));
             }
         }
     }
@@ -94,53 +97,55 @@ impl Group {
 
 /// Lease and everything that mints from it.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct ActiveLease {
     pub(super) pool: Pool,
     pub(super) machine: LeaseMachine,
     /// Windows of an earlier process, minted from until the machine holds slots.
-    pub(super) alone: Vec<WindowMachine>,
-    pub(super) groups: BTreeMap<GroupKey, Group>,
+    pub(super) offline: Vec<WindowMachine>,
+    pub(super) groups: BTreeMap<GroupKey, GeneratorGroup>,
     /// Positions of the slots, over all generators, at the last poll.
     pub(super) seen: Vec<Position>,
-    pace: Pace,
+    window_policy: WindowPolicy,
     /// Milliseconds by which the slots led the clock when they were claimed, if that was accepted.
     lead_ms: u64,
 }
 
-impl Held {
-    pub(super) fn new(pool: Pool, pace: Pace) -> Result<Self> {
-        let machine = LeaseMachine::new(pace, random::number()?);
+impl ActiveLease {
+    pub(super) fn new(pool: Pool, window_policy: WindowPolicy) -> Result<Self> {
+        let machine = LeaseMachine::new(window_policy, random::number()?);
         Ok(Self {
             pool,
             machine,
-            alone: Vec::new(),
+            offline: Vec::new(),
             groups: BTreeMap::new(),
             seen: Vec::new(),
-            pace,
+            window_policy,
             lead_ms: 0,
         })
     }
 
-    pub(super) const fn pace(&self) -> Pace {
-        self.pace
+    pub(super) const fn window_policy(&self) -> WindowPolicy {
+        self.window_policy
     }
 
-    pub(super) fn set_pace(&mut self, pace: Pace) {
-        self.pace = pace;
-        let ahead_max_ms = pace.ahead_max_ms.saturating_add(self.lead_ms);
-        self.machine.set_pace(Pace { ahead_max_ms, ..pace });
-        self.alone.iter_mut().for_each(|window| window.set_pace(pace.alone()));
+    pub(super) fn set_window_policy(&mut self, window_policy: WindowPolicy) {
+        self.window_policy = window_policy;
+        let ahead_max_ms = window_policy.ahead_max_ms.saturating_add(self.lead_ms);
+        self.machine.set_window_policy(WindowPolicy { ahead_max_ms, ..window_policy });
+        self.offline
+            .iter_mut()
+            .for_each(|window| window.set_window_policy(window_policy.offline()));
     }
 
     /// Returns the windows that are minted from, in the order of the claim.
     pub(super) fn windows(&self) -> &[WindowMachine] {
-        if self.alone.is_empty() { self.machine.windows() } else { &self.alone }
+        if self.offline.is_empty() { self.machine.windows() } else { &self.offline }
     }
 
     /// Records that a caller wants to mint and found the window spent.
-    pub(super) fn stir(&mut self, now: Now) {
-        self.machine.stir(now);
-        self.alone.iter_mut().for_each(|window| window.stir(now));
+    pub(super) fn note_demand(&mut self, now: Now) {
+        self.machine.note_demand(now);
+        self.offline.iter_mut().for_each(|window| window.note_demand(now));
     }
 
     /// Accepts that the slots just claimed lead the clock: windows and generators continue from
@@ -148,14 +153,14 @@ impl Held {
     pub(super) fn lead(&mut self, wall: UnixMillis) -> u64 {
         let leads = self.machine.windows().iter().map(|window| window.floor().since(wall));
         self.lead_ms = leads.min().unwrap_or(0);
-        self.set_pace(self.pace);
+        self.set_window_policy(self.window_policy);
         self.lead_ms
     }
 
     /// Starts again for a new member. The generators are closed.
     pub(super) fn restart(&mut self) -> Result<()> {
         self.lead_ms = 0;
-        self.machine = LeaseMachine::new(self.pace, random::number()?);
+        self.machine = LeaseMachine::new(self.window_policy, random::number()?);
         self.forget_ends();
         Ok(())
     }
@@ -170,14 +175,14 @@ impl Held {
         let mut seen = std::mem::take(&mut self.seen);
         seen.clear();
         seen.resize(self.windows().len(), Position::default());
-        for minter in self.groups.values().filter_map(|group| group.minter.as_ref()) {
-            minter.each_position(|index, one| {
+        for generators in self.groups.values().filter_map(|group| group.generators.as_ref()) {
+            generators.each_position(|index, one| {
                 let Some(all) = seen.get_mut(index) else { return };
                 all.taken_until = all.taken_until.max(one.taken_until);
                 all.wanted |= one.wanted;
             });
             // A held clock advances while nothing is minted.
-            if let (Some(first), Some(held)) = (seen.first_mut(), minter.held_at()) {
+            if let (Some(first), Some(held)) = (seen.first_mut(), generators.held_at()) {
                 first.held |= held > first.taken_until;
                 first.taken_until = first.taken_until.max(held);
             }
@@ -188,19 +193,20 @@ impl Held {
     /// Moves the journal marks for a write that happens anyway.
     pub(super) fn journal(&mut self, now: Now) {
         self.machine.journal(now, &self.seen);
-        for (window, position) in self.alone.iter_mut().zip(&self.seen) {
+        for (window, position) in self.offline.iter_mut().zip(&self.seen) {
             window.journal(now, *position);
         }
     }
 
     /// Makes the missing generators, if the lease is held.
-    pub(super) fn make_minters(&mut self, around: &Surroundings) -> Result<()> {
-        let windows = if self.alone.is_empty() { self.machine.windows() } else { &self.alone };
+    pub(super) fn make_generators(&mut self, ctx: &NodeContext) -> Result<()> {
+        let windows = if self.offline.is_empty() { self.machine.windows() } else { &self.offline };
         if windows.is_empty() {
             return Ok(());
         }
         let group_size = u64::from(self.pool.group.max(1));
-        let needed = |group: &&mut Group| group.minter.is_none() && !group.sources.is_empty();
+        let needed =
+            |group: &&mut GeneratorGroup| group.generators.is_none() && !group.sources.is_empty();
         for group in self.groups.values_mut().filter(needed) {
             let ends = std::mem::take(&mut group.ends);
             let slots: Vec<_> = windows
@@ -217,16 +223,15 @@ impl Held {
                 })
                 .collect();
             group.ends = ends;
-            let (clock, observer) = (Arc::clone(&around.clock), Arc::clone(&around.observer));
-            let make = group.make.leading_by(self.lead_ms);
-            let minter = Minter::new(&make, &slots, clock, observer, random::number()?).map_err(
-                |error| {
+            let (clock, observer) = (Arc::clone(&ctx.clock), Arc::clone(&ctx.observer));
+            let config = group.config.leading_by(self.lead_ms);
+            let generators = GeneratorSet::new(&config, &slots, clock, observer, random::number()?)
+                .map_err(|error| {
                     Error::internal(format!(
                         "internal error: generator cannot be made: {error}; please report it"
                     ))
-                },
-            )?;
-            group.minter = Some(Arc::new(minter));
+                })?;
+            group.generators = Some(Arc::new(generators));
             group.serve();
         }
         Ok(())
@@ -234,19 +239,19 @@ impl Held {
 
     /// Opens a window further, after the store and the journal granted it.
     pub(super) fn open(&self, index: usize, until: UnixMillis) {
-        for minter in self.groups.values().filter_map(|group| group.minter.as_ref()) {
-            minter.extend_to(index, until);
+        for generators in self.groups.values().filter_map(|group| group.generators.as_ref()) {
+            generators.extend_to(index, until);
         }
     }
 
     /// Gives the sources the end of what the store has granted.
-    pub(super) fn tell_granted(&self) {
+    pub(super) fn publish_granted(&self) {
         let windows = self.windows().iter().zip(&self.seen);
         let marks = windows.filter(|(_, at)| at.wanted).map(|(window, _)| window.mark());
         let until = marks.max().map(|mark| mark.unix_millis()).unwrap_or_default();
         for source in self.groups.values().flat_map(|group| &group.sources) {
-            if let Back::Snowflake(back) = &source.back {
-                back.granted_until(until);
+            if let Backing::Snowflake(backing) = &source.backing {
+                backing.granted_until(until);
             }
         }
     }
@@ -263,10 +268,10 @@ impl Held {
     }
 
     /// Closes a group's generator, so that another can follow it.
-    pub(super) fn replace(&mut self, key: &GroupKey, make: Make) {
+    pub(super) fn replace(&mut self, key: &GroupKey, config: GeneratorConfig) {
         if let Some(group) = self.groups.get_mut(key) {
             group.close();
-            group.make = make;
+            group.config = config;
         }
     }
 
@@ -280,21 +285,21 @@ impl Held {
 
     /// Closes all generators for good. Returns what is known of each slot from here on, and the
     /// releases that give the slots up.
-    pub(super) fn close(&mut self, why: &Error) -> (Vec<JournalLease>, Vec<Release>) {
-        let ends = self.close_groups(why);
+    pub(super) fn close(&mut self, reason: &Error) -> (Vec<JournalLease>, Vec<Release>) {
+        let ends = self.close_groups(reason);
         let known = self.known(&ends);
         let mut releases = self.machine.close(&ends);
-        let alone = std::mem::take(&mut self.alone).into_iter().zip(ends);
-        releases.extend(alone.map(|(mut window, end)| window.close(end)));
+        let offline = std::mem::take(&mut self.offline).into_iter().zip(ends);
+        releases.extend(offline.map(|(mut window, end)| window.close(end)));
         (known, releases)
     }
 
     /// Closes all generators for good. Returns the end of what they have taken, for each slot.
-    pub(super) fn close_groups(&mut self, why: &Error) -> Vec<UnixMillis> {
+    pub(super) fn close_groups(&mut self, reason: &Error) -> Vec<UnixMillis> {
         let mut ends = vec![UnixMillis::ZERO; self.windows().len()];
         for group in self.groups.values_mut() {
             // First no new calls begin; then the calls in progress count as taken.
-            group.suspend(why);
+            group.suspend(reason);
             for (all, end) in ends.iter_mut().zip(group.close()) {
                 *all = (*all).max(end);
             }
@@ -334,8 +339,8 @@ impl Held {
         if windows.is_empty() {
             let error = self.machine.claim_error();
             let code = error.map_or("not_claimed", |error| error.kind().code());
-            let why = error.map_or("not claimed yet".into(), Error::message);
-            let message = format!("no worker number of pool {}: {why}", self.pool.name);
+            let reason = error.map_or("not claimed yet".into(), Error::message);
+            let message = format!("no worker number of pool {}: {reason}", self.pool.name);
             return Some(Reason::new(code, message).with_detail_of(error));
         }
         // With clock values, one that can be minted from is enough.
@@ -344,15 +349,15 @@ impl Held {
             return None;
         }
         let until = windows.iter().map(|window| window.open_until()).max().unwrap_or_default();
-        let error = windows.iter().find_map(|window| window.refusal());
+        let error = windows.iter().find_map(|window| window.extend_error());
         let code = error.map_or("window_spent", |error| error.kind().code());
-        let why = error.map(|error| format!(": {}", error.message())).unwrap_or_default();
-        let message = format!("the window of pool {} ends at {until}{why}", self.pool.name);
+        let reason = error.map(|error| format!(": {}", error.message())).unwrap_or_default();
+        let message = format!("the window of pool {} ends at {until}{reason}", self.pool.name);
         Some(Reason::new(code, message).with_detail_of(error))
     }
 
     pub(super) fn unit_ms_max(&self) -> u64 {
-        let units = self.groups.values().map(|group| u64::from(group.make.layout.unit_ms()));
+        let units = self.groups.values().map(|group| u64::from(group.config.layout.unit_ms()));
         units.max().unwrap_or(1)
     }
 }

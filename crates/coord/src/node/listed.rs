@@ -1,6 +1,6 @@
 //! Sources in the form in which they are listed.
 
-use super::Core;
+use super::NodeState;
 use crate::catalog::{Catalog, SourceState};
 use crate::error::Error;
 use crate::sources::StoreStatus;
@@ -33,7 +33,7 @@ pub struct Listed {
     pub unreadable: Vec<(String, Error)>,
 }
 
-impl Core {
+impl NodeState {
     /// Returns all sources that are not deleted.
     pub(super) fn listed(&self, catalog: &Catalog) -> Listed {
         let mut listed = Listed { sources: Vec::new(), unreadable: Vec::new() };

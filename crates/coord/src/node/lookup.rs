@@ -13,7 +13,7 @@ use snowmint_core::ElapsedMillis;
 
 use crate::catalog::{Definition, SourceState};
 use crate::error::{Error, ErrorKind, Result, Verb};
-use crate::sources::Surroundings;
+use crate::sources::NodeContext;
 use crate::store::Store;
 
 /// Shortest time between two reads of the catalog for missing names.
@@ -51,34 +51,34 @@ impl Lookup {
     /// `NotFound`; any error of the store.
     pub(super) async fn find(
         &self,
-        (around, store): (&Surroundings, &dyn Store),
+        (ctx, store): (&NodeContext, &dyn Store),
         name: &str,
     ) -> Result<Definition> {
-        if self.are_many(around.timer.elapsed()) {
-            return self.find_read((around, store), name).await;
+        if self.are_many(ctx.timer.elapsed()) {
+            return self.find_read((ctx, store), name).await;
         }
-        let found = around.store_call(Verb::Get, store.get(name)).await;
+        let found = ctx.store_call(Verb::Get, store.get(name)).await;
         let missing = match &found {
             Ok(definition) => definition.state == SourceState::Deleted,
             Err(error) => matches!(error.kind(), ErrorKind::NotFound),
         };
         if missing {
-            self.missed(around.timer.elapsed());
+            self.missed(ctx.timer.elapsed());
         }
         found
     }
 
     async fn find_read(
         &self,
-        (around, store): (&Surroundings, &dyn Store),
+        (ctx, store): (&NodeContext, &dyn Store),
         name: &str,
     ) -> Result<Definition> {
         let mut read = self.read.lock().await;
-        let (now, changes) = (around.timer.elapsed(), self.changes.load(Ordering::Acquire));
+        let (now, changes) = (ctx.timer.elapsed(), self.changes.load(Ordering::Acquire));
         let is_new = |read: &Read| read.changes == changes && now.since(read.at) < PERIOD_MS;
         if !read.as_ref().is_some_and(is_new) {
-            let listed = around.store_call(Verb::List, store.list()).await;
-            let at = around.timer.elapsed();
+            let listed = ctx.store_call(Verb::List, store.list()).await;
+            let at = ctx.timer.elapsed();
             let by_name = |definition: Definition| (definition.name.clone(), definition);
             let (found, error) = match listed {
                 Ok(listed) => (Some(listed.definitions.into_iter().map(by_name).collect()), None),

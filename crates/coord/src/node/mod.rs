@@ -4,32 +4,33 @@
 //! joins again as a new member when its right to mint is lost or in doubt. A generator sees a
 //! window only after store and journal have acknowledged it.
 
-mod alone;
-mod beside;
 mod builtin;
 mod compare;
-mod defining;
 mod definitions;
 mod disguised;
 mod driver;
 mod ending;
-mod entry;
+mod external;
+mod external_cache;
+mod join;
 mod journal_write;
-mod kept;
 mod lease;
-mod lend;
 mod listed;
 mod lookup;
+mod offline;
 mod own;
 mod peer_probes;
-mod programs;
+mod permitted_pools;
 mod readiness;
 mod record;
 mod recovering;
 mod restripe;
 mod room;
-mod seen;
+mod saved_definitions;
+mod secondary;
 mod settings;
+mod source_operations;
+mod store_knowledge;
 mod tails;
 #[cfg(test)]
 mod tests;
@@ -43,26 +44,25 @@ use futures_util::future::BoxFuture;
 use snowmint_core::Clock;
 use tokio::sync::{mpsc, oneshot};
 
-use beside::Beside;
 pub use builtin::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
-pub use defining::StoresChecked;
 use driver::{Command, Driver};
 pub use ending::END_MS;
-use kept::KeptSources;
-use lend::Lendings;
+use external_cache::ExternalLeaseCache;
 pub use listed::{Listed, SourceInfo};
 use lookup::Lookup;
 pub use own::OwnSources;
 use own::OwnSwap;
-pub use programs::Shapes;
+pub use permitted_pools::PermittedPools;
 pub use readiness::{Readiness, Reason};
-use record::Keeper;
+use record::JournalWriter;
 pub use restripe::NewStripe;
 pub use room::DefinedRoom;
-pub use settings::{AfterCrash, NodeSettings, Parts};
+use saved_definitions::SavedDefinitions;
+use secondary::SecondaryStores;
+pub use settings::{AfterCrash, NodeSettings, Platform};
+pub use source_operations::StoresChecked;
 
 use crate::catalog::{SourceState, check_name};
-pub use crate::clock_witness::ClockWitness;
 use crate::error::{Error, Result, Verb};
 use crate::forecast::{Forecast, forecast};
 use crate::history::Recalled;
@@ -75,15 +75,16 @@ use crate::random;
 use crate::reads::SharedReads;
 use crate::segment::{Reserve, Segment};
 use crate::slot::SlotInfo;
-use crate::sources::{Back, Shares, Source, SourceInner, Surroundings};
+use crate::sources::{Backing, NodeContext, SectionAssignment, Source, SourceInner};
 use crate::spec::Plan;
 use crate::stats::NodeStats;
 use crate::store::Store;
+pub use crate::time_reference::TimeReference;
 
 /// State that the handle and the driver share.
 #[derive(Debug)]
-struct Core {
-    around: Arc<Surroundings>,
+struct NodeState {
+    ctx: Arc<NodeContext>,
     /// Store for reads on behalf of callers: they are many, and the node's own calls must not wait
     /// behind them.
     reads: Arc<dyn Store>,
@@ -93,9 +94,9 @@ struct Core {
     histories: AtomicU64,
     lookup: Lookup,
     /// Secondary stores of the node.
-    beside: Beside,
-    kept: KeptSources,
-    lendings: Lendings,
+    secondary_stores: SecondaryStores,
+    saved_definitions: SavedDefinitions,
+    external_leases: ExternalLeaseCache,
     segments_seen: BTreeMap<String, Mark>,
     /// Numbers that an earlier process kept for this one, of sources that were not opened yet.
     tails: Mutex<Vec<JournalTail>>,
@@ -106,8 +107,8 @@ struct Core {
 }
 
 /// Handle of the driver: dropping the last one ends it.
-struct Alive {
-    core: Arc<Core>,
+struct NodeHandle {
+    core: Arc<NodeState>,
     commands: mpsc::Sender<Command>,
 }
 
@@ -118,12 +119,12 @@ struct Alive {
 /// has expired, and the unused rest of its windows is never minted.
 #[derive(Clone)]
 pub struct Node {
-    alive: Arc<Alive>,
+    handle: Arc<NodeHandle>,
 }
 
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.alive.core.fmt(f)
+        self.handle.core.fmt(f)
     }
 }
 
@@ -142,66 +143,67 @@ impl Node {
     pub fn open(
         store: Arc<dyn Store>,
         settings: NodeSettings,
-        parts: Parts,
+        platform: Platform,
     ) -> BoxFuture<'static, Result<Self>> {
         Box::pin(async move {
             let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
                 Error::unsupported("node needs a Tokio runtime; open it inside one")
                     .with_source(error)
             })?;
-            let beside = Beside::new(&store, &settings, &parts);
-            let Parts { timer, clock, observer, disk } = parts;
-            let mut keeper = match settings.data_dir.clone() {
-                None => Keeper::none(),
+            let secondary_stores = SecondaryStores::new(&store, &settings, &platform);
+            let Platform { timer, clock, observer, disk } = platform;
+            let mut journal_writer = match settings.data_dir.clone() {
+                None => JournalWriter::none(),
                 Some(path) => {
                     let (on, namespace) = (Arc::clone(&disk), store.namespace().to_owned());
                     let keeps = settings.start_without_store;
-                    let open =
-                        move || Keeper::open(on.lock(&path)?, &on.machine(), &namespace, keeps);
+                    let open = move || {
+                        JournalWriter::open(on.lock(&path)?, &on.machine(), &namespace, keeps)
+                    };
                     disk::on(&*disk, open).await??
                 }
             };
             let call_ms = settings.store_call_ms;
-            let around = Surroundings::new(
+            let ctx = NodeContext::new(
                 store,
                 timer,
                 clock,
                 observer,
                 runtime.clone(),
                 call_ms,
-                keeper.is_kept(),
+                journal_writer.is_kept(),
             )?;
-            let around = around.drawing_from(settings.upstreams.clone());
-            let around = around.within_skew(settings.clock_skew_max_ms);
-            let around = around.within_jumps(settings.clock_jump_max_ms);
-            let around = around.queueing(settings.prefill_ids_max);
-            let around = Arc::new(around.counting_in(settings.counter_bytes_max));
-            around.store.remember(&keeper.seen());
-            around.reports.begin(keeper.places(), keeper.segments_bytes_max());
-            let witness = keeper.witness();
-            let memory = seen::Memory {
-                witness: witness.clone(),
-                known: keeper.known(),
-                ends: keeper.ends(),
-                journal: keeper.id().map(Into::into),
+            let ctx = ctx.allocating_from(settings.upstreams.clone());
+            let ctx = ctx.within_skew(settings.clock_skew_max_ms);
+            let ctx = ctx.within_jumps(settings.clock_jump_max_ms);
+            let ctx = ctx.queueing(settings.prefill_ids_max);
+            let ctx = Arc::new(ctx.counting_in(settings.counter_bytes_max));
+            ctx.store.remember(&journal_writer.seen());
+            ctx.journal_budget.begin(journal_writer.places(), journal_writer.segments_bytes_max());
+            let fingerprint = journal_writer.fingerprint();
+            let knowledge = store_knowledge::StoreKnowledge {
+                fingerprint: fingerprint.clone(),
+                known: journal_writer.known(),
+                ends: journal_writer.ends(),
+                journal: journal_writer.id().map(Into::into),
                 is_whole: true,
             };
-            let met = seen::refuse_other_store(&around, &settings, &memory).await?;
-            let tails = keeper.take_tails(&*disk, met == Some(Recalled::Same)).await?;
-            let (store, timer) = (Arc::clone(&around.store), Arc::clone(&around.timer));
-            let at = (runtime.clone(), around.home.clone());
+            let met = store_knowledge::refuse_other_store(&ctx, &settings, &knowledge).await?;
+            let tails = journal_writer.take_tails(&*disk, met == Some(Recalled::Same)).await?;
+            let (store, timer) = (Arc::clone(&ctx.store), Arc::clone(&ctx.timer));
+            let at = (runtime.clone(), ctx.fork_guard.clone());
             let reads = Arc::new(SharedReads::of(store, timer, at, call_ms));
-            let core = Arc::new(Core {
-                around,
+            let core = Arc::new(NodeState {
+                ctx,
                 reads,
                 settings,
                 sources: Mutex::new(BTreeMap::new()),
                 histories: AtomicU64::new(0),
                 lookup: Lookup::default(),
-                beside,
-                kept: KeptSources::new(keeper.kept_sources()),
-                lendings: Lendings::default(),
-                segments_seen: keeper.segments_seen(),
+                secondary_stores,
+                saved_definitions: SavedDefinitions::new(journal_writer.saved_sources()),
+                external_leases: ExternalLeaseCache::default(),
+                segments_seen: journal_writer.segments_seen(),
                 tails: Mutex::new(tails),
                 own: OwnSwap::default(),
                 readiness: Mutex::new(Readiness {
@@ -213,16 +215,17 @@ impl Node {
             });
             let (commands, received) = mpsc::channel(64);
             let seed = random::number()?;
-            let driver = Driver::new(Arc::clone(&core), received, keeper, disk, witness, seed);
+            let driver =
+                Driver::new(Arc::clone(&core), received, journal_writer, disk, fingerprint, seed);
             runtime.spawn(driver.run());
-            let node = Self { alive: Arc::new(Alive { core, commands }) };
+            let node = Self { handle: Arc::new(NodeHandle { core, commands }) };
             // The servers that own a store's sources define the built-in ones, as they are
             // configured.
-            if node.store().owners().is_none() {
+            if node.store().owner_client().is_none() {
                 match node.define_builtin().await {
                     Err(error)
-                        if node.core().settings.waits_for_recovery && seen::is_in_doubt(&error) => {
-                    }
+                        if node.core().settings.waits_for_recovery
+                            && store_knowledge::is_in_doubt(&error) => {}
                     defined => defined?,
                 }
             }
@@ -230,8 +233,8 @@ impl Node {
         })
     }
 
-    fn core(&self) -> &Arc<Core> {
-        &self.alive.core
+    fn core(&self) -> &Arc<NodeState> {
+        &self.handle.core
     }
 
     /// Returns the source of this name, ready to mint. A repeated call returns the same generator.
@@ -248,33 +251,33 @@ impl Node {
             _ => {
                 let history = core.history();
                 let definition = core.find(name).await?;
-                core.take_up(&definition, history)?
+                core.apply_definition(&definition, history)?
             }
         };
-        if matches!(inner.back, Back::Snowflake(_)) {
+        if matches!(inner.backing, Backing::Snowflake(_)) {
             self.attach(&inner).await?;
             inner.first_fill(self.core().settings.open_wait_ms).await;
         }
-        if let Back::Several(several) = &inner.back {
-            several.first(self.core().settings.open_wait_ms).await?;
+        if let Backing::MultiStore(multi_store) = &inner.backing {
+            multi_store.first(self.core().settings.open_wait_ms).await?;
         }
-        let alive = Arc::clone(&self.alive) as Arc<dyn Send + Sync>;
-        Ok(Source::new(inner, alive))
+        let handle = Arc::clone(&self.handle) as Arc<dyn Send + Sync>;
+        Ok(Source::new(inner, handle))
     }
 
     async fn attach(&self, inner: &Arc<SourceInner>) -> Result<()> {
         self.core().check_namespace_unique(inner).await?;
-        let (reply, answer) = oneshot::channel();
+        let (reply, received) = oneshot::channel();
         self.send(Command::Attach { source: Arc::clone(inner), reply }).await?;
         let wait_ms = self.core().settings.open_wait_ms;
         let name = &inner.name;
         tokio::select! {
             biased;
-            answer = answer => answer.unwrap_or_else(|_| Err(node_closed())).or_else(|error| {
+            attached = received => attached.unwrap_or_else(|_| Err(node_closed())).or_else(|error| {
                 // The error may be about another source with the same generator.
                 inner.check_enabled().and(Err(error))
             }),
-            () = self.core().around.timer.sleep_ms(wait_ms) => {
+            () = self.core().ctx.timer.sleep_ms(wait_ms) => {
                 let mut readiness = self.readiness();
                 // The lease of another source is not among the reasons.
                 let stuck = || self.core().stuck(inner);
@@ -287,13 +290,13 @@ impl Node {
     }
 
     async fn send(&self, command: Command) -> Result<()> {
-        self.alive.commands.send(command).await.map_err(|_| node_closed())
+        self.handle.commands.send(command).await.map_err(|_| node_closed())
     }
 
     /// Records that the catalog has changed: it is read within a tenth of a second.
     pub fn catalog_changed(&self) {
         self.core().lookup.changed();
-        self.core().around.catalog_stale();
+        self.core().ctx.catalog_stale();
     }
 
     /// Returns the addresses of the other live members that report one.
@@ -301,9 +304,9 @@ impl Node {
     /// # Errors
     /// Any error of the store.
     pub async fn others(&self) -> Result<Vec<String>> {
-        let around = &self.core().around;
-        let members = self.core().reads.members(around.clock.unix_ms());
-        let mut members = around.store_call(Verb::Members, members).await?;
+        let ctx = &self.core().ctx;
+        let members = self.core().reads.members(ctx.clock.unix_ms());
+        let mut members = ctx.store_call(Verb::Members, members).await?;
         let own = self.incarnation();
         members.retain(|info| info.live && Some(info.member.incarnation) != own);
         let addresses = members.into_iter().map(|info| info.member.address);
@@ -316,9 +319,9 @@ impl Node {
     /// # Errors
     /// Any error of the store.
     pub async fn workers(&self) -> Result<Vec<SlotInfo>> {
-        let around = &self.core().around;
-        let slots = self.core().reads.workers(around.clock.unix_ms());
-        let mut slots = around.store_call(Verb::Workers, slots).await?;
+        let ctx = &self.core().ctx;
+        let slots = self.core().reads.workers(ctx.clock.unix_ms());
+        let mut slots = ctx.store_call(Verb::Workers, slots).await?;
         slots.retain(|slot| slot.pool != SECTIONS_POOL);
         Ok(slots)
     }
@@ -328,11 +331,11 @@ impl Node {
     /// # Errors
     /// Any error of the store.
     pub async fn forecast(&self) -> Result<Vec<Forecast>> {
-        let around = &self.core().around;
-        let catalog = around.store_call(Verb::List, self.core().reads.list()).await?;
+        let ctx = &self.core().ctx;
+        let catalog = ctx.store_call(Verb::List, self.core().reads.list()).await?;
         let slots = self.workers().await?;
         let reuse = self.core().settings.reuse;
-        Ok(forecast(&catalog.definitions, &slots, reuse, around.clock.unix_ms()))
+        Ok(forecast(&catalog.definitions, &slots, reuse, ctx.clock.unix_ms()))
     }
 
     /// Returns the node's present incarnation; none while it has not joined, or is joining again.
@@ -360,34 +363,34 @@ impl Node {
     pub fn running(&self) -> Vec<Source> {
         let known = self.core().known_sources();
         let here = |inner: &Arc<SourceInner>| inner.defined.load().state != SourceState::Deleted;
-        let source = |inner| Source::new(inner, Arc::clone(&self.alive) as Arc<dyn Send + Sync>);
+        let source = |inner| Source::new(inner, Arc::clone(&self.handle) as Arc<dyn Send + Sync>);
         known.into_iter().filter(here).map(source).collect()
     }
 
     /// Returns the node's state, and counts of events since it was opened.
     #[must_use]
     pub fn stats(&self) -> NodeStats {
-        let around = &self.core().around;
+        let ctx = &self.core().ctx;
         let running = self.core().known_sources();
         let policies = running.iter().filter_map(|inner| match &inner.defined.load().plan {
-            Plan::Snowflake(plan) => Some(plan.clockwork.policy()),
+            Plan::Snowflake(plan) => Some(plan.rollback_plan.policy()),
             _ => None,
         });
         NodeStats {
             joined: self.incarnation().is_some(),
             without_store: self.readiness().without_store_until.is_some(),
-            sections: around.sections.held(),
-            ..around.watch.stats(around.timer.elapsed(), policies)
+            sections: ctx.sections.held(),
+            ..ctx.metrics.stats(ctx.timer.elapsed(), policies)
         }
     }
 
     /// Returns the owners of sections of counters, as far as this node knows.
     #[must_use]
-    pub fn shares(&self) -> Arc<Shares> {
-        let sections = &self.core().around.sections;
+    pub fn section_assignment(&self) -> Arc<SectionAssignment> {
+        let sections = &self.core().ctx.sections;
         // The caller needs the present owners, not those at the time of the last count.
-        sections.look_again();
-        sections.shares()
+        sections.recheck();
+        sections.assignment()
     }
 
     /// Returns the longest time in milliseconds until another process has taken over the sections
@@ -405,12 +408,12 @@ impl Node {
     /// # Errors
     /// Those of [`Store::reserve`]; `Unavailable` while the journal cannot be written, `Exhausted`
     /// where it has no place for one more source.
-    pub async fn reserve_for_program(
+    pub async fn reserve_for_client(
         &self,
         store: &dyn Store,
         reserve: &Reserve,
     ) -> Result<Segment> {
-        self.core().around.reserve_for_program(store, reserve).await
+        self.core().ctx.reserve_for_client(store, reserve).await
     }
 
     /// Returns the store. One call is in flight for each kind of read, for all callers of this
@@ -428,14 +431,14 @@ impl Node {
     /// The journal or the store could not be updated. Nothing is lost then: worker numbers stay
     /// held until the node's presence has expired.
     pub async fn close(&self) -> Result<()> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, received) = oneshot::channel();
         if self.send(Command::Close { reply }).await.is_err() {
             // Closed before.
             return Ok(());
         }
-        let closed = answer.await.unwrap_or_else(|_| Err(node_closed()));
+        let closed = received.await.unwrap_or_else(|_| Err(node_closed()));
         // The sources that minted from them are closed now.
-        closed.and(self.core().beside.close().await)
+        closed.and(self.core().secondary_stores.close().await)
     }
 }
 

@@ -9,11 +9,11 @@ use arc_swap::ArcSwapOption;
 use snowmint_core::Rfc3339;
 
 use super::builtin::BUILTIN;
-use super::{Core, Node, Reason};
+use super::{Node, NodeState, Reason};
 use crate::catalog::SourceState;
 use crate::error::{Error, Result};
 use crate::pool::pool_of;
-use crate::sources::{Back, SourceInner, StoreStatus};
+use crate::sources::{Backing, SourceInner, StoreStatus};
 use crate::spec::{Order, Plan, SnowflakePlan, SourceSpec};
 
 /// Names of the sources of a configuration.
@@ -43,7 +43,7 @@ impl OwnSources {
 #[derive(Debug, Default)]
 pub(super) struct OwnSwap(ArcSwapOption<OwnSources>);
 
-impl Core {
+impl NodeState {
     /// Returns whether a source decides readiness.
     pub(super) fn is_own(&self, source: &str) -> bool {
         let own = self.own.0.load();
@@ -72,7 +72,7 @@ impl Core {
         let defined = source.defined.load();
         let Plan::Snowflake(plan) = &defined.plan else { return None };
         let end = plan.layout.end();
-        if self.around.clock.unix_ms() < end {
+        if self.ctx.clock.unix_ms() < end {
             return None;
         }
         let message = format!(
@@ -86,23 +86,24 @@ impl Core {
 
     fn without_window(&self, source: &SourceInner) -> Option<Reason> {
         let defined = source.defined.load();
-        let (Back::Snowflake(back), Plan::Snowflake(plan)) = (&source.back, &defined.plan) else {
+        let (Backing::Snowflake(backing), Plan::Snowflake(plan)) = (&source.backing, &defined.plan)
+        else {
             return None;
         };
         if plan.order == Order::Global {
             return None;
         }
         let (name, pool) = (&source.name, pool_of(plan, self.settings.reuse).name);
-        if back.minter().is_some() {
-            let until = back.mark();
+        if backing.generators().is_some() {
+            let until = backing.mark();
             let message = || format!("the window of source {name} in pool {pool} ends at {until}");
-            let is_spent = until <= self.around.clock.unix_ms();
+            let is_spent = until <= self.ctx.clock.unix_ms();
             return is_spent.then(|| Reason::new("window_spent", message()));
         }
-        let error = back.why();
+        let error = backing.error();
         let code = error.as_ref().map_or("not_claimed", |error| error.kind().code());
-        let why = error.as_ref().map_or(Cow::Borrowed("not claimed yet"), Error::message);
-        let message = format!("source {name} has no worker number of pool {pool}: {why}");
+        let reason = error.as_ref().map_or(Cow::Borrowed("not claimed yet"), Error::message);
+        let message = format!("source {name} has no worker number of pool {pool}: {reason}");
         Some(Reason::new(code, message).with_detail_of(error.as_ref()))
     }
 }
@@ -111,10 +112,10 @@ fn is_enabled(source: &SourceInner) -> bool {
     source.defined.load().state == SourceState::Enabled
 }
 
-/// Returns the reason why no store of a source with several serves.
+/// Returns the reason why no store of a multi-store source serves.
 fn without_stores(source: &SourceInner) -> Option<Reason> {
-    let Back::Several(several) = &source.back else { return None };
-    let stores = several.stats();
+    let Backing::MultiStore(multi_store) = &source.backing else { return None };
+    let stores = multi_store.stats();
     if stores.iter().any(|store| store.serving) {
         return None;
     }
@@ -162,7 +163,7 @@ impl Node {
     /// `LimitExceeded`.
     pub fn check_reach(&self, before: Option<&SourceSpec>, after: &SourceSpec) -> Result<()> {
         let core = self.core();
-        let (settings, clock) = (&core.settings, core.around.store.capabilities().clock);
+        let (settings, clock) = (&core.settings, core.ctx.store.capabilities().clock);
         let Some(plan) = snowflake(after) else { return Ok(()) };
         let mut own = core.known_sources();
         own.retain(|source| core.is_own(&source.name));

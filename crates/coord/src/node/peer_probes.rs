@@ -9,9 +9,9 @@ impl Node {
     /// request. The peer is then [probed](Self::peers_to_probe), and it gives up all its sections
     /// once most of its peers report that they cannot reach it.
     pub fn suspect_peer(&self, peer: Incarnation) {
-        let around = &self.core().around;
-        if around.peer_probes.suspect(peer) {
-            around.wake.notify_one();
+        let ctx = &self.core().ctx;
+        if ctx.peer_probes.suspect(peer) {
+            ctx.wake.notify_one();
         }
     }
 
@@ -19,14 +19,14 @@ impl Node {
     /// peer cannot reach them. Waits until there are some. Report each result with
     /// [`peer_probed`](Self::peer_probed).
     pub async fn peers_to_probe(&self) -> Vec<Server> {
-        self.core().around.peer_probes.to_probe().await
+        self.core().ctx.peer_probes.to_probe().await
     }
 
     /// Records whether a peer responded to a probe.
     pub fn peer_probed(&self, peer: Incarnation, responded: bool) {
-        let around = &self.core().around;
-        if around.peer_probes.probed(peer, responded) {
-            around.wake.notify_one();
+        let ctx = &self.core().ctx;
+        if ctx.peer_probes.probed(peer, responded) {
+            ctx.wake.notify_one();
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct Readiness {
 impl Readiness {
     /// Returns all reasons in one line, with the details for operators.
     #[must_use]
-    pub fn why(&self) -> String {
+    pub fn summary(&self) -> String {
         let reasons: Vec<_> = self.reasons.iter().map(ToString::to_string).collect();
         reasons.join("; ")
     }
@@ -107,7 +107,7 @@ mod tests {
         let reasons = vec![Reason::from(&error), Reason::new("closed", "server is stopping")];
         let readiness = Readiness { ready: false, reasons, without_store_until: None };
         let full = "PostgreSQL is unavailable (at db:5432); server is stopping";
-        assert_eq!(readiness.why(), full);
+        assert_eq!(readiness.summary(), full);
         let error = readiness.unavailable(|reasons| format!("no window ({reasons}); retry"));
         let message = "no window (PostgreSQL is unavailable; server is stopping); retry";
         assert_eq!((error.message(), error.detail()), (message.into(), Some("at db:5432")));

@@ -11,7 +11,7 @@ use crate::store::{FastForward, StoreIdentity};
 /// Longest time for a store to move all of its rows: some tens of thousands at most.
 const MOVE_MS_MAX: u64 = 60_000;
 /// Interval of checks whether the node has noticed the doubt about its store.
-const LOOK_MS: u64 = 50;
+const POLL_MS: u64 = 50;
 
 impl Node {
     /// Returns what is known of the store, before it is moved forward. `sources` are those of the
@@ -26,9 +26,9 @@ impl Node {
     ) -> Result<Recovery> {
         let core = self.core();
         let configured = Configured { sources, settings: &core.settings };
-        let (store, now) = (self.store().as_ref(), core.around.clock.unix_ms());
+        let (store, now) = (self.store().as_ref(), core.ctx.clock.unix_ms());
         let look = Recovery::look(Some(store), Vec::new(), without, configured, now);
-        core.around.store_call(Verb::Standing, look).await
+        core.ctx.store_call(Verb::Standing, look).await
     }
 
     /// Accepts the server that has the store now, on an operator's word that the former one takes
@@ -40,7 +40,7 @@ impl Node {
     /// [`accept_other_server`].
     pub async fn accept_other_server(&self) -> Result<()> {
         let accepting = accept_other_server(self.store().as_ref());
-        self.core().around.store_call(Verb::Doubt, accepting).await
+        self.core().ctx.store_call(Verb::Doubt, accepting).await
     }
 
     /// Moves a store in doubt forward, and ends the doubt: nodes that wait for this continue, this
@@ -51,14 +51,14 @@ impl Node {
     /// `Unavailable` when the store has changed since the plan was made, and when the call takes
     /// longer than a minute; any other error of the store.
     pub async fn recover(&self, forward: &FastForward) -> Result<StoreIdentity> {
-        let around = &self.core().around;
+        let ctx = &self.core().ctx;
         let late = || {
             Error::unavailable(format!(
                 "recovery did not end within {MOVE_MS_MAX} ms; it may have been applied, look again"
             ))
         };
-        let moved = around.store.fast_forward(forward);
-        around.counted(Verb::FastForward, around.with_timeout(MOVE_MS_MAX, late, moved)).await
+        let moved = ctx.store.fast_forward(forward);
+        ctx.metered(Verb::FastForward, ctx.with_timeout(MOVE_MS_MAX, late, moved)).await
     }
 
     /// Waits until this node has noticed that its store is in doubt, and mints nothing any more:
@@ -68,16 +68,16 @@ impl Node {
     /// `Unavailable` when the node has not noticed within its presence's time; it usually takes a
     /// third of that.
     pub async fn noticed_doubt(&self) -> Result<()> {
-        let around = &self.core().around;
-        let (timer, wait_ms) = (&around.timer, self.core().settings.presence_ttl_ms);
+        let ctx = &self.core().ctx;
+        let (timer, wait_ms) = (&ctx.timer, self.core().settings.presence_ttl_ms);
         let begun = timer.elapsed();
-        while self.incarnation().is_some() || around.doubts.went_back().is_none() {
+        while self.incarnation().is_some() || ctx.doubts.rolled_back().is_none() {
             if timer.elapsed().since(begun) > wait_ms {
                 return Err(Error::unavailable(format!(
                     "server has not seen within {wait_ms} ms that its store is in doubt; retry"
                 )));
             }
-            timer.sleep_ms(LOOK_MS).await;
+            timer.sleep_ms(POLL_MS).await;
         }
         Ok(())
     }

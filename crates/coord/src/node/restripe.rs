@@ -63,13 +63,13 @@ impl Node {
         change: Change,
     ) -> Result<SourceInfo> {
         check_name("source", name)?;
-        let around = &self.core().around;
+        let ctx = &self.core().ctx;
         let mut tries = 0;
         loop {
             let history = self.core().history();
-            let stored = around.store_call(Verb::Get, self.core().reads.get(name)).await?;
+            let stored = ctx.store_call(Verb::Get, self.core().reads.get(name)).await?;
             let restripe = self.worked_out(&stored, wanted, (1 << tries) - 1, change)?;
-            match around.store_call(Verb::Restripe, around.store.restripe(&restripe)).await {
+            match ctx.store_call(Verb::Restripe, ctx.store.restripe(&restripe)).await {
                 Ok(changed) => return self.core().changed(&changed, history),
                 Err(error) => {
                     tries += 1;

@@ -46,14 +46,14 @@ impl Node {
     /// # Errors
     /// Any error of the store.
     pub async fn defined_room(&self, store: &dyn Store) -> Result<Vec<DefinedRoom>> {
-        let catalog = self.core().around.timed_call(Verb::List, store.list()).await?;
+        let catalog = self.core().ctx.timed_call(Verb::List, store.list()).await?;
         Ok(catalog.definitions.iter().map(DefinedRoom::stored).collect())
     }
 
     /// Limits how many IDs the queues of all prefilled sources may hold, for queues that are made
     /// from now on.
     pub fn limit_prefill(&self, ids_max: u64) {
-        self.core().around.queue_room.set_max(ids_max);
+        self.core().ctx.queue_room.set_max(ids_max);
     }
 }
 

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use snowmint_core::SystemClock;
 
-use crate::beside::StorePlaces;
 use crate::capability::ClockOf;
-use crate::clock_witness::ClockWitness;
+use crate::exclusive::stall_ms;
 use crate::journal::{Disk, LocalDisk};
-use crate::machine::Pace;
-use crate::ordered::silence_ms;
+use crate::machine::WindowPolicy;
 use crate::pool::Reuse;
-use crate::sources::{Keyrings, Make, NodeClock, NodeObserver};
+use crate::secondary::StoreConnectors;
+use crate::sources::{GeneratorConfig, Keyrings, NodeClock, NodeObserver};
 use crate::spec::SnowflakePlan;
+use crate::time_reference::TimeReference;
 use crate::timer::{BootTimer, Timer};
 use crate::upstream::Upstreams;
 
@@ -53,7 +53,7 @@ impl NodeSettings {
     /// one poll sees its last renewal, and a later one finds it stalled for long enough.
     pub(super) const fn missed_ms(&self) -> u64 {
         let looks_ms = self.list_every_ms().saturating_mul(2);
-        silence_ms(self.presence_ttl_ms).saturating_add(looks_ms)
+        stall_ms(self.presence_ttl_ms).saturating_add(looks_ms)
     }
 
     /// Returns how far a mark may lie ahead of the caller's clock, when nodes with these settings
@@ -71,8 +71,8 @@ impl NodeSettings {
             lead_ms = self.made(plan).lead_max_ms().max(lead_ms);
         }
         let skew_ms = self.clock_skew_max_ms;
-        let pace = Pace::new(self.window_ms, unit_ms, lead_ms, skew_ms, false);
-        pace.ahead_max_ms.saturating_add(self.off_ms(clock))
+        let window_policy = WindowPolicy::new(self.window_ms, unit_ms, lead_ms, skew_ms, false);
+        window_policy.ahead_max_ms.saturating_add(self.off_ms(clock))
     }
 
     /// Returns how far a clock of the namespace may be off from the one that it is compared with.
@@ -87,10 +87,10 @@ impl NodeSettings {
     }
 
     /// Returns the generator configuration for a source.
-    pub(super) fn made(&self, plan: &SnowflakePlan) -> Make {
+    pub(super) fn made(&self, plan: &SnowflakePlan) -> GeneratorConfig {
         match self.after_crash {
-            AfterCrash::Lead { max_ms } => Make::of(plan).leading(max_ms),
-            _ => Make::of(plan),
+            AfterCrash::Lead { max_ms } => GeneratorConfig::of(plan).leading(max_ms),
+            _ => GeneratorConfig::of(plan),
         }
     }
 }
@@ -143,12 +143,12 @@ pub struct NodeSettings {
     /// behind by as much.
     pub clock_jump_max_ms: u64,
     /// Time reference for when neither the store nor other members have a better clock; default:
-    /// the store's own [time reference](crate::Store::clock_witness), if any.
-    pub clock_witness: Option<Arc<dyn ClockWitness>>,
+    /// the store's own [time reference](crate::Store::time_reference), if any.
+    pub time_reference: Option<Arc<dyn TimeReference>>,
     /// Upstreams of segment sources, for numbers that another system hands out too. Default: none.
     pub upstreams: Upstreams,
     /// Connectors of the secondary stores. Default: none.
-    pub beside: StorePlaces,
+    pub secondary_stores: StoreConnectors,
     /// Longest duration of one store call. Default: 5 s.
     pub store_call_ms: u64,
     /// Longest wait for a worker number when a source is opened. Default: 10 s.
@@ -182,9 +182,9 @@ impl Default for NodeSettings {
             presence_ttl_ms: PRESENCE_TTL_MS,
             clock_skew_max_ms: 10_000,
             clock_jump_max_ms: 600_000,
-            clock_witness: None,
+            time_reference: None,
             upstreams: Upstreams::new(),
-            beside: StorePlaces::new(),
+            secondary_stores: StoreConnectors::new(),
             store_call_ms: 5_000,
             open_wait_ms: 10_000,
             counter_bytes_max: 1 << 27,
@@ -196,7 +196,7 @@ impl Default for NodeSettings {
 
 /// Platform of a node: its clocks, its disk, and the observer of clock steps.
 #[derive(Clone)]
-pub struct Parts {
+pub struct Platform {
     /// Elapsed time and waiting.
     pub timer: Arc<dyn Timer>,
     /// Wall time.
@@ -207,7 +207,7 @@ pub struct Parts {
     pub disk: Arc<dyn Disk>,
 }
 
-impl Parts {
+impl Platform {
     /// Returns the operating system's clocks and files, without an observer.
     #[must_use]
     pub fn system() -> Self {
@@ -220,15 +220,15 @@ impl Parts {
     }
 }
 
-impl Default for Parts {
+impl Default for Platform {
     fn default() -> Self {
         Self::system()
     }
 }
 
-impl fmt::Debug for Parts {
+impl fmt::Debug for Platform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parts").field("timer", &self.timer).finish_non_exhaustive()
+        f.debug_struct("Platform").field("timer", &self.timer).finish_non_exhaustive()
     }
 }
 

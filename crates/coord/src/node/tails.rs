@@ -9,35 +9,35 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use super::Core;
-use super::kept::is_away;
+use super::NodeState;
+use super::saved_definitions::is_away;
 use crate::catalog::Definition;
 use crate::error::Verb;
 use crate::journal::JournalTail;
 use crate::segment::GiveBack;
-use crate::sources::{Back, Remembered, SegmentSource, SourceInner, Unused};
+use crate::sources::{Backing, InitialState, SegmentSource, SourceInner, Unused};
 
 /// Largest number of tails in a journal: its room is limited.
 pub(super) const TAILS_MAX: usize = 1_000;
 
 /// Unused numbers, by destination.
 #[derive(Debug, Default)]
-pub(super) struct Sorted {
+pub(super) struct SortedTails {
     pub(super) backs: Vec<GiveBack>,
     pub(super) kept: Vec<JournalTail>,
 }
 
-impl Core {
+impl NodeState {
     /// Ends minting from all sources, and from those that are opened later.
     pub(super) fn end_sources(&self) {
-        self.around.end();
+        self.ctx.end();
         self.known_sources().iter().for_each(|source| source.end());
     }
 
     /// Ends prefetching by all segment sources.
     pub(super) fn end_fetching(&self) {
         for source in self.known_sources() {
-            if let Back::Segment(segment) = &source.back {
+            if let Backing::Segment(segment) = &source.backing {
                 segment.now().end_fetching();
             }
         }
@@ -45,20 +45,20 @@ impl Core {
 
     /// Returns a source with a reserve in flight.
     pub(super) fn fetching(&self) -> Option<Arc<SegmentSource>> {
-        let fetching = |source: Arc<SourceInner>| match &source.back {
-            Back::Segment(segment) => Some(segment.now()).filter(|now| now.is_fetching()),
+        let fetching = |source: Arc<SourceInner>| match &source.backing {
+            Backing::Segment(segment) => Some(segment.now()).filter(|now| now.is_fetching()),
             _ => None,
         };
         self.known_sources().into_iter().find_map(fetching)
     }
 
     /// Decides where each tail goes. Without a `boot` nothing can be kept.
-    pub(super) async fn sort(&self, unused: Vec<Unused>, boot: &str) -> Sorted {
+    pub(super) async fn sort(&self, unused: Vec<Unused>, boot: &str) -> SortedTails {
         if boot.is_empty() {
             let backs = unused.iter().filter_map(Unused::newest).collect();
-            return Sorted { backs, kept: Vec::new() };
+            return SortedTails { backs, kept: Vec::new() };
         }
-        let (mut sorted, mut away) = (Sorted::default(), false);
+        let (mut sorted, mut away) = (SortedTails::default(), false);
         for mut unused in unused {
             if let Some(newest) = unused.newest().filter(|_| !away)
                 && self.is_newest(&newest, &mut away).await
@@ -77,7 +77,7 @@ impl Core {
 
     /// Returns whether no process has reserved since. Sets `away` when the store does not respond.
     async fn is_newest(&self, newest: &GiveBack, away: &mut bool) -> bool {
-        let stored = self.around.store_call(Verb::Get, self.around.store.get(&newest.source)).await;
+        let stored = self.ctx.store_call(Verb::Get, self.ctx.store.get(&newest.source)).await;
         match stored {
             Ok(stored) => {
                 let row = stored.segment;
@@ -94,7 +94,7 @@ impl Core {
     pub(super) async fn give_back(&self, backs: Vec<GiveBack>) {
         for back in backs {
             // Rejected when another process has reserved since: then it is a gap.
-            match self.around.store_call(Verb::GiveBack, self.around.store.give_back(&back)).await {
+            match self.ctx.store_call(Verb::GiveBack, self.ctx.store.give_back(&back)).await {
                 Ok(_) => self.not_lost(&back.source, back.first, back.last),
                 // The other tails would each wait as long for the same store: they are gaps.
                 Err(error) if is_away(&error) => return,
@@ -112,7 +112,7 @@ impl Core {
 
     fn not_lost(&self, source: &str, first: u64, last: u64) {
         if let Some(source) = self.known(source)
-            && let Back::Segment(segment) = &source.back
+            && let Backing::Segment(segment) = &source.backing
         {
             segment.now().gave_back(last.saturating_sub(first).saturating_add(1));
         }
@@ -124,9 +124,9 @@ impl Core {
         let mut ends: BTreeMap<_, _> =
             self.segments_seen.iter().map(|(name, end)| (name.clone(), end.get())).collect();
         for source in self.known_sources() {
-            let end = match &source.back {
-                Back::Segment(segment) => segment.now().seen_end(),
-                Back::ByStore(source) => source.seen_end(),
+            let end = match &source.backing {
+                Backing::Segment(segment) => segment.now().seen_end(),
+                Backing::StoreMinted(source) => source.seen_end(),
                 _ => continue,
             };
             let known = ends.entry(source.name.clone()).or_default();
@@ -139,7 +139,7 @@ impl Core {
     /// numbers.
     pub(super) fn ids_seen(&self) -> BTreeMap<String, u64> {
         let free = |source: Arc<SourceInner>| {
-            let Back::Segment(segment) = &source.back else { return None };
+            let Backing::Segment(segment) = &source.backing else { return None };
             Some((source.name.clone(), segment.now().free_id()?))
         };
         self.known_sources().into_iter().filter_map(free).collect()
@@ -151,11 +151,11 @@ impl Core {
         self.tails.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Returns what is remembered of a source that is opened now. Numbers that were kept by another
+    /// Returns the initial state of a source that is opened now. Numbers that were kept by another
     /// definition, or that lie above the mark of a store that was rolled back, are never used.
-    pub(super) fn remembered(&self, definition: &Definition) -> Remembered {
+    pub(super) fn initial_state(&self, definition: &Definition) -> InitialState {
         let seen_end = self.segments_seen.get(&definition.name).map_or(0, |mark| mark.get());
-        let mut remembered = Remembered { seen_end, ..Remembered::default() };
+        let mut initial = InitialState { seen_end, ..InitialState::default() };
         let is_of = |tail: &mut JournalTail| tail.source == definition.name;
         let mut tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tails: Vec<_> = tails.extract_if(.., is_of).collect();
@@ -164,14 +164,14 @@ impl Core {
         for JournalTail { first, last, definition_version, .. } in tails {
             let is_as_reserved = definition_version == definition.version;
             if is_as_reserved && last < definition.segment.mark.get() && first >= above {
-                remembered.kept.push((first, last));
+                initial.kept.push((first, last));
                 above = last.saturating_add(1);
             } else {
                 let count = last.saturating_sub(first).saturating_add(1);
-                remembered.burned = remembered.burned.saturating_add(count);
+                initial.burned = initial.burned.saturating_add(count);
             }
         }
-        remembered
+        initial
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use crate::lease::{ClaimRequest, Mark, Preference, SlotRow};
 
-use super::{Ground, Reuse};
+use super::{Reuse, SlotDefaults};
 
 /// Returns whether members other than the claimer affect the result of [`choose`](super::choose).
 /// They do not while enough numbers were never used and the claimer prefers no number.
@@ -13,7 +13,7 @@ use super::{Ground, Reuse};
 pub fn asks_for_holders(
     request: &ClaimRequest,
     rows: &[SlotRow],
-    ground: Ground,
+    ground: SlotDefaults,
     pass: usize,
 ) -> bool {
     let owned = |row: &SlotRow| !request.owner.is_empty() && row.owner == request.owner;

@@ -12,8 +12,8 @@ use snowmint_core::UnixMillis;
 
 use crate::catalog::check_name;
 use crate::error::{Error, ErrorKind, Result};
+use crate::external::is_external;
 use crate::lease::{ClaimRequest, Lease, Mark, SlotRow, Term, leapt};
-use crate::lend::is_lent;
 use crate::member::{MemberInfo, not_joined};
 use crate::store::FastForward;
 pub use check::{check_claim, check_group};
@@ -45,26 +45,26 @@ pub enum Reuse {
     /// The slot is never reused: every claim gets a number never used before (Baidu's assigner).
     Never,
     /// One member after another uses the slot, in the order of time: slots are acquired, not
-    /// claimed ([`ordered`](crate::ordered)).
+    /// claimed ([`exclusive`](crate::exclusive)).
     Ordered,
 }
 
 /// Defaults for all slots of a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ground {
+pub struct SlotDefaults {
     /// Mark of slots without a row: zero, unless an operator moved the namespace forward.
     pub mark: Mark,
     /// Term of slots without a row: zero, unless an operator moved the namespace forward.
     pub term: Term,
     /// Highest mark allowed to every claim, external leases excepted, whatever its own limit: an
     /// operator has accepted that IDs lead the clocks this far. Zero at first.
-    pub lead_until: Mark,
+    pub accepted_lead: Mark,
 }
 
-impl Ground {
+impl SlotDefaults {
     /// Returns the defaults after an operator moved the namespace forward.
     #[must_use]
-    pub fn forwarded(self, forward: &FastForward) -> Self {
+    pub fn fast_forwarded(self, forward: &FastForward) -> Self {
         let recoveries = forward.recoveries_at_least.saturating_add(1);
         let mark = self.mark.max(forward.marks_at_least);
         Self { mark, term: self.term.leap(recoveries), ..self }
@@ -86,7 +86,7 @@ pub enum Choice {
     /// The same request was done before: return these rows, change nothing.
     Repeat(Vec<SlotRow>),
     /// Write these rows and return them.
-    Take {
+    Claim {
         /// Rows of the slots after the claim, in order.
         rows: Vec<SlotRow>,
         /// In a pool without reuse: the first number never used, after the claim.
@@ -172,11 +172,11 @@ pub fn leases(pool: &str, rows: &[SlotRow]) -> Vec<Lease> {
 ///
 /// A group is usable if no live member except the superseded one holds any of its slots, and at
 /// least one of its slots has a mark that the request allows. If no group is usable, marks that an
-/// operator has allowed ([`Ground::lead_until`]) count too. The claim takes the usable group that
-/// this owner had last, if it prefers that one; otherwise the smallest group never used; otherwise
-/// the group given up longest ago. A claim that was overtaken by others skips up to `pass` of
-/// these, so that claims that collided once do not all collide again. The first attempt of a claim
-/// skips none (0).
+/// operator has allowed ([`SlotDefaults::accepted_lead`]) count too. The claim takes the usable
+/// group that this owner had last, if it prefers that one; otherwise the smallest group never used;
+/// otherwise the group given up longest ago. A claim that was overtaken by others skips up to
+/// `pass` of these, so that claims that collided once do not all collide again. The first attempt
+/// of a claim skips none (0).
 ///
 /// # Errors
 /// `PoolFull` with limit, holders and the earliest usable time; `Exhausted` for a pool without
@@ -186,7 +186,7 @@ pub fn choose(
     request: &ClaimRequest,
     rows: &[SlotRow],
     members: &[MemberInfo],
-    ground: Ground,
+    ground: SlotDefaults,
     next: u64,
     now: UnixMillis,
     pass: usize,
@@ -227,17 +227,17 @@ pub fn choose(
         // Only when no other slot is left: IDs that lead the clock are the second choice.
         Err(error)
             if matches!(error.kind(), ErrorKind::PoolFull(_))
-                && ground.lead_until > request.mark_at_most
-                && !is_lent(&request.pool.name) =>
+                && ground.accepted_lead > request.mark_at_most
+                && !is_external(&request.pool.name) =>
         {
-            view.mark_at_most = ground.lead_until;
+            view.mark_at_most = ground.accepted_lead;
             choose(&view)?
         }
         chosen => chosen?,
     };
     let group = u64::from(request.pool.group);
     let by_slot: HashMap<u64, &SlotRow> = rows.iter().map(|row| (row.slot, row)).collect();
-    let taken: Vec<SlotRow> = groups
+    let claimed_rows: Vec<SlotRow> = groups
         .iter()
         .flat_map(|number| number * group..(number + 1) * group)
         .map(|slot| claimed(by_slot.get(&slot).copied(), slot, request, ground, now))
@@ -246,7 +246,7 @@ pub fn choose(
         Reuse::Never => groups.last().map_or(next, |last| (last + 1) * group),
         Reuse::Recycle | Reuse::Ordered => 0,
     };
-    Ok(Choice::Take { rows: taken, next, forget: view.forget() })
+    Ok(Choice::Claim { rows: claimed_rows, next, forget: view.forget() })
 }
 
 /// Returns the row of a slot after the claim.
@@ -254,7 +254,7 @@ fn claimed(
     before: Option<&SlotRow>,
     slot: u64,
     request: &ClaimRequest,
-    ground: Ground,
+    ground: SlotDefaults,
     now: UnixMillis,
 ) -> SlotRow {
     let (term, mark) = before.map_or((ground.term, ground.mark), |row| (row.term, row.mark));

@@ -61,8 +61,8 @@ fn choose_with(
 ) -> Result<Vec<SlotRow>> {
     let mut members = members.to_vec();
     members.push(member(ME, true));
-    match choose(request, rows, &members, Ground::default(), 0, NOW, 0)? {
-        Choice::Take { rows, .. } => Ok(rows),
+    match choose(request, rows, &members, SlotDefaults::default(), 0, NOW, 0)? {
+        Choice::Claim { rows, .. } => Ok(rows),
         Choice::Repeat(_) => panic!("no repeat was set up"),
     }
 }
@@ -97,11 +97,11 @@ fn the_smallest_never_used_comes_before_the_longest_given_up() {
 #[test]
 fn a_claim_raises_the_term_by_one_and_floors_at_the_mark() {
     let rows = [row(0, None, 123, 1)];
-    let taken = choose_with(&request(1, Preference::Any), &rows, &[]).unwrap();
-    assert_eq!(taken[0].term, Term::new(5));
-    assert_eq!((taken[0].floor, taken[0].mark), (Mark::new(123), Mark::new(123)));
-    assert_eq!(taken[0].holder, Some(Incarnation::new(ME)));
-    assert_eq!((taken[0].claim_request, taken[0].extend_request), (77, 0));
+    let chosen = choose_with(&request(1, Preference::Any), &rows, &[]).unwrap();
+    assert_eq!(chosen[0].term, Term::new(5));
+    assert_eq!((chosen[0].floor, chosen[0].mark), (Mark::new(123), Mark::new(123)));
+    assert_eq!(chosen[0].holder, Some(Incarnation::new(ME)));
+    assert_eq!((chosen[0].claim_request, chosen[0].extend_request), (77, 0));
     let fresh = choose_with(&request(2, Preference::Any), &rows, &[]).unwrap();
     assert_eq!((fresh[0].slot, fresh[0].term, fresh[0].mark), (1, Term::new(1), Mark::ZERO));
 }
@@ -137,7 +137,7 @@ fn a_lapsed_or_superseded_holder_does_not_count() {
     assert_eq!(refused.holders[0].incarnation, Incarnation::new(1));
     assert_eq!(refused.usable_in_ms, Some(10_000));
     assert!(choose_with(&claim, &rows, &[member(1, false)]).is_ok());
-    assert!(choose_with(&claim, &rows, &[]).is_ok(), "a holder that nobody knows is gone");
+    assert!(choose_with(&claim, &rows, &[]).is_ok(), "an unknown holder is gone");
     claim.supersedes = Some(Incarnation::new(2));
     assert!(choose_with(&claim, &rows, &[member(1, true)]).is_err());
     claim.supersedes = Some(Incarnation::new(1));
@@ -147,24 +147,25 @@ fn a_lapsed_or_superseded_holder_does_not_count() {
 #[test]
 fn a_claim_that_was_overtaken_passes_numbers_over() {
     let members = [member(ME, true)];
-    let taken = |request: &ClaimRequest, rows: &[SlotRow], pass| {
-        let choice = choose(request, rows, &members, Ground::default(), 0, NOW, pass).unwrap();
-        let Choice::Take { rows, .. } = choice else { panic!("no repeat") };
+    let chosen = |request: &ClaimRequest, rows: &[SlotRow], pass| {
+        let choice =
+            choose(request, rows, &members, SlotDefaults::default(), 0, NOW, pass).unwrap();
+        let Choice::Claim { rows, .. } = choice else { panic!("no repeat") };
         slots(&rows)
     };
     let mut claim = request(5, Preference::Any);
     // None, some, and more than exist, which starts over.
     for (pass, slot) in [(0, 0), (1, 1), (4, 4), (5, 0)] {
-        assert_eq!(taken(&claim, &[], pass), [slot]);
+        assert_eq!(chosen(&claim, &[], pass), [slot]);
     }
     claim.count = 4;
-    assert_eq!(taken(&claim, &[], 1), [1, 2, 3, 4]);
-    assert_eq!(taken(&claim, &[], 2), [0, 1, 2, 3], "never fewer than there are");
+    assert_eq!(chosen(&claim, &[], 1), [1, 2, 3, 4]);
+    assert_eq!(chosen(&claim, &[], 2), [0, 1, 2, 3], "never fewer than there are");
     let given_up: Vec<_> = (0..5).map(|slot| row(slot, None, 10, 500 - slot)).collect();
     claim.count = 1;
-    assert_eq!(taken(&claim, &given_up, 0), [4], "the longest given up");
-    assert_eq!(taken(&claim, &given_up, 1), [3]);
-    assert_eq!(taken(&request(5, Preference::Exactly(2)), &[], 3), [2]);
+    assert_eq!(chosen(&claim, &given_up, 0), [4], "the longest given up");
+    assert_eq!(chosen(&claim, &given_up, 1), [3]);
+    assert_eq!(chosen(&request(5, Preference::Exactly(2)), &[], 3), [2]);
 }
 
 #[test]
@@ -180,7 +181,7 @@ fn a_mark_is_allowed_up_to_the_limit_itself() {
 
 #[test]
 fn numbers_that_are_not_allowed_are_not_looked_at_one_by_one() {
-    let ground = Ground { mark: Mark::new(NOW.get() + 7), ..Ground::default() };
+    let ground = SlotDefaults { mark: Mark::new(NOW.get() + 7), ..SlotDefaults::default() };
     let claim = request(1 << 50, Preference::Any);
     let chosen = choose(&claim, &[], &[member(ME, true)], ground, 0, NOW, 0);
     assert_eq!(full(&chosen.unwrap_err()).usable_in_ms, Some(7));
@@ -200,7 +201,7 @@ fn exactly_one_number_is_that_one_or_an_error() {
 }
 
 #[test]
-fn groups_are_taken_whole_and_need_one_usable_mark() {
+fn groups_are_claimed_whole_with_usable_marks() {
     let mut claim = request(8, Preference::Any);
     claim.pool.group = 4;
     let ahead = NOW.get() + 500;
@@ -210,9 +211,9 @@ fn groups_are_taken_whole_and_need_one_usable_mark() {
     assert_eq!(full(&choose_with(&claim, &rows, &[]).unwrap_err()).usable_in_ms, Some(500));
     let mut one_usable = rows.clone();
     one_usable[2].mark = Mark::new(3);
-    let taken = choose_with(&claim, &one_usable, &[]).unwrap();
-    assert_eq!(slots(&taken), [0, 1, 2, 3]);
-    assert_eq!(taken[3].floor, Mark::new(ahead + 3), "each slot keeps its own mark");
+    let chosen = choose_with(&claim, &one_usable, &[]).unwrap();
+    assert_eq!(slots(&chosen), [0, 1, 2, 3]);
+    assert_eq!(chosen[3].floor, Mark::new(ahead + 3), "each slot keeps its own mark");
     one_usable[0].holder = Some(Incarnation::new(1));
     assert!(choose_with(&claim, &one_usable, &[member(1, true)]).is_err());
     claim.pool.slots = 6;
@@ -225,20 +226,20 @@ fn repeated_claim_returns_the_first_result() {
     rows[1].claim_request = 77;
     let members = [member(ME, true)];
     let claim = request(9, Preference::Any);
-    let choice = choose(&claim, &rows, &members, Ground::default(), 0, NOW, 0).unwrap();
+    let choice = choose(&claim, &rows, &members, SlotDefaults::default(), 0, NOW, 0).unwrap();
     assert_eq!(choice, Choice::Repeat(vec![rows[1].clone()]));
     rows[1].holder = None;
-    let late = choose(&claim, &rows, &members, Ground::default(), 0, NOW, 0).unwrap_err();
+    let late = choose(&claim, &rows, &members, SlotDefaults::default(), 0, NOW, 0).unwrap_err();
     assert_eq!(late.kind().code(), "fenced", "released since");
-    let anew = ClaimRequest { request: 78, ..claim };
-    let choice = choose(&anew, &rows, &members, Ground::default(), 0, NOW, 0).unwrap();
-    assert!(matches!(choice, Choice::Take { .. }));
+    let new_claim = ClaimRequest { request: 78, ..claim };
+    let choice = choose(&new_claim, &rows, &members, SlotDefaults::default(), 0, NOW, 0).unwrap();
+    assert!(matches!(choice, Choice::Claim { .. }));
 }
 
 #[test]
 fn only_members_claim_and_only_sensible_numbers() {
     let claim = request(9, Preference::Any);
-    let refused = choose(&claim, &[], &[], Ground::default(), 0, NOW, 0).unwrap_err();
+    let refused = choose(&claim, &[], &[], SlotDefaults::default(), 0, NOW, 0).unwrap_err();
     assert_eq!(refused.kind().code(), "not_found");
     for (count, code) in [(0, "invalid"), (CLAIM_COUNT_MAX + 1, "limit_exceeded")] {
         let bad = ClaimRequest { count, ..claim.clone() };
@@ -249,10 +250,10 @@ fn only_members_claim_and_only_sensible_numbers() {
 #[test]
 fn the_ground_holds_for_slots_without_a_row() {
     let (mark, term) = (Mark::new(NOW.get() - 5), Term::new(1 << 32));
-    let ground = Ground { mark, term, ..Ground::default() };
+    let ground = SlotDefaults { mark, term, ..SlotDefaults::default() };
     let members = [member(ME, true)];
     let mut claim = request(2, Preference::Any);
-    let Ok(Choice::Take { rows, .. }) = choose(&claim, &[], &members, ground, 0, NOW, 0) else {
+    let Ok(Choice::Claim { rows, .. }) = choose(&claim, &[], &members, ground, 0, NOW, 0) else {
         panic!("the ground's mark is allowed")
     };
     assert_eq!((rows[0].floor, rows[0].term), (ground.mark, ground.term.next()));
@@ -266,11 +267,12 @@ fn accepted_lead_is_the_last_resort_up_to_its_limit() {
     let ahead = |by: u64| NOW.get() + by;
     let rows = [row(0, None, ahead(500), 1), row(1, Some(1), ahead(900), 0), row(2, None, 5, 2)];
     let members = [member(ME, true), member(1, true)];
-    let take = |rows: &[SlotRow], preference, lead_until| {
-        let ground = Ground { lead_until: Mark::new(lead_until), ..Ground::default() };
+    let take = |rows: &[SlotRow], preference, accepted_lead| {
+        let ground =
+            SlotDefaults { accepted_lead: Mark::new(accepted_lead), ..SlotDefaults::default() };
         let claim = request(u64::try_from(rows.len()).unwrap(), preference);
         match choose(&claim, rows, &members, ground, 0, NOW, 0) {
-            Ok(Choice::Take { rows, .. }) => Ok(rows[0].slot),
+            Ok(Choice::Claim { rows, .. }) => Ok(rows[0].slot),
             Ok(other) => panic!("{other:?}"),
             Err(error) => Err(full(&error).usable_in_ms),
         }
@@ -293,20 +295,23 @@ fn a_pool_without_reuse_counts_on_forgets_and_ends() {
     let mut next = 0;
     for expected in 0..300 {
         claim.request = expected + 1;
-        let choice = choose(&claim, &rows, &members, Ground::default(), next, NOW, 0).unwrap();
-        let Choice::Take { rows: taken, next: after, forget } = choice else { panic!("no repeat") };
-        assert_eq!(slots(&taken), [expected]);
+        let choice =
+            choose(&claim, &rows, &members, SlotDefaults::default(), next, NOW, 0).unwrap();
+        let Choice::Claim { rows: chosen, next: after, forget } = choice else {
+            panic!("no repeat")
+        };
+        assert_eq!(slots(&chosen), [expected]);
         next = after;
         rows.retain(|row| !forget.contains(&row.slot));
-        rows.extend(taken.iter().map(|row| crate::lease::given_up(row, row.mark, NOW)));
+        rows.extend(chosen.iter().map(|row| crate::lease::given_up(row, row.mark, NOW)));
         assert!(rows.len() <= NEVER_ROWS_KEPT + 1);
     }
     claim.request = 1000;
-    let spent = choose(&claim, &rows, &members, Ground::default(), next, NOW, 0).unwrap_err();
+    let spent = choose(&claim, &rows, &members, SlotDefaults::default(), next, NOW, 0).unwrap_err();
     assert_eq!(spent.kind().code(), "exhausted", "{spent}");
     assert!(spent.message().contains("all its 300 numbers"), "{spent}");
     claim.preference = Preference::Exactly(3);
-    assert!(choose(&claim, &rows, &members, Ground::default(), next, NOW, 0).is_err());
+    assert!(choose(&claim, &rows, &members, SlotDefaults::default(), next, NOW, 0).is_err());
 }
 
 prop_compose! {
@@ -360,8 +365,8 @@ proptest! {
         };
         // Where holders are not needed, they do not affect the result.
         for pass in [0, 2] {
-            if !asks_for_holders(&request, &rows, Ground::default(), pass) {
-                let ground = Ground::default();
+            if !asks_for_holders(&request, &rows, SlotDefaults::default(), pass) {
+                let ground = SlotDefaults::default();
                 let choose = |members: &[MemberInfo]| {
                     choose(&request, &rows, members, ground, 0, NOW, pass)
                         .map_err(|error| error.kind().clone())
@@ -373,14 +378,14 @@ proptest! {
         }
         let usable_count = wanted.iter().filter(|number| usable(**number)).count();
         match choose_with(&request, &rows, &members) {
-            Ok(taken) => {
-                let groups: BTreeSet<u64> = taken.iter().map(|row| row.slot / u64::from(group)).collect();
-                prop_assert_eq!(taken.len(), groups.len() * usize::try_from(group).unwrap());
+            Ok(chosen) => {
+                let groups: BTreeSet<u64> = chosen.iter().map(|row| row.slot / u64::from(group)).collect();
+                prop_assert_eq!(chosen.len(), groups.len() * usize::try_from(group).unwrap());
                 prop_assert_eq!(groups.len(), usable_count.min(usize::try_from(request.count).unwrap()));
                 for number in groups {
                     prop_assert!(usable(number) && wanted.contains(&number));
                 }
-                for after in &taken {
+                for after in &chosen {
                     let (term, mark) = find(after.slot).map_or((Term::ZERO, Mark::ZERO), |row| (row.term, row.mark));
                     prop_assert_eq!(after.term, term.next());
                     prop_assert_eq!((after.floor, after.mark), (mark, mark));

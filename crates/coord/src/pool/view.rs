@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use snowmint_core::UnixMillis;
 
-use super::{Ground, HOLDERS_SHOWN, NEVER_ROWS_KEPT, Reuse};
+use super::{HOLDERS_SHOWN, NEVER_ROWS_KEPT, Reuse, SlotDefaults};
 use crate::error::{Error, Holder, PoolFull, Result};
 use crate::lease::{ClaimRequest, Mark, Preference, SlotRow};
 use crate::member::{Incarnation, MemberInfo, Presence};
@@ -26,7 +26,7 @@ struct Used {
 pub(super) struct View<'a> {
     request: &'a ClaimRequest,
     used: BTreeMap<u64, Used>,
-    ground: Ground,
+    ground: SlotDefaults,
     pub(super) mark_at_most: Mark,
     now: UnixMillis,
 }
@@ -36,7 +36,7 @@ impl<'a> View<'a> {
         request: &'a ClaimRequest,
         rows: &[SlotRow],
         members: &[MemberInfo],
-        ground: Ground,
+        ground: SlotDefaults,
         now: UnixMillis,
     ) -> Self {
         let members: HashMap<Incarnation, &MemberInfo> =

@@ -20,26 +20,26 @@ use crate::waiters::Waiters;
 const SAME_TIME_MS: u64 = 5_000;
 
 /// A query of callers.
-pub(super) trait Question: fmt::Debug + Send + 'static {
+pub(super) trait Query: fmt::Debug + Send + 'static {
     /// Returns whether the result for `self` also serves `other`; if so, `self` becomes the query
     /// of both.
     fn takes_in(&mut self, other: &Self) -> bool;
 }
 
-impl Question for () {
+impl Query for () {
     fn takes_in(&mut self, (): &Self) -> bool {
         true
     }
 }
 
-impl Question for String {
+impl Query for String {
     fn takes_in(&mut self, other: &Self) -> bool {
         *self == *other
     }
 }
 
 /// The caller's name, and the store state that it has seen.
-impl Question for (String, StoreIdentity) {
+impl Query for (String, StoreIdentity) {
     fn takes_in(&mut self, other: &Self) -> bool {
         *self == *other
     }
@@ -60,7 +60,7 @@ impl AsOf {
     }
 }
 
-impl Question for AsOf {
+impl Query for AsOf {
     fn takes_in(&mut self, other: &Self) -> bool {
         let apart_ms = self.first.since(other.now).max(other.now.since(self.first));
         let is_near = apart_ms <= SAME_TIME_MS;
@@ -72,31 +72,31 @@ impl Question for AsOf {
 }
 
 /// Result that all callers with the same query share.
-type Told<T> = Result<Arc<T>>;
+type SharedResult<T> = Result<Arc<T>>;
 
 /// Calls of one kind.
 #[derive(Debug)]
-pub(super) struct Flights<Q, T>(Arc<Mutex<Asked<Q, T>>>);
+pub(super) struct Flights<Q, T>(Arc<Mutex<PendingQueries<Q, T>>>);
 
 /// Callers that wait for the next calls.
 #[derive(Debug)]
-struct Asked<Q, T> {
+struct PendingQueries<Q, T> {
     /// Whether a call for all callers is in flight.
     is_in_flight: bool,
-    next: VecDeque<(Q, Waiters<Told<T>>)>,
+    next: VecDeque<(Q, Waiters<SharedResult<T>>)>,
 }
 
 impl<Q, T> Default for Flights<Q, T> {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Asked { is_in_flight: false, next: VecDeque::new() })))
+        Self(Arc::new(Mutex::new(PendingQueries { is_in_flight: false, next: VecDeque::new() })))
     }
 }
 
-fn lock<Q, T>(asked: &Mutex<Asked<Q, T>>) -> MutexGuard<'_, Asked<Q, T>> {
-    asked.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<Q, T>(pending: &Mutex<PendingQueries<Q, T>>) -> MutexGuard<'_, PendingQueries<Q, T>> {
+    pending.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<Q: Question, T: fmt::Debug + Send + Sync + 'static> Flights<Q, T> {
+impl<Q: Query, T: fmt::Debug + Send + Sync + 'static> Flights<Q, T> {
     /// Returns the number of different queries that wait for the call in flight.
     pub(super) fn waiting(&self) -> usize {
         lock(&self.0).next.len()
@@ -108,59 +108,59 @@ impl<Q: Question, T: fmt::Debug + Send + Sync + 'static> Flights<Q, T> {
     pub(super) async fn ask<F>(
         &self,
         runtime: &Handle,
-        question: Q,
+        query: Q,
         call: impl Fn(Q) -> F + Send + Sync + 'static,
-    ) -> Told<T>
+    ) -> SharedResult<T>
     where
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        let (told, answer) = oneshot::channel();
-        if self.waits(question, told) {
-            let mut flight = Flight { asked: Arc::clone(&self.0), is_over: false };
+        let (sender, reply) = oneshot::channel();
+        if self.waits(query, sender) {
+            let mut flight = Flight { pending: Arc::clone(&self.0), is_over: false };
             runtime.spawn(async move {
-                while let Some((question, mut waiters)) = flight.next() {
-                    let answer = call(question).await.map(Arc::new);
-                    waiters.answer(&answer);
+                while let Some((query, mut waiters)) = flight.next() {
+                    let result = call(query).await.map(Arc::new);
+                    waiters.notify(&result);
                 }
             });
         }
-        answer.await.unwrap_or_else(|_| {
+        reply.await.unwrap_or_else(|_| {
             Err(Error::unavailable("shared store call ended without a result; retry"))
         })
     }
 
     /// Waits for the next call. Returns whether the caller must start it, because none is in
     /// flight.
-    fn waits(&self, question: Q, told: oneshot::Sender<Told<T>>) -> bool {
-        let mut asked = lock(&self.0);
-        let found = asked
+    fn waits(&self, query: Q, sender: oneshot::Sender<SharedResult<T>>) -> bool {
+        let mut pending = lock(&self.0);
+        let found = pending
             .next
             .iter_mut()
-            .find_map(|(waiting, waiters)| waiting.takes_in(&question).then_some(waiters));
+            .find_map(|(waiting, waiters)| waiting.takes_in(&query).then_some(waiters));
         match found {
-            Some(waiters) => waiters.add(told),
+            Some(waiters) => waiters.add(sender),
             None => {
                 let mut waiters = Waiters::default();
-                waiters.add(told);
-                asked.next.push_back((question, waiters));
+                waiters.add(sender);
+                pending.next.push_back((query, waiters));
             }
         }
-        !std::mem::replace(&mut asked.is_in_flight, true)
+        !std::mem::replace(&mut pending.is_in_flight, true)
     }
 }
 
 /// Calls made one after the other, until no caller waits.
 struct Flight<Q, T> {
-    asked: Arc<Mutex<Asked<Q, T>>>,
+    pending: Arc<Mutex<PendingQueries<Q, T>>>,
     is_over: bool,
 }
 
 impl<Q, T> Flight<Q, T> {
-    fn next(&mut self) -> Option<(Q, Waiters<Told<T>>)> {
-        let mut asked = lock(&self.asked);
-        let next = asked.next.pop_front();
+    fn next(&mut self) -> Option<(Q, Waiters<SharedResult<T>>)> {
+        let mut pending = lock(&self.pending);
+        let next = pending.next.pop_front();
         if next.is_none() {
-            asked.is_in_flight = false;
+            pending.is_in_flight = false;
             self.is_over = true;
         }
         next
@@ -171,9 +171,9 @@ impl<Q, T> Flight<Q, T> {
 impl<Q, T> Drop for Flight<Q, T> {
     fn drop(&mut self) {
         if !self.is_over {
-            let mut asked = lock(&self.asked);
-            asked.is_in_flight = false;
-            asked.next.clear();
+            let mut pending = lock(&self.pending);
+            pending.is_in_flight = false;
+            pending.next.clear();
         }
     }
 }
@@ -210,11 +210,11 @@ mod tests {
             }
         }
 
-        fn ask<Q: Question>(
+        fn ask<Q: Query>(
             &self,
             flights: &Arc<Flights<Q, u32>>,
-            question: Q,
-        ) -> tokio::task::JoinHandle<Told<u32>> {
+            query: Q,
+        ) -> tokio::task::JoinHandle<SharedResult<u32>> {
             let (flights, held) = (Arc::clone(flights), self.clone());
             tokio::spawn(async move {
                 let call = move |_: Q| {
@@ -225,23 +225,23 @@ mod tests {
                         Ok(number)
                     }
                 };
-                flights.ask(&Handle::current(), question, call).await
+                flights.ask(&Handle::current(), query, call).await
             })
         }
     }
 
-    async fn waits_for<Q: Question>(flights: &Flights<Q, u32>, waiting: usize) {
+    async fn waits_for<Q: Query>(flights: &Flights<Q, u32>, waiting: usize) {
         while flights.waiting() < waiting {
             tokio::task::yield_now().await;
         }
     }
 
     /// Checks that all of these wait for the next call, whatever their queries.
-    async fn all_wait(asked: &[tokio::task::JoinHandle<Told<u32>>]) {
-        for _ in 0..10 * asked.len() {
+    async fn all_wait(pending: &[tokio::task::JoinHandle<SharedResult<u32>>]) {
+        for _ in 0..10 * pending.len() {
             tokio::task::yield_now().await;
         }
-        assert!(asked.iter().all(|asked| !asked.is_finished()));
+        assert!(pending.iter().all(|task| !task.is_finished()));
     }
 
     #[tokio::test]
@@ -256,8 +256,8 @@ mod tests {
         assert_eq!(*first.await.unwrap().unwrap(), 1);
         held.called(2).await;
         held.gate.add_permits(1);
-        for answer in join_all(others).await {
-            assert_eq!(*answer.unwrap().unwrap(), 2, "begun after the question");
+        for reply in join_all(others).await {
+            assert_eq!(*reply.unwrap().unwrap(), 2, "begun after the question");
         }
         assert_eq!(held.calls(), 2);
         // Afterwards a new call begins.
@@ -300,15 +300,15 @@ mod tests {
 
     #[tokio::test]
     async fn failed_call_leaves_no_caller_waiting() {
-        let (flights, goes_on) =
+        let (flights, resume) =
             (Arc::new(Flights::<(), u32>::default()), Arc::new(Semaphore::new(0)));
         let asks = || {
-            let (flights, goes_on) = (Arc::clone(&flights), Arc::clone(&goes_on));
+            let (flights, resume) = (Arc::clone(&flights), Arc::clone(&resume));
             tokio::spawn(async move {
                 let call = move |()| {
-                    let goes_on = Arc::clone(&goes_on);
+                    let resume = Arc::clone(&resume);
                     async move {
-                        drop(goes_on.acquire().await);
+                        drop(resume.acquire().await);
                         // A panic, which a store must not cause.
                         Ok(u32::MAX.checked_add(1).unwrap())
                     }
@@ -325,10 +325,10 @@ mod tests {
         while flights.waiting() == 0 {
             tokio::task::yield_now().await;
         }
-        goes_on.add_permits(1);
-        for asked in [first, second] {
-            let asked = tokio::time::timeout(Duration::from_secs(60), asked).await;
-            let error = asked.unwrap().unwrap().unwrap_err();
+        resume.add_permits(1);
+        for task in [first, second] {
+            let ended = tokio::time::timeout(Duration::from_secs(60), task).await;
+            let error = ended.unwrap().unwrap().unwrap_err();
             assert_eq!(error.message(), "shared store call ended without a result; retry");
         }
         let held = Held::new();
@@ -339,10 +339,10 @@ mod tests {
     #[test]
     fn times_that_are_near_are_one_and_the_latest_counts() {
         let at = |ms| AsOf::new(UnixMillis::new(ms));
-        let mut asked = at(100_000);
-        assert!(asked.takes_in(&at(104_000)) && asked.takes_in(&at(96_000)));
-        assert_eq!(asked.now, UnixMillis::new(104_000));
-        assert!(!asked.takes_in(&at(105_001)) && !asked.takes_in(&at(94_999)));
-        assert_eq!(asked.now, UnixMillis::new(104_000));
+        let mut query = at(100_000);
+        assert!(query.takes_in(&at(104_000)) && query.takes_in(&at(96_000)));
+        assert_eq!(query.now, UnixMillis::new(104_000));
+        assert!(!query.takes_in(&at(105_001)) && !query.takes_in(&at(94_999)));
+        assert_eq!(query.now, UnixMillis::new(104_000));
     }
 }

@@ -16,16 +16,16 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 use tokio::runtime::Handle;
 
-use self::flight::{AsOf, Flights, Question};
+use self::flight::{AsOf, Flights, Query};
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState, existing};
 use crate::error::{Error, Result, Verb};
 use crate::exclude::Exclude;
+use crate::exclusive::{Acquire, Acquired, Relinquish};
+use crate::fork_guard::ForkGuard;
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
-use crate::home::Home;
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
-use crate::ordered::{Acquire, Acquired, Relinquish};
-use crate::pool::Ground;
+use crate::pool::SlotDefaults;
 use crate::reclaim::{Reclaim, Reclaimed};
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
@@ -43,7 +43,7 @@ pub(crate) struct SharedReads {
     timer: Arc<dyn Timer>,
     runtime: Handle,
     /// Fork guard of the process in which the runtime runs.
-    home: Home,
+    fork_guard: ForkGuard,
     /// Maximum duration of a call, in milliseconds.
     call_ms: u64,
     /// Held while a caller copies a result, which may be long. All callers are woken at the same
@@ -57,7 +57,7 @@ pub(crate) struct SharedReads {
     workers: Flights<AsOf, Vec<SlotInfo>>,
     definitions: Flights<String, Definition>,
     catalogs: Flights<(), Catalog>,
-    grounds: Flights<(), Ground>,
+    grounds: Flights<(), SlotDefaults>,
 }
 
 impl SharedReads {
@@ -65,14 +65,14 @@ impl SharedReads {
     pub(crate) fn of(
         store: Arc<dyn Store>,
         timer: Arc<dyn Timer>,
-        (runtime, home): (Handle, Home),
+        (runtime, fork_guard): (Handle, ForkGuard),
         call_ms: u64,
     ) -> Self {
         Self {
             store,
             timer,
             runtime,
-            home,
+            fork_guard,
             call_ms,
             turn: tokio::sync::Mutex::default(),
             times: Flights::default(),
@@ -91,41 +91,41 @@ impl SharedReads {
     async fn shared<Q, T, F>(
         &self,
         (flights, verb): (&Flights<Q, T>, Verb),
-        question: Q,
+        query: Q,
         call: impl Fn(Arc<dyn Store>, Q) -> F + Send + Sync + 'static,
     ) -> Result<Arc<T>>
     where
-        Q: Question,
+        Q: Query,
         T: std::fmt::Debug + Send + Sync + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
         // In a forked child spawned tasks do not run: the store itself returns the error.
-        if !self.home.is_here() {
-            return call(Arc::clone(&self.store), question).await.map(Arc::new);
+        if !self.fork_guard.is_here() {
+            return call(Arc::clone(&self.store), query).await.map(Arc::new);
         }
         let (store, timer, call_ms) =
             (Arc::clone(&self.store), Arc::clone(&self.timer), self.call_ms);
-        let call = move |question| {
-            in_time(Arc::clone(&timer), call_ms, verb, call(Arc::clone(&store), question))
+        let call = move |query| {
+            with_timeout(Arc::clone(&timer), call_ms, verb, call(Arc::clone(&store), query))
         };
-        flights.ask(&self.runtime, question, call).await
+        flights.ask(&self.runtime, query, call).await
     }
 
     /// Returns the caller's own copy of the shared result.
     async fn own<Q, T, F>(
         &self,
         kind: (&Flights<Q, T>, Verb),
-        question: Q,
+        query: Q,
         call: impl Fn(Arc<dyn Store>, Q) -> F + Send + Sync + 'static,
     ) -> Result<T>
     where
-        Q: Question,
+        Q: Query,
         T: Clone + std::fmt::Debug + Send + Sync + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        let answer = self.shared(kind, question, call).await?;
+        let result = self.shared(kind, query, call).await?;
         let _turn = self.turn.lock().await;
-        Ok(T::clone(&answer))
+        Ok(T::clone(&result))
     }
 
     async fn catalog(&self) -> Result<Arc<Catalog>> {
@@ -135,7 +135,7 @@ impl SharedReads {
 }
 
 /// Runs a call with a time limit, independent of the callers that wait for it.
-async fn in_time<T>(
+async fn with_timeout<T>(
     timer: Arc<dyn Timer>,
     call_ms: u64,
     verb: Verb,
@@ -143,7 +143,7 @@ async fn in_time<T>(
 ) -> Result<T> {
     tokio::select! {
         biased;
-        answer = call => answer,
+        result = call => result,
         () = timer.sleep_ms(call_ms) => {
             let error = Error::unavailable(format!("store did not respond within {call_ms} ms; retry"));
             Err(error.with_verb(verb))
@@ -288,7 +288,7 @@ impl Store for SharedReads {
         self.store.accept_lead(until).await
     }
 
-    async fn ground(&self) -> Result<Ground> {
+    async fn ground(&self) -> Result<SlotDefaults> {
         let call = |store: Arc<dyn Store>, ()| async move { store.ground().await };
         self.own((&self.grounds, Verb::Ground), (), call).await
     }

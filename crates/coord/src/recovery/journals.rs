@@ -82,7 +82,7 @@ impl Recovery {
         let (first, _) = missing.next()?;
         let count = missing.count() + 1;
         Some(format!(
-            "{count} journals have not said what they know, among them {} of {}: what only they know would come again. \
+            "{count} journals have not reported what they know, among them {} of {}: what only they know would come again. \
              Start their servers, which report by themselves; or name their data directories (--journal DIR); or, where \
              one is lost, name it (--without ID), and the numbers that only it may have known (--segment SOURCE=NUMBER)",
             first.id,
@@ -95,7 +95,7 @@ impl JournalInfo {
     /// Describes the owner of the journal, for people.
     #[must_use]
     pub fn of(&self) -> String {
-        let owner = if self.owner.is_empty() { "nobody named" } else { &self.owner };
+        let owner = if self.owner.is_empty() { "an unnamed owner" } else { &self.owner };
         format!("{owner} on {}", self.host)
     }
 }

@@ -19,7 +19,7 @@ use crate::history::{Doubt, Evidence, Known, Standing};
 use crate::journal::Record;
 use crate::lease::Mark;
 use crate::node::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS, NodeSettings};
-use crate::spec::{Minted, Plan, SegmentPlan, SnowflakePlan, SourceSpec, Stripe};
+use crate::spec::{MinterPlan, Plan, SegmentPlan, SnowflakePlan, SourceSpec, Stripe};
 use crate::store::{FastForward, Store};
 pub use journals::JournalState;
 use plan::Going;
@@ -134,7 +134,7 @@ impl Recovery {
             }
             let spec = SourceSpec::from_stored(&stored.spec).ok();
             let Some(plan) = spec.as_ref().and_then(snowflake) else { continue };
-            if matches!(plan.minted, Minted::Store { .. }) {
+            if matches!(plan.minter_plan, MinterPlan::Store { .. }) {
                 self.going.minting.push((stored.name.clone(), plan.layout));
             }
             plans.push(plan);
@@ -151,7 +151,9 @@ impl Recovery {
             }
             match spec.check() {
                 Ok(Plan::Snowflake(SnowflakePlan {
-                    minted: Minted::Store { .. }, layout, ..
+                    minter_plan: MinterPlan::Store { .. },
+                    layout,
+                    ..
                 })) => {
                     self.going.minting.push((name.clone(), layout));
                 }

@@ -62,7 +62,7 @@ fn recovery_uses_the_current_stripe() {
     assert_eq!(next(Some(lost), 1_101, ids), 1_101, "nothing of it is lost");
     assert_eq!(next(Some(Stripe::ALL), 1_101, ids), 16_086);
     assert_eq!(next(Some(stripe(2, 4, 1, 1)), 1_101, ids), 4_022, "which is 16,086");
-    assert_eq!(next(None, 1_101, ids), 16_086, "by whatever stripe it is defined anew");
+    assert_eq!(next(None, 1_101, ids), 16_086, "by whatever stripe it is defined again");
     // The reports of journals of earlier versions have no IDs.
     assert_eq!(next(Some(Stripe::ALL), 1_101, None), 1_101);
     assert_eq!(next(Some(lost), 1_101, None), 1_101);
@@ -111,7 +111,7 @@ async fn look(store: &MemoryStore, read: &[&Record], without: &[&str]) -> Result
 async fn missing_known_journal_blocks_recovery() {
     let store = MemoryStore::new("recovery").unwrap();
     let found = store.identity().await.unwrap();
-    let doubt = Doubt { witness: "somebody".into(), seen: found.writes + 1, found: found.writes };
+    let doubt = Doubt { witness: "a member".into(), seen: found.writes + 1, found: found.writes };
     store.doubt(&doubt, &lost_by(&found)).await.unwrap();
     store.report(&info("a"), Some(&Known::default())).await.unwrap();
     store.report(&info("b"), None).await.unwrap();
@@ -126,7 +126,7 @@ async fn missing_known_journal_blocks_recovery() {
     assert_eq!(unsaid(&[&read], &["b", "d"]).await, None);
     let b = Record { id: "b".into(), ..Record::default() };
     assert_eq!(unsaid(&[&b], &[]).await, None);
-    assert!(look(&store, &[], &["nobody"]).await.is_err());
+    assert!(look(&store, &[], &["absent"]).await.is_err());
     assert!(look(&store, &[], &[]).await.unwrap().doubt().is_some());
 }
 
@@ -159,7 +159,7 @@ fn lost_by(found: &StoreIdentity) -> Evidence {
 /// Puts a store in doubt, with a report that it was recovered `recoveries` times.
 async fn doubted(store: &MemoryStore, recoveries: u64) {
     let found = store.identity().await.unwrap();
-    let doubt = Doubt { witness: "somebody".into(), seen: found.writes + 1, found: found.writes };
+    let doubt = Doubt { witness: "a member".into(), seen: found.writes + 1, found: found.writes };
     store.doubt(&doubt, &lost_by(&found)).await.unwrap();
     store.report(&info("a"), Some(&Known { recoveries, ..Known::default() })).await.unwrap();
 }
@@ -197,7 +197,7 @@ async fn lost_recovery_is_detected_after_the_next_one() {
     doubted(&store, 1).await;
     recovered(&store).await.unwrap();
     let after = store.handle("recovery").unwrap();
-    assert_eq!(after.recall("somebody", &seen).await.unwrap(), Recalled::Recovered);
+    assert_eq!(after.recall("a member", &seen).await.unwrap(), Recalled::Recovered);
 }
 
 /// Its IDs are above its numbers only under another stripe.
@@ -241,7 +241,7 @@ async fn outdated_plan_moves_nothing() {
     let plan = look(&store, &[], &[]).await.unwrap().plan(&RecoveryRequest::default()).unwrap();
     store.report(&again, Some(&Known::default())).await.unwrap();
     store.fast_forward(&plan).await.unwrap();
-    assert!(store.fast_forward(&plan).await.is_err(), "somebody was faster");
+    assert!(store.fast_forward(&plan).await.is_err(), "another recovery was faster");
 }
 
 /// The plan of a store without a doubt has no reports.
@@ -278,7 +278,7 @@ async fn an_operator_accepts_a_server_that_took_over() {
         let after = store.standing().await.unwrap();
         assert!(after.doubt.is_some() && after.missing().count() == 1, "{after:?}");
         // A second operator has looked before, or looks now.
-        let doubt = Doubt { witness: "somebody".into(), seen: 0, found: 0 };
+        let doubt = Doubt { witness: "a member".into(), seen: 0, found: 0 };
         store.doubt(&doubt, &before).await.unwrap();
         accept_other_server(&store).await.unwrap();
         assert_eq!(store.standing().await.unwrap(), after);
@@ -290,14 +290,14 @@ async fn an_operator_accepts_a_server_that_took_over() {
         let known = Known { writes: seen.writes, ..Known::default() };
         store.report(&info("a"), Some(&known)).await.unwrap();
         recovered(&store).await.unwrap();
-        let recalled = store.recall("somebody", &seen).await.unwrap();
+        let recalled = store.recall("a member", &seen).await.unwrap();
         assert_eq!(recalled == Recalled::Recovered, loses);
         store.accept_lead(Mark::new(8)).await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_server_that_wrote_the_store_is_not_accepted_anew() {
+async fn server_that_wrote_store_is_not_accepted_again() {
     let store = MemoryStore::new("recovery").unwrap();
     store.report(&info("a"), None).await.unwrap();
     let before = (store.identity().await.unwrap(), store.standing().await.unwrap());
@@ -305,7 +305,7 @@ async fn a_server_that_wrote_the_store_is_not_accepted_anew() {
     assert_eq!((store.identity().await.unwrap(), store.standing().await.unwrap()), before);
 }
 
-/// What a handle knows of its store decides, whatever an operator says.
+/// The handle's knowledge of its store decides, whatever an operator says.
 #[tokio::test]
 async fn a_server_with_another_store_is_not_accepted() {
     let (store, other) =
@@ -316,7 +316,7 @@ async fn a_server_with_another_store_is_not_accepted() {
     let found = store.identity().await.unwrap();
     let refused = accept_other_server(&knows).await.unwrap_err();
     assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
-    let doubt = Doubt { witness: "somebody".into(), seen: 0, found: 0 };
+    let doubt = Doubt { witness: "a member".into(), seen: 0, found: 0 };
     let refused = knows.doubt(&doubt, &Evidence::of_operator(found.id.clone())).await.unwrap_err();
     assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
     assert_eq!(store.identity().await.unwrap(), found);

@@ -1,9 +1,9 @@
 //! Calls of the store, of upstreams and of others, with a time limit.
 
-use super::Surroundings;
+use super::NodeContext;
 use crate::error::{Error, Result, Verb};
 
-impl Surroundings {
+impl NodeContext {
     /// Calls the store with a time limit: returns its result, or `Unavailable` if it takes too
     /// long. Errors of the call may put the store in doubt.
     pub(crate) async fn store_call<T>(
@@ -11,7 +11,7 @@ impl Surroundings {
         verb: Verb,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        self.heard(self.timed_call(verb, call)).await
+        self.record_doubts(self.timed_call(verb, call)).await
     }
 
     /// Calls a store in the same way, which may be a secondary one: its errors say nothing about
@@ -24,20 +24,20 @@ impl Surroundings {
         let within_ms = self.store_call_ms;
         let late =
             || Error::unavailable(format!("store did not respond within {within_ms} ms; retry"));
-        self.counted(verb, self.with_timeout(within_ms, late, call)).await
+        self.metered(verb, self.with_timeout(within_ms, late, call)).await
     }
 
     /// Counts a call of the store, and names its verb in errors.
-    pub(crate) async fn counted<T>(
+    pub(crate) async fn metered<T>(
         &self,
         verb: Verb,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         let begun_us = self.timer.elapsed_us();
-        let answer = call.await.map_err(|error| error.with_verb(verb));
+        let result = call.await.map_err(|error| error.with_verb(verb));
         let took_us = self.timer.elapsed_us().saturating_sub(begun_us);
-        self.watch.called(verb, took_us, answer.as_ref().err());
-        answer
+        self.metrics.called(verb, took_us, result.as_ref().err());
+        result
     }
 
     /// Calls an upstream with a time limit. Neither the counts of store calls nor the doubts of the
@@ -57,7 +57,10 @@ impl Surroundings {
     }
 
     /// Awaits a store's result, and records evidence that it is not the store that was joined.
-    pub(super) async fn heard<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(super) async fn record_doubts<T>(
+        &self,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         let recoveries = self.doubts.recoveries();
         call.await.inspect_err(|error| {
             // A late result may be about the store as it was before its recovery.
@@ -79,13 +82,13 @@ impl Surroundings {
         let mut call = std::pin::pin!(call);
         tokio::select! {
             biased;
-            answer = &mut call => answer,
+            result = &mut call => result,
             () = self.timer.sleep_ms(within_ms) => Err(late()),
         }
     }
 
     /// Limits one of our own calls to a caller's time.
-    pub(crate) async fn within<T>(
+    pub(crate) async fn with_deadline<T>(
         &self,
         within_ms: u64,
         call: impl Future<Output = Result<T>>,

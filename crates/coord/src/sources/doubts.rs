@@ -21,7 +21,7 @@ struct State {
 /// An error showing that the store is not the one that was joined.
 #[derive(Debug)]
 struct Doubt {
-    why: Error,
+    error: Error,
     /// Whether the driver has yet to see it.
     is_news: bool,
 }
@@ -35,10 +35,12 @@ impl Doubts {
         let mut state = self.state();
         state.raised = state.raised.wrapping_add(1);
         match &mut state.open {
-            None => state.open = Some(Doubt { why: error.clone(), is_news: true }),
+            None => state.open = Some(Doubt { error: error.clone(), is_news: true }),
             // A rollback outlasts the other kinds: the address may lead back to the store, and a
             // setting may be corrected.
-            Some(doubt) if went_back(error) && !went_back(&doubt.why) => doubt.why = error.clone(),
+            Some(doubt) if rolled_back(error) && !rolled_back(&doubt.error) => {
+                doubt.error = error.clone()
+            }
             Some(_) => {}
         }
         true
@@ -54,16 +56,16 @@ impl Doubts {
         let mut state = self.state();
         let doubt = state.open.as_mut().filter(|doubt| doubt.is_news)?;
         doubt.is_news = false;
-        Some(doubt.why.clone())
+        Some(doubt.error.clone())
     }
 
     /// Returns the error that shows a store rollback. The doubt stays even when the store has
     /// counted further: until an operator has moved it forward, it may issue numbers that it issued
     /// before.
-    pub(crate) fn went_back(&self) -> Option<Error> {
+    pub(crate) fn rolled_back(&self) -> Option<Error> {
         let state = self.state();
-        let why = &state.open.as_ref()?.why;
-        went_back(why).then(|| why.clone())
+        let error = &state.open.as_ref()?.error;
+        rolled_back(error).then(|| error.clone())
     }
 
     /// Records that the store was joined and found as `recalled`, by steps that began when `raised`
@@ -78,8 +80,8 @@ impl Doubts {
             doubt.is_news = true;
         }
         let is_ended = state.open.is_none();
-        let may_be_anew = was_open || recalled == Recalled::Recovered;
-        state.recoveries = state.recoveries.wrapping_add(u64::from(is_ended && may_be_anew));
+        let may_be_new = was_open || recalled == Recalled::Recovered;
+        state.recoveries = state.recoveries.wrapping_add(u64::from(is_ended && may_be_new));
         is_ended
     }
 
@@ -102,18 +104,18 @@ impl Doubts {
     ) -> Result<T> {
         self.check()?;
         let recoveries = self.recoveries();
-        let answer = step.await?;
+        let result = step.await?;
         self.check()?;
         if self.recoveries() != recoveries {
             return Err(Error::unavailable("store was rejoined during the call; retry"));
         }
-        Ok(answer)
+        Ok(result)
     }
 
     /// Returns the open doubt as an error: a store in doubt gives no numbers.
     pub(crate) fn check(&self) -> Result<()> {
         match &self.state().open {
-            Some(Doubt { why, .. }) => Err(why.clone()),
+            Some(Doubt { error, .. }) => Err(error.clone()),
             None => Ok(()),
         }
     }
@@ -123,7 +125,7 @@ impl Doubts {
     }
 }
 
-fn went_back(error: &Error) -> bool {
+fn rolled_back(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::StoreRolledBack { .. })
 }
 
@@ -150,8 +152,8 @@ mod tests {
     fn lasting_doubt_replaces_a_passing_one_only() {
         for order in [[back(), other()], [other(), back()]] {
             let doubts = Doubts::default();
-            assert!(order.iter().all(|why| doubts.raise(why)));
-            assert!(doubts.went_back().is_some());
+            assert!(order.iter().all(|error| doubts.raise(error)));
+            assert!(doubts.rolled_back().is_some());
             assert_eq!(doubts.check().unwrap_err().kind().code(), "store_rolled_back");
         }
     }
@@ -174,11 +176,11 @@ mod tests {
         let doubts = Doubts::default();
         let step = async |doubt: Option<Error>, join: Option<Recalled>| {
             let step = async {
-                doubt.iter().for_each(|why| assert!(doubts.raise(why)));
+                doubt.iter().for_each(|error| assert!(doubts.raise(error)));
                 Ok(join.is_none_or(|recalled| doubts.end(doubts.raised(), recalled)))
             };
-            let answer = doubts.in_one_history(step).await;
-            answer.map_err(|error| error.kind().code().to_owned())
+            let result = doubts.in_one_history(step).await;
+            result.map_err(|error| error.kind().code().to_owned())
         };
         // The first join, and a rejoin after a lost lease: the store is unchanged.
         assert_eq!(step(None, Some(Recalled::Same)).await, Ok(true));

@@ -1,33 +1,33 @@
 //! Running sources, from which applications mint.
 
-mod afar;
-mod asked;
-mod back;
-mod by_store;
+mod backing;
 mod calls;
+mod client_stripes;
 mod counter;
+mod demand;
 mod doubts;
-mod for_programs;
-mod form;
+mod generator_set;
+mod global_order;
+mod id_batch;
+mod id_codec;
+mod journal_budget;
 mod keys;
-mod minter;
-mod named;
-mod ordered;
-mod patience;
+mod multi_store;
+mod node_context;
 mod peer_probes;
+mod per_request;
 mod prefill;
-mod queue;
+mod prefill_holder;
 mod queue_room;
-mod reports;
-mod running;
+mod remote_source;
+mod retry_policy;
+mod section_assignment;
 mod sections;
 mod segment;
-mod several;
-mod shares;
+mod source_inner;
 mod stats;
-mod surroundings;
-mod values;
-mod want;
+mod store_minted;
+mod uuid_source;
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,30 +35,30 @@ use std::sync::atomic::Ordering;
 
 use snowmint_core::text::Format;
 
-pub(crate) use afar::Afar;
-pub(crate) use back::{Back, SnowflakeBack};
-pub(crate) use by_store::ByStore;
+pub(crate) use backing::{Backing, SnowflakeBacking};
 pub(crate) use counter::CounterSource;
 pub use counter::{BOUND_MAX, KEY_BYTES_MAX, RUN_MAX, hash_slot};
-pub(crate) use form::{Form, check_value, compare_check};
+pub(crate) use generator_set::{GeneratorConfig, GeneratorSet, SlotWindow};
+pub use generator_set::{NodeClock, NodeObserver};
+pub(crate) use global_order::GlobalOrder;
+pub use id_batch::{Decoded, IdBatch, NumberRange};
+pub(crate) use id_codec::{IdCodec, check_value, compare_check};
+pub(crate) use journal_budget::{Reported, Reserved, ReservedFor};
 pub use keys::{DisguiseKeys, Keyrings};
-pub(crate) use minter::{Make, Minter, SlotWindow};
-pub use minter::{NodeClock, NodeObserver};
-pub(crate) use ordered::Ordered;
-pub use patience::Patience;
-pub use prefill::{OnEmpty, OnFull, PrefillHooks, PrefillStats};
-pub(crate) use reports::{For, Reported, Reserved};
-pub(crate) use running::{Defined, SourceInner};
-pub(crate) use sections::{Sections, Want};
-pub(crate) use segment::{Block, Remembered, SegmentSource, Unused};
-pub use segment::{NumberLane, NumberStats, Numbers};
-pub(crate) use several::Several;
-pub use several::StoreStatus;
-pub(crate) use shares::FRESH_MS;
-pub use shares::{Place, Server, Shares};
+pub(crate) use multi_store::MultiStoreSource;
+pub use multi_store::StoreStatus;
+pub(crate) use node_context::NodeContext;
+pub use prefill::{EmptyHook, FullHook, PrefillHooks, PrefillStats};
+pub(crate) use remote_source::RemoteSource;
+pub use retry_policy::RetryPolicy;
+pub(crate) use section_assignment::FRESH_MS;
+pub use section_assignment::{SectionAssignment, SectionLocation, Server};
+pub(crate) use sections::{Demand, Sections};
+pub(crate) use segment::{InitialState, NumberBlock, SegmentSource, Unused};
+pub use segment::{NumberLane, NumberStats, SegmentHandle};
+pub(crate) use source_inner::{Defined, SourceInner};
 pub use stats::SourceStats;
-pub(crate) use surroundings::Surroundings;
-pub use values::{Decoded, Row, Values};
+pub(crate) use store_minted::StoreMinted;
 
 use crate::error::{Error, Result};
 pub use crate::pool::SECTIONS;
@@ -114,11 +114,11 @@ impl Source {
 
     /// Returns whether each request calls servers or the store: nothing is ever prefetched.
     #[must_use]
-    pub fn is_asked(&self) -> bool {
-        match &self.inner.back {
-            Back::Afar(_) | Back::ByStore(_) => true,
-            Back::Segment(segment) => segment.now().keeps_none(),
-            Back::Several(several) => several.is_asked(),
+    pub fn is_per_request(&self) -> bool {
+        match &self.inner.backing {
+            Backing::Remote(_) | Backing::StoreMinted(_) => true,
+            Backing::Segment(segment) => segment.now().is_per_request(),
+            Backing::MultiStore(multi_store) => multi_store.is_per_request(),
             _ => false,
         }
     }
@@ -127,9 +127,9 @@ impl Source {
     /// and of a counter whose results the store confirms.
     #[must_use]
     pub fn calls_each_time(&self) -> bool {
-        match &self.inner.back {
-            Back::Counter(counter) => counter.confirms(),
-            _ => self.is_asked(),
+        match &self.inner.backing {
+            Backing::Counter(counter) => counter.confirms(),
+            _ => self.is_per_request(),
         }
     }
 
@@ -147,14 +147,14 @@ impl Source {
 
     /// Returns the retry policy for a caller that does its own waiting between tries.
     #[must_use]
-    pub fn patience(&self) -> Patience {
-        Patience::of(&self.inner)
+    pub fn retry_policy(&self) -> RetryPolicy {
+        RetryPolicy::of(&self.inner)
     }
 
     /// Returns the text format of its IDs.
     #[must_use]
     pub fn format(&self) -> Format {
-        self.inner.defined.load().form.format()
+        self.inner.defined.load().id_codec.format()
     }
 
     /// Returns whether that is the default: decimal, as short as possible. Cheaper than
@@ -197,7 +197,7 @@ impl Source {
     ///
     /// # Errors
     /// The last error when the time is up or no wait helps. IDs made until then are not used.
-    pub async fn mint(&self, count: u32, key: Option<&str>, within_ms: u64) -> Result<Values> {
+    pub async fn mint(&self, count: u32, key: Option<&str>, within_ms: u64) -> Result<IdBatch> {
         if count == 0 {
             let message = "count 0 is below the minimum of 1; ask for at least one ID";
             return Err(Error::invalid(message));
@@ -207,16 +207,16 @@ impl Source {
             return Err(Error::limit_exceeded(message));
         }
         self.inner.check_enabled()?;
-        match &self.inner.back {
-            Back::Afar(source) => return source.mint(count, key, within_ms).await,
-            Back::Uuid(source) => {
+        match &self.inner.backing {
+            Backing::Remote(source) => return source.mint(count, key, within_ms).await,
+            Backing::Uuid(source) => {
                 let each = (0..count).map(|_| source.mint(key).map(|id| id.to_string()));
-                return each.collect::<Result<_>>().map(Values::Texts);
+                return each.collect::<Result<_>>().map(IdBatch::Texts);
             }
-            Back::Counter(counter) => {
+            Backing::Counter(counter) => {
                 let key = key.ok_or_else(|| self.inner.no_key())?;
                 let counted = counter.take(key.as_bytes(), count.into(), within_ms).await?;
-                return Ok(Values::Numbers((counted.first..=counted.last).collect()));
+                return Ok(IdBatch::Numbers((counted.first..=counted.last).collect()));
             }
             _ if key.is_some() => {
                 return Err(Error::invalid(format!(
@@ -224,21 +224,24 @@ impl Source {
                     self.name()
                 )));
             }
-            Back::Ulid(source) => {
-                return Ok(Values::Texts((0..count).map(|_| source.mint().to_string()).collect()));
+            Backing::Ulid(source) => {
+                return Ok(IdBatch::Texts((0..count).map(|_| source.mint().to_string()).collect()));
             }
-            Back::Snowflake(_) | Back::ByStore(_) | Back::Segment(_) | Back::Several(_) => {}
+            Backing::Snowflake(_)
+            | Backing::StoreMinted(_)
+            | Backing::Segment(_)
+            | Backing::MultiStore(_) => {}
         }
         let mut ids = vec![0; usize::try_from(count).unwrap_or(0)];
         self.inner.fill(&mut ids, within_ms).await?;
         if let Some(serial) = &self.inner.serial {
             let text = |id: u64| serial.text_of(id).ok_or_else(|| no_serial(self.name(), id));
-            return ids.into_iter().map(text).collect::<Result<_>>().map(Values::Texts);
+            return ids.into_iter().map(text).collect::<Result<_>>().map(IdBatch::Texts);
         }
         for id in &mut ids {
             *id = self.inner.show(*id)?;
         }
-        Ok(Values::Numbers(ids))
+        Ok(IdBatch::Numbers(ids))
     }
 
     /// Reserves `length` consecutive numbers of a segment source for the caller to use.
@@ -246,7 +249,7 @@ impl Source {
     /// # Errors
     /// `Invalid` for other kinds, for disguised sources, and for a length of 0; otherwise those of
     /// [`Source::mint`].
-    pub async fn row(&self, length: u64, within_ms: u64) -> Result<Row> {
+    pub async fn reserve_range(&self, length: u64, within_ms: u64) -> Result<NumberRange> {
         self.inner.check_enabled()?;
         if length == 0 {
             let message = "length 0 is below the minimum of 1; ask for at least one number";
@@ -258,7 +261,7 @@ impl Source {
                 self.name()
             )));
         }
-        self.inner.row(length, within_ms).await
+        self.inner.reserve_range(length, within_ms).await
     }
 
     /// Takes `count` consecutive numbers of a counter key; returns the first and the last. Each is
@@ -270,7 +273,7 @@ impl Source {
     /// section; `Unavailable` when the store did not grant the section, or our lease on it expired.
     pub async fn count(&self, key: &[u8], count: u64, within_ms: u64) -> Result<(u64, u64)> {
         self.inner.check_enabled()?;
-        if let Back::Afar(source) = &self.inner.back {
+        if let Backing::Remote(source) = &self.inner.backing {
             return source.count(key, count, within_ms).await;
         }
         let counted = self.inner.counter()?.take(key, count, within_ms).await?;
@@ -295,8 +298,8 @@ impl Source {
     /// Those of [`Source::count`]; the numbers taken for other keys are then lost.
     pub async fn count_each(&self, keys: &[&[u8]], within_ms: u64) -> Result<Vec<u64>> {
         self.inner.check_enabled()?;
-        match &self.inner.back {
-            Back::Afar(source) => source.count_each(keys, within_ms).await,
+        match &self.inner.backing {
+            Backing::Remote(source) => source.count_each(keys, within_ms).await,
             _ => self.inner.counter()?.take_each(keys, within_ms).await,
         }
     }
@@ -314,10 +317,10 @@ impl Source {
     ///
     /// # Errors
     /// Those of [`Source::count`].
-    pub async fn counted(&self, key: &[u8], within_ms: u64) -> Result<u64> {
+    pub async fn bound_of(&self, key: &[u8], within_ms: u64) -> Result<u64> {
         self.inner.check_enabled()?;
-        match &self.inner.back {
-            Back::Afar(source) => source.counted(key, within_ms).await,
+        match &self.inner.backing {
+            Backing::Remote(source) => source.bound_of(key, within_ms).await,
             _ => self.inner.counter()?.bound(key, within_ms).await,
         }
     }
@@ -338,8 +341,8 @@ impl Source {
     /// # Errors
     /// `Invalid` for other kinds.
     pub fn section(&self, key: &[u8]) -> Result<u16> {
-        match &self.inner.back {
-            Back::Afar(source) => source.section(key),
+        match &self.inner.backing {
+            Backing::Remote(source) => source.section(key),
             _ => Ok(self.inner.counter()?.section(key)),
         }
     }
@@ -348,10 +351,10 @@ impl Source {
     ///
     /// # Errors
     /// `Invalid` for other kinds, and for disguised sources.
-    pub fn numbers(&self) -> Result<Numbers> {
-        match &self.inner.back {
-            Back::Segment(segment) if self.inner.plain => {
-                Ok(Numbers::new(segment.now(), self.clone()))
+    pub fn numbers(&self) -> Result<SegmentHandle> {
+        match &self.inner.backing {
+            Backing::Segment(segment) if self.inner.plain => {
+                Ok(SegmentHandle::new(segment.now(), self.clone()))
             }
             _ => Err(Error::invalid(format!(
                 "source {:?} has no plain numbers of one store; \
@@ -367,8 +370,8 @@ impl Source {
     /// # Errors
     /// `Invalid` for other kinds, for disguised sources, and for serials.
     pub fn lane(&self, block: u64) -> Result<NumberLane> {
-        match &self.inner.back {
-            Back::Segment(_) | Back::Several(_)
+        match &self.inner.backing {
+            Backing::Segment(_) | Backing::MultiStore(_)
                 if self.inner.plain && self.kind() == Kind::Segment =>
             {
                 Ok(NumberLane::new(self.clone(), block))
@@ -386,8 +389,8 @@ impl Source {
     /// # Errors
     /// `Invalid` when the source is not prefilled.
     pub fn set_prefill_hooks(&self, hooks: PrefillHooks) -> Result<()> {
-        let queue = match &self.inner.back {
-            Back::Snowflake(back) => back.queue.get(),
+        let queue = match &self.inner.backing {
+            Backing::Snowflake(backing) => backing.queue.get(),
             _ => None,
         };
         match queue {

@@ -63,7 +63,7 @@ impl PeerProbes {
 
     /// Returns the unreachable peers among `servers`. From now on those peers are probed that this
     /// process cannot or may not reach, or that `others` report.
-    pub(crate) fn look(
+    pub(crate) fn poll(
         &self,
         servers: &[Server],
         others: &BTreeSet<Incarnation>,
@@ -97,19 +97,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_peer_that_may_not_be_reached_is_probed_until_it_responds() {
-        let (probes, nobody) = (PeerProbes::default(), BTreeSet::new());
+        let (probes, none) = (PeerProbes::default(), BTreeSet::new());
         let servers = [server(1), server(2), server(3)];
         let [one, two, _] = servers.each_ref().map(|server| server.member);
-        assert!(probes.look(&servers, &nobody).is_empty());
+        assert!(probes.poll(&servers, &none).is_empty());
         assert!(probes.suspect(one) && !probes.suspect(one));
-        assert!(probes.look(&servers, &BTreeSet::from([two])).is_empty(), "none was probed yet");
+        assert!(probes.poll(&servers, &BTreeSet::from([two])).is_empty(), "none was probed yet");
         assert_eq!(probes.to_probe().await, servers[..2]);
         assert!(probes.probed(one, false) && !probes.probed(one, false));
         assert!(!probes.probed(two, true));
-        assert_eq!(probes.look(&servers, &nobody), BTreeSet::from([one]));
+        assert_eq!(probes.poll(&servers, &none), BTreeSet::from([one]));
         assert_eq!(probes.to_probe().await, servers[..1]);
         assert!(probes.probed(one, true));
-        assert!(probes.look(&servers, &nobody).is_empty());
+        assert!(probes.poll(&servers, &none).is_empty());
         // The call waits until there is a peer to probe.
         let waits = probes.to_probe();
         tokio::pin!(waits);
@@ -119,16 +119,16 @@ mod tests {
             () = tokio::task::yield_now() => {}
         }
         probes.suspect(one);
-        probes.look(&servers, &nobody);
+        probes.poll(&servers, &none);
         assert_eq!(waits.await, servers[..1]);
     }
 
     #[test]
     fn a_peer_that_left_is_forgotten() {
-        let (probes, nobody) = (PeerProbes::default(), BTreeSet::new());
+        let (probes, none) = (PeerProbes::default(), BTreeSet::new());
         probes.suspect(Incarnation::new(1));
         probes.probed(Incarnation::new(1), false);
-        assert!(probes.look(&[server(2)], &nobody).is_empty());
-        assert!(probes.look(&[server(1)], &nobody).is_empty());
+        assert!(probes.poll(&[server(2)], &none).is_empty());
+        assert!(probes.poll(&[server(1)], &none).is_empty());
     }
 }

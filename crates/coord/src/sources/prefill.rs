@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crossbeam_queue::ArrayQueue;
-use snowmint_core::{Refusal, Short};
+use snowmint_core::{MintError, Short};
 use tokio::sync::Notify;
 
 use crate::spec::PrefillPlan;
@@ -20,17 +20,17 @@ use crate::spec::PrefillPlan;
 const CHUNK: usize = 1_024;
 
 /// Callback for an ID that finds the queue full. Without it, such IDs are discarded and counted.
-pub type OnFull = Arc<dyn Fn(u64) + Send + Sync>;
+pub type FullHook = Arc<dyn Fn(u64) + Send + Sync>;
 /// Callback for an empty queue; may return an ID from another place.
-pub type OnEmpty = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
+pub type EmptyHook = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
 
 /// Callbacks of an application. A callback that panics is counted, and the queue keeps working.
 #[derive(Clone, Default)]
 pub struct PrefillHooks {
     /// Takes an ID that finds the queue full.
-    pub on_full: Option<OnFull>,
+    pub on_full: Option<FullHook>,
     /// Supplies an ID when the queue is empty.
-    pub on_empty: Option<OnEmpty>,
+    pub on_empty: Option<EmptyHook>,
 }
 
 impl fmt::Debug for PrefillHooks {
@@ -76,7 +76,7 @@ pub(crate) struct Prefill {
     filled: Notify,
     served: Notify,
     /// Reason why the last fill stopped short.
-    why: Mutex<Option<Refusal>>,
+    error: Mutex<Option<MintError>>,
 }
 
 impl Prefill {
@@ -95,7 +95,7 @@ impl Prefill {
             needed: Notify::new(),
             filled: Notify::new(),
             served: Notify::new(),
-            why: Mutex::default(),
+            error: Mutex::default(),
         }
     }
 
@@ -122,16 +122,16 @@ impl Prefill {
         if self.queue.len() < self.plan.refill_below {
             self.call_filler();
         }
-        id.or_else(|| self.take_elsewhere())
+        id.or_else(|| self.take_from_callback())
     }
 
     /// Takes the next ID for a queue that replaces this one.
-    pub(crate) fn take_in_stock(&self) -> Option<u64> {
+    pub(crate) fn take_prefilled(&self) -> Option<u64> {
         self.queue.pop()
     }
 
     #[cold]
-    fn take_elsewhere(&self) -> Option<u64> {
+    fn take_from_callback(&self) -> Option<u64> {
         self.dry.fetch_add(1, Ordering::Relaxed);
         let on_empty = self.hooks().on_empty?;
         self.guarded(|| on_empty()).flatten()
@@ -177,7 +177,7 @@ impl Prefill {
     pub(crate) fn fill_from(
         &self,
         mut try_fill: impl FnMut(&mut [u64]) -> Result<(), Short>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), MintError> {
         // From here on a taker that finds too few IDs calls again.
         self.called.store(false, Ordering::Release);
         let mut chunk = [0; CHUNK];
@@ -196,19 +196,19 @@ impl Prefill {
                 self.filled.notify_waiters();
             }
             if let Err(short) = outcome {
-                self.note(Some(short.why));
-                return Err(short.why);
+                self.note(Some(short.error));
+                return Err(short.error);
             }
         }
     }
 
-    fn note(&self, why: Option<Refusal>) {
-        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    fn note(&self, error: Option<MintError>) {
+        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = error;
     }
 
     /// Returns the reason why the last fill stopped short, if it did.
-    pub(crate) fn why(&self) -> Option<Refusal> {
-        *self.why.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn error(&self) -> Option<MintError> {
+        *self.error.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the filler is needed.
@@ -293,8 +293,8 @@ mod tests {
             for (made, slot) in out.iter_mut().enumerate() {
                 if next % (per_tick + 1) == per_tick {
                     next += 1;
-                    let why = Refusal::TickFull { next: UnixMillis::ZERO, retry_after_ms: 1 };
-                    return Err(Short { made, why });
+                    let error = MintError::TickFull { next: UnixMillis::ZERO, retry_after_ms: 1 };
+                    return Err(Short { made, error });
                 }
                 *slot = next;
                 next += 1;
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!((prefill.stats().tail, prefill.stats().discarded), (2, 3));
         let rejected = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&rejected);
-        let on_full: OnFull = Arc::new(move |id| sink.lock().unwrap().push(id));
+        let on_full: FullHook = Arc::new(move |id| sink.lock().unwrap().push(id));
         prefill.set_hooks(PrefillHooks { on_full: Some(on_full), on_empty: None });
         prefill.put(6);
         assert_eq!(*rejected.lock().unwrap(), [6]);
@@ -392,7 +392,7 @@ mod tests {
     fn empty_queue_calls_the_hook_and_counts() {
         let prefill = prefill(2);
         assert_eq!(prefill.take(), None);
-        let on_empty: OnEmpty = Arc::new(|| Some(99));
+        let on_empty: EmptyHook = Arc::new(|| Some(99));
         prefill.set_hooks(PrefillHooks { on_full: None, on_empty: Some(on_empty) });
         assert_eq!(prefill.take(), Some(99));
         let stats = prefill.stats();
@@ -402,8 +402,8 @@ mod tests {
     #[test]
     fn callbacks_that_fail_stop_no_later_fill() {
         let prefill = prefill(4);
-        let on_full: OnFull = Arc::new(|id| panic!("no room for {id}"));
-        let on_empty: OnEmpty = Arc::new(|| panic!("dry"));
+        let on_full: FullHook = Arc::new(|id| panic!("no room for {id}"));
+        let on_empty: EmptyHook = Arc::new(|| panic!("dry"));
         prefill.set_hooks(PrefillHooks { on_full: Some(on_full), on_empty: Some(on_empty) });
         assert_eq!(prefill.take(), None);
         let mut generator = ticks(1_000);

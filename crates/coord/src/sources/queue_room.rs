@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub(crate) struct QueueRoom {
     ids_max: AtomicU64,
-    taken: AtomicU64,
+    reserved: AtomicU64,
 }
 
 impl QueueRoom {
     pub(crate) const fn new(ids_max: u64) -> Self {
-        Self { ids_max: AtomicU64::new(ids_max), taken: AtomicU64::new(0) }
+        Self { ids_max: AtomicU64::new(ids_max), reserved: AtomicU64::new(0) }
     }
 
     /// Sets the limit for queues made from now on.
@@ -28,9 +28,9 @@ impl QueueRoom {
     /// Takes places for this many IDs, until they are dropped; `None` when fewer are left.
     pub(super) fn take(self: &Arc<Self>, ids: u64) -> Option<Places> {
         let ids_max = self.ids_max();
-        let more = |taken: u64| taken.checked_add(ids).filter(|all| *all <= ids_max);
+        let more = |reserved: u64| reserved.checked_add(ids).filter(|all| *all <= ids_max);
         // Relaxed: it guards nothing but this count.
-        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
         Some(Places { room: Arc::clone(self), ids })
     }
 }
@@ -44,7 +44,7 @@ pub(super) struct Places {
 
 impl Drop for Places {
     fn drop(&mut self) {
-        self.room.taken.fetch_sub(self.ids, Ordering::Relaxed);
+        self.room.reserved.fetch_sub(self.ids, Ordering::Relaxed);
     }
 }
 

@@ -13,8 +13,8 @@ use snowmint_core::ElapsedMillis;
 use tokio::sync::Notify;
 
 use super::counter::{KeyRoom, Table};
-use super::shares::{Place, Server, Shares};
-pub(crate) use super::want::Want;
+pub(crate) use super::demand::Demand;
+use super::section_assignment::{SectionAssignment, SectionLocation, Server};
 use crate::lease::Mark;
 use crate::pool::SECTIONS;
 
@@ -22,7 +22,7 @@ use crate::pool::SECTIONS;
 /// number of any section costs one cache line.
 #[derive(Debug, Default)]
 #[repr(align(32))]
-pub(super) struct Cell {
+pub(super) struct SectionWindow {
     /// Everything below may have been issued by other owners.
     base: AtomicU64,
     /// 0 while the section is not ours.
@@ -30,19 +30,19 @@ pub(super) struct Cell {
     /// Highest value that this process issued.
     top: AtomicU64,
     /// Limit for which more was already requested.
-    asked: AtomicU64,
+    requested: AtomicU64,
 }
 
 /// Request and term by which the store knows our hold on a section.
 #[derive(Debug, Default)]
-struct Hold {
+struct HoldToken {
     request: AtomicU64,
     term: AtomicU64,
 }
 
 /// Bounds of a window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(super) struct WindowBounds {
     pub(super) base: u64,
     pub(super) limit: u64,
 }
@@ -51,9 +51,9 @@ pub(super) struct Window {
 /// number taken in one membership is not returned in another: another process may have owned the
 /// section in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lease(u64);
+pub(crate) struct LeaseStamp(u64);
 
-impl Lease {
+impl LeaseStamp {
     const NONE: Self = Self(0);
     const UNTIL_BITS: u32 = 44;
 
@@ -73,38 +73,38 @@ impl Lease {
 
 /// Location of a section that this process does not own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Absent {
+pub(super) enum NotOwned {
     /// The node is closed.
     Closed,
     /// It was requested.
-    OnItsWay,
+    Pending,
     /// Another server owns it.
     With(Server),
     /// Another server owned it a moment ago. It was requested.
-    StillWith(Server),
+    HandingOver(Server),
 }
 
 /// All sections of a node, for all its counter and global-order sources.
 pub(crate) struct Sections {
     /// Whether a source with sections was ever opened here.
     used: AtomicBool,
-    cells: OnceLock<Box<[Cell]>>,
-    holds: OnceLock<Box<[Hold]>>,
+    cells: OnceLock<Box<[SectionWindow]>>,
+    holds: OnceLock<Box<[HoldToken]>>,
     lease: AtomicU64,
     memberships: AtomicU64,
-    wanted: Mutex<BTreeMap<u16, Want>>,
+    wanted: Mutex<BTreeMap<u16, Demand>>,
     /// Wakes the driver.
     wake: Arc<Notify>,
     /// Whether the node is closed.
     closed: AtomicBool,
     /// Sections of other servers that callers requested here, since the driver last took them.
-    disowned: Mutex<BTreeSet<u16>>,
+    misdirected: Mutex<BTreeSet<u16>>,
     /// Whether a caller was redirected, or asked for the owners, since the driver last checked.
-    look_again: AtomicBool,
+    recheck: AtomicBool,
     /// Notified when windows have opened, or an attempt has failed.
     pub(super) news: Notify,
     /// Owners of the sections.
-    pub(super) shares: ArcSwap<Shares>,
+    pub(super) assignment: ArcSwap<SectionAssignment>,
     /// Key tables of all sources: a taker holds a lock of one of them while it takes. Those of
     /// sources that are gone are dropped with the source, and leave at the next registration.
     tables: Mutex<Vec<Weak<Table>>>,
@@ -129,10 +129,10 @@ impl Sections {
             wanted: Mutex::default(),
             wake,
             closed: AtomicBool::new(false),
-            disowned: Mutex::default(),
-            look_again: AtomicBool::new(false),
+            misdirected: Mutex::default(),
+            recheck: AtomicBool::new(false),
             news: Notify::new(),
-            shares: ArcSwap::default(),
+            assignment: ArcSwap::default(),
             tables: Mutex::default(),
             key_room: Arc::new(KeyRoom::new(usize::MAX)),
             forgetting: Mutex::default(),
@@ -193,7 +193,7 @@ impl Sections {
         while self.key_room.is_over() {
             let largest = self.tables().into_iter().max_by_key(|table| table.bytes());
             let Some(largest) = largest else { return };
-            if largest.forget(self.key_room.freed_at_once(), || self.raise_forgotten()) == 0 {
+            if largest.forget(self.key_room.bytes_to_free(), || self.raise_forgotten()) == 0 {
                 return;
             }
         }
@@ -207,18 +207,19 @@ impl Sections {
         }
     }
 
-    fn all(&self) -> &[Cell] {
-        self.cells.get_or_init(|| (0..SECTIONS).map(|_| Cell::default()).collect())
+    fn all(&self) -> &[SectionWindow] {
+        self.cells.get_or_init(|| (0..SECTIONS).map(|_| SectionWindow::default()).collect())
     }
 
     #[allow(clippy::indexing_slicing, reason = "sections are counted modulo their number")]
-    pub(super) fn cell(&self, section: u16) -> &Cell {
+    pub(super) fn cell(&self, section: u16) -> &SectionWindow {
         &self.all()[usize::from(section % SECTIONS)]
     }
 
     #[allow(clippy::indexing_slicing, reason = "sections are counted modulo their number")]
-    fn hold_of(&self, section: u16) -> &Hold {
-        let holds = self.holds.get_or_init(|| (0..SECTIONS).map(|_| Hold::default()).collect());
+    fn hold_of(&self, section: u16) -> &HoldToken {
+        let holds =
+            self.holds.get_or_init(|| (0..SECTIONS).map(|_| HoldToken::default()).collect());
         &holds[usize::from(section % SECTIONS)]
     }
 
@@ -228,12 +229,12 @@ impl Sections {
         (hold.request.load(Ordering::Acquire), hold.term.load(Ordering::Acquire))
     }
 
-    pub(super) fn lease(&self) -> Lease {
-        Lease(self.lease.load(Ordering::Acquire))
+    pub(super) fn lease(&self) -> LeaseStamp {
+        LeaseStamp(self.lease.load(Ordering::Acquire))
     }
 
     /// Records demand and wakes the driver.
-    pub(super) fn want(&self, section: u16, want: Want) {
+    pub(super) fn want(&self, section: u16, want: Demand) {
         {
             let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
             wanted.entry(section).and_modify(|known| *known = known.and(want)).or_insert(want);
@@ -243,49 +244,49 @@ impl Sections {
 
     /// Returns the location of a section that this process does not own. If it should own the
     /// section, it requests it.
-    pub(super) fn absent(&self, section: u16, want: Want, now: ElapsedMillis) -> Absent {
+    pub(super) fn absent(&self, section: u16, want: Demand, now: ElapsedMillis) -> NotOwned {
         if self.is_closed() {
-            return Absent::Closed;
+            return NotOwned::Closed;
         }
-        let shares = self.shares.load();
-        let is_own = shares.is_own(section);
+        let assignment = self.assignment.load();
+        let is_own = assignment.is_own(section);
         if is_own {
             // Also while another server still has it: it may have been released since.
             self.want(section, want);
         } else {
-            self.disowned.lock().unwrap_or_else(PoisonError::into_inner).insert(section);
+            self.misdirected.lock().unwrap_or_else(PoisonError::into_inner).insert(section);
         }
-        match shares.place(section) {
-            Place::Here => Absent::OnItsWay,
-            Place::With(server) if is_own && shares.is_old_news(section, now) => {
-                Absent::StillWith(server)
+        match assignment.place(section) {
+            SectionLocation::Here => NotOwned::Pending,
+            SectionLocation::With(server) if is_own && assignment.is_holder_stale(section, now) => {
+                NotOwned::HandingOver(server)
             }
-            Place::With(server) => {
-                self.look_again();
-                Absent::With(server)
+            SectionLocation::With(server) => {
+                self.recheck();
+                NotOwned::With(server)
             }
         }
     }
 
     /// Has the driver check the owners again: a caller is redirected, or asks for them.
-    pub(crate) fn look_again(&self) {
-        if !self.look_again.swap(true, Ordering::Relaxed) {
+    pub(crate) fn recheck(&self) {
+        if !self.recheck.swap(true, Ordering::Relaxed) {
             self.wake.notify_one();
         }
     }
 
     // The driver calls the following.
 
-    pub(crate) fn take_disowned(&self) -> BTreeSet<u16> {
-        std::mem::take(&mut *self.disowned.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn take_misdirected(&self) -> BTreeSet<u16> {
+        std::mem::take(&mut *self.misdirected.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn take_look_again(&self) -> bool {
-        self.look_again.swap(false, Ordering::Relaxed)
+    pub(crate) fn take_recheck(&self) -> bool {
+        self.recheck.swap(false, Ordering::Relaxed)
     }
 
     /// Takes the demand since the last call.
-    pub(crate) fn take_wanted(&self) -> BTreeMap<u16, Want> {
+    pub(crate) fn take_wanted(&self) -> BTreeMap<u16, Demand> {
         std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -297,7 +298,7 @@ impl Sections {
 
     /// Sets the end of the lease.
     pub(crate) fn lease_until(&self, membership: u64, until: ElapsedMillis) {
-        self.lease.store(Lease::new(membership, until).0, Ordering::Release);
+        self.lease.store(LeaseStamp::new(membership, until).0, Ordering::Release);
     }
 
     /// Records that this process owns a section: everything below the floor of its lease may have
@@ -327,20 +328,20 @@ impl Sections {
     }
 
     /// Waits until every take that began before a [`Sections::shut`] is over.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn quiesce(&self) {
         for table in self.tables() {
-            table.settle();
+            table.quiesce();
         }
     }
 
     /// Closes all sections: the lease is over.
     pub(crate) fn shut_all(&self) {
-        self.lease.store(Lease::NONE.0, Ordering::Release);
+        self.lease.store(LeaseStamp::NONE.0, Ordering::Release);
         for cell in self.cells.get().into_iter().flat_map(|cells| cells.iter()) {
             cell.limit.store(0, Ordering::Release);
         }
-        self.settle();
-        self.tell();
+        self.quiesce();
+        self.notify();
     }
 
     /// Closes for good: no number is returned any more.
@@ -354,17 +355,17 @@ impl Sections {
     }
 
     /// Notifies waiters that something has changed.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn notify(&self) {
         self.news.notify_waiters();
     }
 
     /// Sets the owners of the sections, as far as they are known.
-    pub(crate) fn share(&self, shares: Shares) {
-        self.shares.store(Arc::new(shares));
+    pub(crate) fn publish_assignment(&self, assignment: SectionAssignment) {
+        self.assignment.store(Arc::new(assignment));
     }
 
-    pub(crate) fn shares(&self) -> Arc<Shares> {
-        self.shares.load_full()
+    pub(crate) fn assignment(&self) -> Arc<SectionAssignment> {
+        self.assignment.load_full()
     }
 
     /// Raises the bases of forgotten keys before keys are forgotten: no value that was issued may
@@ -386,12 +387,12 @@ impl Sections {
     }
 }
 
-impl Cell {
+impl SectionWindow {
     /// Returns the window; `None` while this process does not own the section.
-    pub(super) fn window(&self) -> Option<Window> {
+    pub(super) fn window(&self) -> Option<WindowBounds> {
         // The limit is read first: a thread that sees it sees the base that belongs to it.
         let limit = self.limit.load(Ordering::Acquire);
-        (limit > 0).then(|| Window { base: self.base.load(Ordering::Acquire), limit })
+        (limit > 0).then(|| WindowBounds { base: self.base.load(Ordering::Acquire), limit })
     }
 
     /// Records that values up to this one were issued.
@@ -408,9 +409,9 @@ impl Cell {
     }
 
     /// Returns whether this is the first request for more than `limit`.
-    pub(super) fn is_first_to_ask(&self, limit: u64) -> bool {
-        self.asked.load(Ordering::Relaxed) != limit
-            && self.asked.swap(limit, Ordering::Relaxed) != limit
+    pub(super) fn is_first_request(&self, limit: u64) -> bool {
+        self.requested.load(Ordering::Relaxed) != limit
+            && self.requested.swap(limit, Ordering::Relaxed) != limit
     }
 }
 

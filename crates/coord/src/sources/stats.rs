@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use snowmint_core::{Clock as _, UnixMillis};
 
-use super::{Back, NumberStats, PrefillStats, SnowflakeBack, Source, StoreStatus};
+use super::{Backing, NumberStats, PrefillStats, SnowflakeBacking, Source, StoreStatus};
 use crate::spec::Plan;
 
 /// State of a source.
@@ -37,43 +37,43 @@ impl Source {
     #[must_use]
     pub fn stats(&self) -> SourceStats {
         let ready = self.inner.enabled.load(Ordering::Acquire);
-        match &self.inner.back {
-            Back::Snowflake(back) => self.snowflake_stats(back, ready),
-            Back::ByStore(source) => SourceStats {
+        match &self.inner.backing {
+            Backing::Snowflake(backing) => self.snowflake_stats(backing, ready),
+            Backing::StoreMinted(source) => SourceStats {
                 ready,
                 taken_until: source.taken_until(),
                 clock_steps: source.clock_steps(),
                 ..SourceStats::default()
             },
-            Back::Segment(segment) => SourceStats {
+            Backing::Segment(segment) => SourceStats {
                 ready,
                 numbers: Some(segment.now().stats()),
                 ..SourceStats::default()
             },
-            Back::Several(several) => several.sum(ready),
-            Back::Counter(counter) => {
+            Backing::MultiStore(multi_store) => multi_store.sum(ready),
+            Backing::Counter(counter) => {
                 SourceStats { ready, keys: Some(counter.size()), ..SourceStats::default() }
             }
-            Back::Uuid(_) | Back::Ulid(_) | Back::Afar(_) => {
+            Backing::Uuid(_) | Backing::Ulid(_) | Backing::Remote(_) => {
                 SourceStats { ready, ..SourceStats::default() }
             }
         }
     }
 
-    fn snowflake_stats(&self, back: &SnowflakeBack, ready: bool) -> SourceStats {
+    fn snowflake_stats(&self, backing: &SnowflakeBacking, ready: bool) -> SourceStats {
         // A global-order source's window moves only while IDs are minted, and may be another
         // server's.
-        let is_kept = ready && back.ordered.is_none();
-        let minter = back.minter.load();
-        let Some(minter) = minter.as_ref() else {
+        let is_kept = ready && backing.global_order.is_none();
+        let generators = backing.generators.load();
+        let Some(generators) = generators.as_ref() else {
             return SourceStats { window_ms: is_kept.then_some(0), ..SourceStats::default() };
         };
         let unit_ms = match &self.inner.defined.load().plan {
             Plan::Snowflake(plan) => plan.layout.unit_ms().into(),
             _ => 0,
         };
-        let now = self.inner.around.clock.unix_ms();
-        let positions = minter.positions();
+        let now = self.inner.ctx.clock.unix_ms();
+        let positions = generators.positions();
         let taken_until = positions.iter().map(|slot| slot.taken_until).max();
         // Clock values that do not serve may have been left far ahead.
         let serving = positions.iter().filter(|slot| slot.wanted);
@@ -82,11 +82,11 @@ impl Source {
             ready,
             taken_until,
             lead_ms: Some(at.saturating_sub(unit_ms).since(now)),
-            window_ms: is_kept.then(|| back.mark().since(at.max(now))),
-            clock_steps: minter.steps(),
+            window_ms: is_kept.then(|| backing.mark().since(at.max(now))),
+            clock_steps: generators.steps(),
             numbers: None,
             keys: None,
-            prefill: back.queue.get().map(|prefill| prefill.stats()),
+            prefill: backing.queue.get().map(|prefill| prefill.stats()),
             stores: Vec::new(),
         }
     }

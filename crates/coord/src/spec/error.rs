@@ -13,20 +13,20 @@ pub enum SpecError {
         key: String,
     },
     /// The text is not a set of keys at all.
-    #[error("source definition is invalid: {why}")]
+    #[error("source definition is invalid: {reason}")]
     Unreadable {
         /// Reason of the parser.
-        why: String,
+        reason: String,
     },
     /// The key cannot take this value.
-    #[error("{key} = {value:?} is not possible: {why}")]
+    #[error("{key} = {value:?} is not possible: {reason}")]
     Value {
         /// The key.
         key: &'static str,
         /// The given value.
         value: String,
         /// Reason, and the possible values.
-        why: String,
+        reason: String,
     },
     /// The key means nothing for this kind of source.
     #[error("{key} means nothing for a source of kind {kind}: remove it")]
@@ -45,11 +45,11 @@ pub enum SpecError {
         needs: &'static str,
     },
     /// The source cannot do without this key.
-    #[error("{key} is missing: {why}")]
+    #[error("{key} is missing: {reason}")]
     Missing {
         /// The key.
         key: &'static str,
         /// Purpose of the key.
-        why: &'static str,
+        reason: &'static str,
     },
 }

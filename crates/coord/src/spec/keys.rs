@@ -218,9 +218,8 @@ pub const KEYS: &[Key] = &[
         Takes::Text,
         "adaptive",
         "segment",
-        "rule for how many numbers are taken from the store at once; adaptive: by their rate and the \
-         store's latency; fixed: step.size; leaf: twice as many if the last ones lasted under 15 \
-         minutes, half if they lasted 30 or more",
+        "numbers taken from the store at once; adaptive: by their rate and the store's latency; \
+         fixed: step.size; leaf: doubled if the last ones lasted under 15 minutes, halved if 30 or more",
     ),
     key(
         "step.size",
@@ -296,9 +295,9 @@ pub const KEYS: &[Key] = &[
         Takes::Text,
         "",
         "segment; snowflake with mint = store",
-        "A,B,C: stores, named under [stores], that hand out the numbers, each its own stripe; with mint = \
-         store A=3,B=4: stores that mint, each with its own worker number; any of them serves; IDs \
-         increase within a store only",
+        "A,B,C: stores, named under [stores], each with its own stripe of the numbers; with mint = \
+         store A=3,B=4: stores that mint, each with its own worker number; IDs increase within a \
+         store only",
     ),
     key("counter.start", Takes::Number, "1", "counter", "lowest number of every key"),
     key(

@@ -23,8 +23,8 @@ use crate::json;
 pub use duration::{Span, SpanError};
 pub use error::SpecError;
 pub use plan::{
-    Clockwork, Confirm, CounterPlan, CounterSpec, DisguisePlan, DisguiseVersion, Hides, KeyNames,
-    Minted, Period, Plan, PrefillPlan, SegmentPlan, SerialParts, SerialPlan, SnowflakePlan,
+    Confirm, CounterPlan, CounterSpec, DisguisePlan, DisguiseVersion, Hides, KeyNames, MinterPlan,
+    Period, Plan, PrefillPlan, RollbackPlan, SegmentPlan, SerialParts, SerialPlan, SnowflakePlan,
     StartPlan, StepPlan, Stripe, UuidPlan,
 };
 pub use tables::{DisguiseSpec, PrefillSpec, SerialReset, SerialSpec, StepSpec, UuidSpec};
@@ -269,7 +269,7 @@ impl SourceSpec {
     /// [`SpecError::Unreadable`], with the parser's message.
     pub fn from_json(json: &str) -> Result<Self, SpecError> {
         serde_json::from_str(json)
-            .map_err(|error| SpecError::Unreadable { why: json::reason(&error) })
+            .map_err(|error| SpecError::Unreadable { reason: json::reason(&error) })
     }
 
     /// Sets one key by its dotted name, like the command line: `prefill.boost` to `3`.
@@ -278,7 +278,8 @@ impl SourceSpec {
     /// [`SpecError::UnknownKey`], or [`SpecError::Value`] when the key cannot take the text.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), SpecError> {
         let key = keys::find(name).ok_or_else(|| SpecError::UnknownKey { key: name.into() })?;
-        let refused = |why: String| SpecError::Value { key: key.name, value: text.into(), why };
+        let refused =
+            |reason: String| SpecError::Value { key: key.name, value: text.into(), reason };
         let value = match key.takes {
             keys::Takes::Text => serde_json::Value::from(text),
             keys::Takes::Number => text

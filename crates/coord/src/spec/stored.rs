@@ -20,7 +20,7 @@ impl SourceSpec {
     /// [`SpecError::Unreadable`], with the parser's message.
     pub fn from_stored(text: &str) -> Result<Self, SpecError> {
         let unreadable =
-            |error: serde_json::Error| SpecError::Unreadable { why: json::reason(&error) };
+            |error: serde_json::Error| SpecError::Unreadable { reason: json::reason(&error) };
         let mut keys: Map<String, Value> = serde_json::from_str(text).map_err(unreadable)?;
         name_for_users(&mut keys);
         serde_json::from_value(keys.into()).map_err(unreadable)

@@ -80,7 +80,7 @@ impl Default for Calls {
 
 /// Counts of one node. Its mutexes guard plain data, only while a count is added.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct NodeMetrics {
     steps: Mutex<Vec<StepCount>>,
     calls: Mutex<BTreeMap<&'static str, Calls>>,
     clock_offset_ms: Mutex<Option<i64>>,
@@ -94,7 +94,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Watch {
+impl NodeMetrics {
     /// Records a call to the store, with its result or after its time limit.
     pub(crate) fn called(&self, verb: Verb, took_us: u64, error: Option<&Error>) {
         let mut calls = lock(&self.calls);
@@ -186,14 +186,14 @@ impl Watch {
 
 /// Counts clock steps, and notifies the observer.
 pub(crate) struct CountingObserver {
-    pub(crate) watch: Arc<Watch>,
-    pub(crate) told: NodeObserver,
+    pub(crate) metrics: Arc<NodeMetrics>,
+    pub(crate) inner: NodeObserver,
 }
 
 impl Observer for CountingObserver {
     fn clock_step(&self, step: &ClockStep) {
-        self.watch.stepped(step);
-        self.told.clock_step(step);
+        self.metrics.stepped(step);
+        self.inner.clock_step(step);
     }
 }
 
@@ -203,8 +203,8 @@ mod tests {
 
     #[test]
     fn clock_steps_are_counted_by_kind_and_forwarded() {
-        let watch = Arc::new(Watch::default());
-        let observer = CountingObserver { watch: Arc::clone(&watch), told: Arc::new(()) };
+        let metrics = Arc::new(NodeMetrics::default());
+        let observer = CountingObserver { metrics: Arc::clone(&metrics), inner: Arc::new(()) };
         let step = ClockStep {
             direction: Direction::Back,
             by_ms: 7,
@@ -213,7 +213,7 @@ mod tests {
         };
         observer.clock_step(&step);
         observer.clock_step(&step);
-        let steps = watch.steps(["hold", "fail"]);
+        let steps = metrics.steps(["hold", "fail"]);
         assert_eq!(steps.len(), 2 * DIRECTIONS.len() * OUTCOMES.len());
         let counted: Vec<_> = steps.iter().filter(|step| step.count > 0).collect();
         let StepCount { policy, count, .. } = counted[0];
@@ -222,12 +222,12 @@ mod tests {
 
     #[test]
     fn calls_are_counted_by_verb_and_errors_by_code() {
-        let watch = Watch::default();
-        watch.called(Verb::Extend, 700, None);
+        let metrics = NodeMetrics::default();
+        metrics.called(Verb::Extend, 700, None);
         let away = Error::unavailable("store is unavailable");
-        watch.called(Verb::Extend, 5_000_000, Some(&away));
-        watch.called(Verb::Now, 90, None);
-        let [extend, now] = &watch.store_calls()[..] else { panic!("two verbs") };
+        metrics.called(Verb::Extend, 5_000_000, Some(&away));
+        metrics.called(Verb::Now, 90, None);
+        let [extend, now] = &metrics.store_calls()[..] else { panic!("two verbs") };
         assert_eq!(
             (extend.verb, extend.took.count(), extend.took.sum_us),
             ("extend", 2, 5_000_700)

@@ -8,7 +8,7 @@ use snowmint_core::layout::Field;
 use snowmint_core::{Layout, UnixMillis};
 
 use crate::error::{Error, Result};
-use crate::segment::Within;
+use crate::segment::NumberInterval;
 
 /// Numbers that may be issued now: `tick << sequence_bits | sequence`, of a layout's ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Ticks {
     /// # Errors
     /// `TickFull` when the tick has none left; `ClockBehind` when the clock is too far behind the
     /// mark, or before the epoch; `EpochSpent`; `Invalid` for ticks that cannot belong to a layout.
-    pub fn within(&self, source: &str, mark: u64, now: UnixMillis) -> Result<Within> {
+    pub fn within(&self, source: &str, mark: u64, now: UnixMillis) -> Result<NumberInterval> {
         if !(1..=62).contains(&self.sequence_bits) || self.unit_ms == 0 {
             return Err(Error::invalid(format!(
                 "sequence of {} bits with ticks of {} ms fits no layout; correct the request",
@@ -97,8 +97,10 @@ impl Ticks {
         let lead = if is_behind { self.lead } else { 0 };
         let latest = tick.saturating_add(lead).min(self.tick_max);
         let earliest = self.first_of(tick.saturating_sub(self.lag));
-        let within =
-            Within { first: mark.max(earliest), end: self.first_of(latest.saturating_add(1)) };
+        let within = NumberInterval {
+            first: mark.max(earliest),
+            end: self.first_of(latest.saturating_add(1)),
+        };
         if within.first < within.end {
             return Ok(within);
         }

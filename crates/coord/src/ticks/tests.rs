@@ -110,7 +110,7 @@ fn generated(ticks: Ticks, mark: u64, tick: u64, wanted: u64) -> Option<(u64, u6
             return taken;
         };
         let (begun, end) = (taken.map_or(first.get(), |(begun, _)| begun), first.get() + count);
-        assert!(taken.is_none_or(|(_, before)| before == first.get()), "no gap within an answer");
+        assert!(taken.is_none_or(|(_, before)| before == first.get()), "no gap within a result");
         taken = Some((begun, end));
         next = Ordinal::new(end);
     }

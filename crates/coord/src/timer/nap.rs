@@ -19,7 +19,7 @@ pub(super) struct Nap {
 }
 
 /// Value owned by the thread. When it is dropped, for whatever reason, all tasks wake up.
-struct Watch(&'static Nap);
+struct NapWatch(&'static Nap);
 
 impl Nap {
     pub(super) const fn new() -> Self {
@@ -35,7 +35,7 @@ impl Nap {
         // wakes this task.
         over.as_mut().enable();
         if !self.is_watched.swap(true, Ordering::AcqRel) {
-            let watch = Watch(self);
+            let watch = NapWatch(self);
             // The task is detached: its starter may give up, or not be polled, and the other tasks
             // wake up all the same.
             drop(tokio::task::spawn_blocking(move || watch.sleep(us)));
@@ -48,14 +48,14 @@ impl Nap {
     }
 }
 
-impl Watch {
+impl NapWatch {
     #[allow(clippy::disallowed_methods, reason = "this is the home of waiting")]
     fn sleep(self, us: u64) {
         std::thread::sleep(Duration::from_micros(us));
     }
 }
 
-impl Drop for Watch {
+impl Drop for NapWatch {
     fn drop(&mut self) {
         self.0.is_watched.store(false, Ordering::Release);
         self.0.over.notify_waiters();

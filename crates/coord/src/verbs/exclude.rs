@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
-use super::{Rows, RunVerb, Step, Verb};
+use super::{Rows, RunVerb, Verb, VerbResult};
 use crate::exclude::{Exclude, check_exclude, decide_exclude};
 
 /// Excludes some of the slots of a request: as many as one step can write.
@@ -16,13 +16,13 @@ pub(super) struct ExcludeVerb<'a> {
 
 #[async_trait]
 impl RunVerb for ExcludeVerb<'_> {
-    type Answer = ();
+    type Output = ();
 
     fn verb(&self) -> Verb {
         Verb::Exclude
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         let Exclude { pool, .. } = self.exclude;
         check_exclude(self.exclude)?;
         let now = rows.time(self.now);

@@ -4,11 +4,11 @@ use async_trait::async_trait;
 
 use super::history::{check_plan, end_doubt, read_starts};
 use super::slots::put_slots;
-use super::{Access, Answer, NamespaceRow, Rows, RunVerb, STARTS, Step, Verb};
+use super::{Access, NamespaceRow, Rows, RowsResult, RunVerb, STARTS, Verb, VerbResult};
 use crate::catalog::Definition;
 use crate::history::History;
-use crate::lease::{Mark, SlotRow, check_mark, forwarded};
-use crate::pool::Ground;
+use crate::lease::{Mark, SlotRow, check_mark, fast_forwarded};
+use crate::pool::SlotDefaults;
 use crate::store::{FastForward, StoreIdentity};
 
 /// Position of a walk over everything that has a mark.
@@ -25,7 +25,7 @@ pub(super) struct Walk {
 
 /// One step of the walk: as much as fits. The first step also moves the defaults of slots without a
 /// row, so that no low mark is made behind the walk; the last gives the store its new identity.
-pub(super) struct Forward<'a> {
+pub(super) struct FastForwardVerb<'a> {
     pub(super) forward: &'a FastForward,
     /// Identity of the store if it gets a new one.
     pub(super) new_id: &'a str,
@@ -33,16 +33,16 @@ pub(super) struct Forward<'a> {
 }
 
 #[async_trait]
-impl RunVerb for Forward<'_> {
+impl RunVerb for FastForwardVerb<'_> {
     /// The store's identity when the walk is done, otherwise its position.
-    type Answer = Result<String, Walk>;
+    type Output = Result<String, Walk>;
     const ACCESS: Access = Access::Forward;
 
     fn verb(&self) -> Verb {
         Verb::FastForward
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Self::Output> {
         self.forward.check()?;
         if let Some(planned_on) = &self.forward.planned_on {
             check_plan(rows, planned_on).await?;
@@ -51,7 +51,7 @@ impl RunVerb for Forward<'_> {
         let began_at = *walk.began_at.get_or_insert(rows.identity().writes.saturating_add(1));
         let mut namespace = rows.namespace().await?;
         if walk.sources == 0 && walk.slot.is_none() {
-            namespace.ground = namespace.ground.forwarded(self.forward);
+            namespace.ground = namespace.ground.fast_forwarded(self.forward);
             let catalog_version = namespace.catalog_version.max(self.forward.catalog_at_least);
             namespace.catalog_version = catalog_version.saturating_add(1);
             rows.put_namespace(namespace).await?;
@@ -64,8 +64,9 @@ impl RunVerb for Forward<'_> {
         let slots = Self::slots_after(rows, &walk).await?;
         let moved = slots.get(..room.min(slots.len())).unwrap_or_default();
         let mark = self.forward.marks_at_least;
-        let forwarded = |(pool, row): &(String, SlotRow)| forwarded(pool, row, mark, ground);
-        let moved_on = moved.iter().map(|slot| (slot.0.as_str(), forwarded(slot)));
+        let fast_forwarded =
+            |(pool, row): &(String, SlotRow)| fast_forwarded(pool, row, mark, ground);
+        let moved_on = moved.iter().map(|slot| (slot.0.as_str(), fast_forwarded(slot)));
         put_slots(rows, moved_on).await?;
         if let Some((pool, row)) = moved.last() {
             walk.slot = Some((pool.clone(), row.slot));
@@ -85,25 +86,28 @@ impl RunVerb for Forward<'_> {
     }
 }
 
-impl Forward<'_> {
+impl FastForwardVerb<'_> {
     /// Moves up to `room` sources, and returns the remaining room.
     async fn forward_sources<R: Rows>(
         &self,
         rows: &mut R,
         walk: &mut Walk,
         room: usize,
-    ) -> Answer<R, usize> {
+    ) -> RowsResult<R, usize> {
         let mut room = room;
         for (name, mark) in self.forward.segments.iter().skip(walk.sources).take(room) {
             let stored = rows.definition(name).await?;
-            rows.put_definition(&Definition::forwarded(stored, name, *mark)).await?;
+            rows.put_definition(&Definition::fast_forwarded(stored, name, *mark)).await?;
             walk.sources += 1;
             room -= 1;
         }
         Ok(room)
     }
 
-    async fn slots_after<R: Rows>(rows: &mut R, walk: &Walk) -> Answer<R, Vec<(String, SlotRow)>> {
+    async fn slots_after<R: Rows>(
+        rows: &mut R,
+        walk: &Walk,
+    ) -> RowsResult<R, Vec<(String, SlotRow)>> {
         let mut slots = rows.all_slots().await?;
         slots.retain(|(pool, row)| {
             walk.slot.as_ref().is_none_or(|(last, number)| (pool, row.slot) > (last, *number))
@@ -120,34 +124,34 @@ pub(super) struct AcceptLead {
 
 #[async_trait]
 impl RunVerb for AcceptLead {
-    type Answer = ();
+    type Output = ();
 
     fn verb(&self) -> Verb {
         Verb::AcceptLead
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         check_mark(self.until)?;
         let row = rows.namespace().await?;
-        let ground = Ground { lead_until: self.until, ..row.ground };
+        let ground = SlotDefaults { accepted_lead: self.until, ..row.ground };
         rows.put_namespace(NamespaceRow { ground, ..row }).await?;
         Ok(((), true))
     }
 }
 
 /// Reads the defaults for slots without a row.
-pub(super) struct LooksAtGround;
+pub(super) struct GroundVerb;
 
 #[async_trait]
-impl RunVerb for LooksAtGround {
-    type Answer = Ground;
+impl RunVerb for GroundVerb {
+    type Output = SlotDefaults;
     const ACCESS: Access = Access::Read;
 
     fn verb(&self) -> Verb {
         Verb::Ground
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Ground> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, SlotDefaults> {
         Ok((rows.namespace().await?.ground, false))
     }
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::lineage::SeenByHandle;
-use super::{Access, Answer, Failure, Rows, RunVerb, Step, Verb, WITNESS};
+use super::{Access, Failure, Rows, RowsResult, RunVerb, THIS_PROCESS, Verb, VerbResult};
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::{
     Doubt, Evidence, History, JournalInfo, Known, Noted, Recalled, Standing, Starts, check_ends,
@@ -21,14 +21,17 @@ const JOURNALS: &str = "journals";
 /// Name of the note with their reports.
 const KNOWN: &str = "known";
 
-pub(super) async fn read_starts<R: Rows>(rows: &mut R) -> Answer<R, Starts> {
+pub(super) async fn read_starts<R: Rows>(rows: &mut R) -> RowsResult<R, Starts> {
     let Some((text, written)) = rows.note(STARTS).await? else { return Ok(Starts::default()) };
     Starts::read(&text, written).map_err(Failure::Damaged)
 }
 
 /// Writes a new start, and returns the history that begins with it. It takes effect when the store
 /// gets that name. Nothing was kept of the earlier history from this step on, or from `lost_from`.
-pub(super) async fn put_start<R: Rows>(rows: &mut R, lost_from: Option<u64>) -> Answer<R, History> {
+pub(super) async fn put_start<R: Rows>(
+    rows: &mut R,
+    lost_from: Option<u64>,
+) -> RowsResult<R, History> {
     let starts = read_starts(rows).await?;
     let history = History::of(&rows.identity().id).started();
     let history = history?;
@@ -37,7 +40,7 @@ pub(super) async fn put_start<R: Rows>(rows: &mut R, lost_from: Option<u64>) -> 
     Ok(history)
 }
 
-async fn read<R: Rows, T: Noted>(rows: &mut R, name: &str) -> Answer<R, Option<T>> {
+async fn read<R: Rows, T: Noted>(rows: &mut R, name: &str) -> RowsResult<R, Option<T>> {
     let Some((text, _)) = rows.note(name).await? else { return Ok(None) };
     let read = T::from_note(&text);
     read.map(Some).map_err(|wrong| Failure::Damaged(format!("note {name} cannot be read: {wrong}")))
@@ -48,23 +51,23 @@ fn text<E>(value: &impl Noted) -> Result<String, Failure<E>> {
 }
 
 /// Fails for every caller, if this namespace is in doubt.
-pub(super) async fn refuse_doubt<R: Rows>(rows: &mut R) -> Answer<R, ()> {
+pub(super) async fn refuse_doubt<R: Rows>(rows: &mut R) -> RowsResult<R, ()> {
     // The doubt may be about another namespace with the same identity.
     if !History::says_doubt(&rows.identity().id) {
         return Ok(());
     }
     match read::<R, Doubt>(rows, DOUBT).await? {
-        Some(doubt) => Err(Failure::from(doubt.refusal())),
+        Some(doubt) => Err(Failure::from(doubt.into_error())),
         None => Ok(()),
     }
 }
 
-pub(super) async fn is_in_doubt<R: Rows>(rows: &mut R) -> Answer<R, bool> {
+pub(super) async fn is_in_doubt<R: Rows>(rows: &mut R) -> RowsResult<R, bool> {
     Ok(History::says_doubt(&rows.identity().id) && rows.note(DOUBT).await?.is_some())
 }
 
 /// Rejects a plan based on another state: later reports would be lost when the doubt ends.
-pub(super) async fn check_plan<R: Rows>(rows: &mut R, planned_on: &Standing) -> Answer<R, ()> {
+pub(super) async fn check_plan<R: Rows>(rows: &mut R, planned_on: &Standing) -> RowsResult<R, ()> {
     if standing(rows).await?.says_the_same(planned_on) {
         return Ok(());
     }
@@ -75,16 +78,16 @@ pub(super) async fn check_plan<R: Rows>(rows: &mut R, planned_on: &Standing) -> 
 
 /// Ends the doubt in an operator's step. Returns whether another namespace of the store is still in
 /// doubt.
-pub(super) async fn end_doubt<R: Rows>(rows: &mut R, forward: &FastForward) -> Answer<R, bool> {
+pub(super) async fn end_doubt<R: Rows>(rows: &mut R, forward: &FastForward) -> RowsResult<R, bool> {
     let mut standing = standing(rows).await?;
     standing.end(forward);
     rows.remove_note(DOUBT).await?;
     rows.remove_note(KNOWN).await?;
     rows.put_note(JOURNALS, text(&standing.journals)?).await?;
-    rows.is_elsewhere(DOUBT).await
+    rows.is_in_other_namespace(DOUBT).await
 }
 
-async fn standing<R: Rows>(rows: &mut R) -> Answer<R, Standing> {
+async fn standing<R: Rows>(rows: &mut R) -> RowsResult<R, Standing> {
     Ok(Standing {
         id: rows.identity().id.clone(),
         doubt: read(rows, DOUBT).await?,
@@ -95,16 +98,16 @@ async fn standing<R: Rows>(rows: &mut R) -> Answer<R, Standing> {
 
 /// Compares the store with the state that a caller has seen, and the state that this handle has
 /// seen.
-pub(super) struct Recalls<'a> {
+pub(super) struct RecallVerb<'a> {
     pub(super) who: &'a str,
     pub(super) seen: &'a StoreIdentity,
     pub(super) by_handle: Option<&'a SeenByHandle>,
 }
 
 #[async_trait]
-impl RunVerb for Recalls<'_> {
+impl RunVerb for RecallVerb<'_> {
     /// The identity is to be remembered; `None` for a replica that took over.
-    type Answer = (Recalled, Option<StoreIdentity>);
+    type Output = (Recalled, Option<StoreIdentity>);
     const ACCESS: Access = Access::Read;
     const IN_DOUBT: bool = true;
 
@@ -112,7 +115,7 @@ impl RunVerb for Recalls<'_> {
         Verb::Recall
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Self::Output> {
         refuse_doubt(rows).await?;
         let starts = read_starts(rows).await?;
         let found = rows.identity().clone();
@@ -146,20 +149,20 @@ fn is_rolled_back(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::StoreRolledBack { .. })
 }
 
-pub(super) struct Doubts<'a> {
+pub(super) struct DoubtVerb<'a> {
     pub(super) doubt: &'a Doubt,
     pub(super) evidence: &'a Evidence,
     pub(super) by_handle: Option<&'a SeenByHandle>,
 }
 
-impl Doubts<'_> {
+impl DoubtVerb<'_> {
     /// Returns whether the store, as this step finds it, lacks the seen state: another store may
     /// have taken its place since.
-    async fn is_shown<R: Rows>(&self, rows: &mut R) -> Answer<R, bool> {
+    async fn is_shown<R: Rows>(&self, rows: &mut R) -> RowsResult<R, bool> {
         let starts = read_starts(rows).await?;
         let found = rows.identity().clone();
         let by_handle = self.by_handle.map(|seen| seen.recall(&found, &starts));
-        let by_evidence = recall(WITNESS, &self.evidence.seen, &found, &starts);
+        let by_evidence = recall(THIS_PROCESS, &self.evidence.seen, &found, &starts);
         for recalled in by_handle.into_iter().chain([by_evidence]) {
             match recalled {
                 Ok(Recalled::Same) => {}
@@ -171,20 +174,20 @@ impl Doubts<'_> {
             return Ok(false);
         }
         let stored = rows.definitions().await?;
-        Ok(check_ends(WITNESS, &self.evidence.ends, &stored).is_err())
+        Ok(check_ends(THIS_PROCESS, &self.evidence.ends, &stored).is_err())
     }
 }
 
 #[async_trait]
-impl RunVerb for Doubts<'_> {
-    type Answer = ();
+impl RunVerb for DoubtVerb<'_> {
+    type Output = ();
     const IN_DOUBT: bool = true;
 
     fn verb(&self) -> Verb {
         Verb::Doubt
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         if rows.identity().id != self.evidence.id || rows.note(DOUBT).await?.is_some() {
             return Ok(((), false));
         }
@@ -203,7 +206,7 @@ async fn put_doubt<R: Rows>(
     rows: &mut R,
     doubt: &Doubt,
     by_handle: Option<&SeenByHandle>,
-) -> Answer<R, History> {
+) -> RowsResult<R, History> {
     let witness = Visible(&doubt.witness).to_string();
     let doubt = Doubt { witness, ..doubt.clone() };
     let mut standing = Standing { doubt: None, ..standing(rows).await? };
@@ -219,15 +222,15 @@ async fn put_doubt<R: Rows>(
 
 /// Accepts the server that has the rows now in the place of the one that wrote them, and puts the
 /// store in doubt in the same step: only reports and a recovery get past it.
-pub(super) struct AcceptsServer<'a> {
+pub(super) struct AcceptServerVerb<'a> {
     pub(super) doubt: &'a Doubt,
     pub(super) evidence: &'a Evidence,
     pub(super) by_handle: Option<&'a SeenByHandle>,
 }
 
 #[async_trait]
-impl RunVerb for AcceptsServer<'_> {
-    type Answer = ();
+impl RunVerb for AcceptServerVerb<'_> {
+    type Output = ();
     const ACCESS: Access = Access::Forward;
     const IN_DOUBT: bool = true;
 
@@ -235,13 +238,13 @@ impl RunVerb for AcceptsServer<'_> {
         Verb::Doubt
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         if rows.identity().id != self.evidence.id || rows.check_server().is_ok() {
             return Ok(((), false));
         }
         // The former server may have had a recovery that this one lacks, so the reports here may be
         // older than what their journals know now. This step voids only its own namespace's.
-        if rows.is_elsewhere(DOUBT).await? {
+        if rows.is_in_other_namespace(DOUBT).await? {
             return Err(Failure::from(Error::conflict(
                 "another namespace of this store was in doubt when its server changed; stop all \
                  servers and move each namespace forward (snowmint worker fast-forward)",
@@ -255,21 +258,21 @@ impl RunVerb for AcceptsServer<'_> {
     }
 }
 
-pub(super) struct Reports<'a> {
+pub(super) struct ReportVerb<'a> {
     pub(super) journal: &'a JournalInfo,
     pub(super) known: Option<&'a Known>,
 }
 
 #[async_trait]
-impl RunVerb for Reports<'_> {
-    type Answer = ();
+impl RunVerb for ReportVerb<'_> {
+    type Output = ();
     const IN_DOUBT: bool = true;
 
     fn verb(&self) -> Verb {
         Verb::Report
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         let before = standing(rows).await?;
         let mut after = before.clone();
         after.hear(self.journal, self.known);
@@ -281,11 +284,11 @@ impl RunVerb for Reports<'_> {
     }
 }
 
-pub(super) struct Stands;
+pub(super) struct StandingVerb;
 
 #[async_trait]
-impl RunVerb for Stands {
-    type Answer = Standing;
+impl RunVerb for StandingVerb {
+    type Output = Standing;
     const ACCESS: Access = Access::Read;
     const IN_DOUBT: bool = true;
 
@@ -293,7 +296,7 @@ impl RunVerb for Stands {
         Verb::Standing
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Standing> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Standing> {
         Ok((standing(rows).await?, false))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::history::{check_server_of, is_in_doubt, put_start, read_starts, refuse_doubt};
-use super::{Access, Answer, Failure, Rows, WITNESS};
+use super::{Access, Failure, Rows, RowsResult, THIS_PROCESS};
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::{History, Recalled, Starts, recall};
 use crate::store::StoreIdentity;
@@ -25,7 +25,7 @@ impl SeenByHandle {
 
     /// Compares the store with this state, as [`recall`] does.
     pub(super) fn recall(&self, found: &StoreIdentity, starts: &Starts) -> Result<Recalled> {
-        let recalled = recall(WITNESS, &self.identity, found, starts)?;
+        let recalled = recall(THIS_PROCESS, &self.identity, found, starts)?;
         let Some(short) = self.short.filter(|_| recalled == Recalled::Same) else {
             return Ok(recalled);
         };
@@ -33,7 +33,7 @@ impl SeenByHandle {
         if now.recoveries > before.recoveries {
             return Ok(Recalled::Recovered);
         }
-        let evidence = format!("write count seen by {WITNESS}");
+        let evidence = format!("write count seen by {THIS_PROCESS}");
         Err(Error::store_rolled_back(evidence, self.identity.writes, short))
     }
 
@@ -143,7 +143,7 @@ impl Lineage {
         access: Access,
         seen: Option<&SeenByHandle>,
         label: &str,
-    ) -> Answer<R, ()> {
+    ) -> RowsResult<R, ()> {
         let found = rows.identity().clone();
         if access == Access::Write {
             refuse_doubt(rows).await?;
@@ -190,14 +190,14 @@ impl Lineage {
             return Ok(());
         }
         Err(Error::store_mismatch(format!(
-            "store is {found}, but {WITNESS} used {expected}; to use it in its place, move it \
+            "store is {found}, but {THIS_PROCESS} used {expected}; to use it in its place, move it \
              forward (snowmint worker fast-forward)"
         )))
     }
 
     /// Leaves a start with a step that writes, if this handle has left none. Returns whether it
     /// did.
-    pub(super) async fn begin<R: Rows>(&self, rows: &mut R) -> Answer<R, bool> {
+    pub(super) async fn begin<R: Rows>(&self, rows: &mut R) -> RowsResult<R, bool> {
         if self.has_begun.load(Ordering::SeqCst) {
             return Ok(false);
         }

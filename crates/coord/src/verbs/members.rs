@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::slots::put_slots;
-use super::{Access, Answer, Rows, RunVerb, Step, Verb};
+use super::{Access, Rows, RowsResult, RunVerb, Verb, VerbResult};
 use crate::lease::given_up;
 use crate::member::{
     Incarnation, Member, MemberInfo, MemberRow, MemberStatus, Presence, check, check_presence,
@@ -21,13 +21,13 @@ pub(super) struct Join<'a> {
 
 #[async_trait]
 impl RunVerb for Join<'_> {
-    type Answer = ();
+    type Output = ();
 
     fn verb(&self) -> Verb {
         Verb::Join
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         check(self.member, self.presence)?;
         let now = rows.time(self.now);
         let known = rows.members().await?;
@@ -52,7 +52,7 @@ async fn forget<R: Rows>(
     known: &[MemberRow],
     joined: Incarnation,
     now: UnixMillis,
-) -> Answer<R, ()> {
+) -> RowsResult<R, ()> {
     let others = known.iter().filter(|row| row.member.incarnation != joined);
     let gone: Vec<Incarnation> =
         others.filter(|row| row.forgettable(now)).map(|row| row.member.incarnation).collect();
@@ -76,13 +76,13 @@ pub(super) struct Renew {
 
 #[async_trait]
 impl RunVerb for Renew {
-    type Answer = ();
+    type Output = ();
 
     fn verb(&self) -> Verb {
         Verb::Renew
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         check_presence(self.presence)?;
         let renewed_at = rows.time(self.now);
         let row = rows.member(self.member).await?.ok_or_else(|| not_joined(self.member))?;
@@ -101,13 +101,13 @@ pub(super) struct Announce<'a> {
 
 #[async_trait]
 impl RunVerb for Announce<'_> {
-    type Answer = ();
+    type Output = ();
 
     fn verb(&self) -> Verb {
         Verb::Announce
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         self.status.check()?;
         let row = rows.member(self.member).await?.ok_or_else(|| not_joined(self.member))?;
         let announced = row.announced(self.status);
@@ -126,13 +126,13 @@ pub(super) struct Leave {
 #[async_trait]
 impl RunVerb for Leave {
     /// Whether the member is still there, with slots that did not fit into this step.
-    type Answer = bool;
+    type Output = bool;
 
     fn verb(&self) -> Verb {
         Verb::Leave
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, bool> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, bool> {
         let now = rows.time(self.now);
         let held = rows.held_by(self.member).await?;
         let given = held.iter().take(R::WRITES_MAX);
@@ -152,21 +152,24 @@ pub(super) struct Members {
 
 #[async_trait]
 impl RunVerb for Members {
-    type Answer = Vec<MemberInfo>;
+    type Output = Vec<MemberInfo>;
     const ACCESS: Access = Access::Read;
 
     fn verb(&self) -> Verb {
         Verb::Members
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Vec<MemberInfo>> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Vec<MemberInfo>> {
         let now = rows.time(self.now);
         Ok((infos(rows, now).await?, false))
     }
 }
 
 /// Returns all members at `now`, in the order of their incarnations.
-pub(super) async fn infos<R: Rows>(rows: &mut R, now: UnixMillis) -> Answer<R, Vec<MemberInfo>> {
+pub(super) async fn infos<R: Rows>(
+    rows: &mut R,
+    now: UnixMillis,
+) -> RowsResult<R, Vec<MemberInfo>> {
     let mut known = rows.members().await?;
     known.sort_by_key(|row| row.member.incarnation);
     Ok(known.iter().map(|row| row.info(now)).collect())

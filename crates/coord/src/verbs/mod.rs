@@ -2,16 +2,16 @@
 //!
 //! A back end implements how the rows of a namespace are read and written in one atomic step
 //! ([`Rows`]), and how such a step begins ([`Backend`]). The reads, decisions and writes of a verb
-//! are the same for all back ends: [`StoreOver`] makes a [`Store`](crate::store::Store) of any of
-//! them.
+//! are the same for all back ends: [`BackendStore`] makes a [`Store`](crate::store::Store) of any
+//! of them.
 
-mod at_once;
 mod exclude;
+mod exclusive;
+mod fast;
 mod forward;
 mod history;
 mod lineage;
 mod members;
-mod ordered;
 mod reclaim;
 mod rows;
 mod slots;
@@ -23,12 +23,14 @@ use std::sync::atomic::AtomicU64;
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 
-pub use at_once::Seen;
+pub use fast::Seen;
 pub use history::STARTS;
 use lineage::{Lineage, SeenByHandle};
-use rows::WITNESS;
-pub use rows::{Access, Answer, Backend, Failure, NamespaceRow, Rows, Step, emptied, set_to_lose};
-pub use slots::Extends;
+use rows::THIS_PROCESS;
+pub use rows::{
+    Access, Backend, Failure, NamespaceRow, Rows, RowsResult, VerbResult, emptied, set_to_lose,
+};
+pub use slots::ExtendVerb;
 
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::store::StoreIdentity;
@@ -43,7 +45,7 @@ const TRY_WAIT_MS_MAX: u64 = 1_000;
 #[async_trait]
 pub trait RunVerb: Sync {
     /// Result of the verb.
-    type Answer: Send;
+    type Output: Send;
     /// Kind of access to the store.
     const ACCESS: Access = Access::Write;
     /// Whether the verb also runs on a store in doubt, whatever this handle has seen of it.
@@ -55,12 +57,12 @@ pub trait RunVerb: Sync {
     fn verb(&self) -> Verb;
 
     /// Reads, decides and writes.
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer>;
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Self::Output>;
 }
 
 /// A store: the verbs over a back end, and the state that this handle remembers.
 #[derive(Debug)]
-pub struct StoreOver<B> {
+pub struct BackendStore<B> {
     backend: B,
     /// State of the store's history that this handle has seen.
     lineage: Lineage,
@@ -72,7 +74,7 @@ pub struct StoreOver<B> {
     attempts_max: u32,
 }
 
-impl<B: Backend> StoreOver<B> {
+impl<B: Backend> BackendStore<B> {
     /// Creates a handle on the store of this back end.
     pub const fn over(backend: B) -> Self {
         Self {
@@ -102,15 +104,15 @@ impl<B: Backend> StoreOver<B> {
     }
 
     /// Runs one atomic step; returns its result and the store's `writes` after it.
-    async fn run<V: RunVerb>(&self, verb: V) -> Result<(V::Answer, u64)> {
+    async fn run<V: RunVerb>(&self, verb: V) -> Result<(V::Output, u64)> {
         self.tried(&verb).await.map_err(|failure| self.error(verb.verb(), failure))
     }
 
     /// Converts the failure of a step of `verb`.
     fn error(&self, verb: Verb, failure: Failure<<B::Rows as Rows>::Error>) -> Error {
-        let explain = |error| self.backend.explain(error);
+        let map_error = |error| self.backend.map_error(error);
         let is_rejected = matches!(failure, Failure::Rejected(_));
-        let error = failure.into_error(&self.backend.label(), explain).with_verb(verb);
+        let error = failure.into_error(&self.backend.label(), map_error).with_verb(verb);
         let is_of_store = !is_rejected || error.kind().is_of_store();
         match self.backend.address().filter(|_| is_of_store) {
             Some(address) => error.with_detail(address),
@@ -119,19 +121,19 @@ impl<B: Backend> StoreOver<B> {
     }
 
     /// Runs a step, and repeats it a bounded number of times when it loses to another.
-    async fn tried<V: RunVerb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
+    async fn tried<V: RunVerb>(&self, verb: &V) -> RowsResult<B::Rows, (V::Output, u64)> {
         for tried in 1..=self.attempts_max {
             // The last attempt reads no clock.
             let begun = (tried < self.attempts_max).then(|| self.backend.timer().elapsed());
             match (self.step(verb).await, begun) {
-                (Err(Failure::Lost), Some(begun)) => {
+                (Err(Failure::RaceLost), Some(begun)) => {
                     if V::HAS_WAY {
-                        self.backend.make_way().await;
+                        self.backend.yield_to_writers().await;
                     }
                     let took_ms = self.backend.timer().elapsed().since(begun);
                     self.let_others_end(tried, took_ms).await?;
                 }
-                (Err(Failure::Lost), None) => break,
+                (Err(Failure::RaceLost), None) => break,
                 (ended, _) => return ended,
             }
         }
@@ -150,20 +152,20 @@ impl<B: Backend> StoreOver<B> {
         Ok(())
     }
 
-    async fn step<V: RunVerb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
+    async fn step<V: RunVerb>(&self, verb: &V) -> RowsResult<B::Rows, (V::Output, u64)> {
         // This is read before the step begins: steps of this handle may overlap.
         let seen = self.lineage.by_handle();
         let mut rows = self.backend.begin(V::ACCESS).await?;
-        let answer = self.in_step(verb, &mut rows, seen.as_ref()).await;
+        let result = self.in_step(verb, &mut rows, seen.as_ref()).await;
         // A replica that took over may have counted unacknowledged writes, and its count is gone
         // once the first server is back.
         let is_kept = V::ACCESS != Access::Read || rows.check_server().is_ok();
-        let (answer, identity, begins) = match answer {
-            Ok((answer, true, begins)) => (answer, self.committed(rows).await?, begins),
-            Ok((answer, false, begins)) => {
+        let (result, identity, begins) = match result {
+            Ok((result, true, begins)) => (result, self.committed(rows).await?, begins),
+            Ok((result, false, begins)) => {
                 let identity = rows.identity().clone();
                 rows.unchanged().await?;
-                (answer, identity, begins)
+                (result, identity, begins)
             }
             Err(Failure::Rejected(error)) => {
                 rows.roll_back().await?;
@@ -176,12 +178,12 @@ impl<B: Backend> StoreOver<B> {
         if !V::IN_DOUBT && is_kept {
             self.lineage.saw(identity, V::ACCESS, begins);
         }
-        Ok((answer, writes))
+        Ok((result, writes))
     }
 
     /// Commits a step. A store that cannot compare beforehand may find only now that it lacks an
     /// earlier write.
-    async fn committed(&self, rows: B::Rows) -> Answer<B::Rows, StoreIdentity> {
+    async fn committed(&self, rows: B::Rows) -> RowsResult<B::Rows, StoreIdentity> {
         let committed = rows.commit().await;
         if let Err(Failure::Rejected(error)) = &committed
             && let ErrorKind::StoreRolledBack { found, .. } = error.kind()
@@ -198,11 +200,11 @@ impl<B: Backend> StoreOver<B> {
         verb: &V,
         rows: &mut B::Rows,
         seen: Option<&SeenByHandle>,
-    ) -> Answer<B::Rows, (V::Answer, bool, bool)> {
+    ) -> RowsResult<B::Rows, (V::Output, bool, bool)> {
         if V::ACCESS != Access::Forward && !V::IN_DOUBT {
             self.lineage.check(rows, V::ACCESS, seen, &self.backend.label()).await?;
         }
-        let (answer, is_changed) = verb.run(rows).await?;
+        let (result, is_changed) = verb.run(rows).await?;
         // This check comes after the verb, so that the error of `recall`, which names its caller,
         // has priority.
         if V::IN_DOUBT {
@@ -210,6 +212,6 @@ impl<B: Backend> StoreOver<B> {
         }
         let begins = is_changed && V::ACCESS == Access::Write && !V::IN_DOUBT;
         let begins = begins && self.lineage.begin(rows).await?;
-        Ok((answer, is_changed, begins))
+        Ok((result, is_changed, begins))
     }
 }

@@ -4,27 +4,27 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
-use super::{Answer, Failure, Rows, RunVerb, Step, Verb};
+use super::{Failure, Rows, RowsResult, RunVerb, Verb, VerbResult};
 use crate::error::Error;
 use crate::lease::{Mark, Term};
 use crate::reclaim::{Reclaim, Reclaimed, decide_reclaim};
 
 /// Reclaims some of the slots of a request: as many as one step can write.
-pub(super) struct Reclaims<'a> {
+pub(super) struct ReclaimVerb<'a> {
     pub(super) reclaim: &'a Reclaim,
     pub(super) slots: &'a [(u64, Term)],
     pub(super) now: UnixMillis,
 }
 
 #[async_trait]
-impl RunVerb for Reclaims<'_> {
-    type Answer = Vec<Reclaimed>;
+impl RunVerb for ReclaimVerb<'_> {
+    type Output = Vec<Reclaimed>;
 
     fn verb(&self) -> Verb {
         Verb::Reclaim
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Vec<Reclaimed>> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Vec<Reclaimed>> {
         let Reclaim { pool, .. } = self.reclaim;
         self.reclaim.check()?;
         self.check_pool(rows).await?;
@@ -56,8 +56,8 @@ impl RunVerb for Reclaims<'_> {
     }
 }
 
-impl Reclaims<'_> {
-    async fn check_pool<R: Rows>(&self, rows: &mut R) -> Answer<R, ()> {
+impl ReclaimVerb<'_> {
+    async fn check_pool<R: Rows>(&self, rows: &mut R) -> RowsResult<R, ()> {
         let name = &self.reclaim.pool;
         let Some((pool, _)) = rows.pool(name).await? else {
             return Err(Failure::from(Error::not_found(format!(

@@ -12,7 +12,7 @@ use crate::catalog::Definition;
 use crate::error::{Error, Result};
 use crate::lease::{Extend, SlotRow};
 use crate::member::{Incarnation, MemberRow, Presence};
-use crate::pool::{Ground, Pool};
+use crate::pool::{Pool, SlotDefaults};
 use crate::random;
 use crate::segment::{Reserve, Segment};
 use crate::store::StoreIdentity;
@@ -26,22 +26,22 @@ pub enum Failure<E> {
     /// A value in the store differs from the written one.
     Damaged(String),
     /// Another step ended first; nothing was done, and another attempt may succeed.
-    Lost,
+    RaceLost,
     /// The back end failed.
     Backend(E),
 }
 
 impl<E> Failure<E> {
-    /// Converts the failure to an [`Error`]; `explain` converts the back end's own error.
-    pub fn into_error(self, label: &str, explain: impl FnOnce(E) -> Error) -> Error {
+    /// Converts the failure to an [`Error`]; `map_error` converts the back end's own error.
+    pub fn into_error(self, label: &str, map_error: impl FnOnce(E) -> Error) -> Error {
         match self {
             Self::Rejected(error) => error,
             Self::Damaged(found) => Error::corrupt(format!(
                 "{label} is damaged: {found}; restore it, then move it forward (snowmint worker \
                  fast-forward)"
             )),
-            Self::Lost => Error::unavailable(format!("other writers won on {label}; retry")),
-            Self::Backend(error) => explain(error),
+            Self::RaceLost => Error::unavailable(format!("other writers won on {label}; retry")),
+            Self::Backend(error) => map_error(error),
         }
     }
 }
@@ -71,12 +71,12 @@ pub fn set_to_lose(label: &str, found: &str, right: &str) -> Error {
 }
 
 /// Name, in errors, of the process that remembers what this handle has seen.
-pub(super) const WITNESS: &str = "this process";
+pub(super) const THIS_PROCESS: &str = "this process";
 
 /// Result of a verb inside its step, and whether it changed anything.
-pub type Step<R, T> = Result<(T, bool), Failure<<R as Rows>::Error>>;
+pub type VerbResult<R, T> = Result<(T, bool), Failure<<R as Rows>::Error>>;
 /// Result of reading or writing rows.
-pub type Answer<R, T> = Result<T, Failure<<R as Rows>::Error>>;
+pub type RowsResult<R, T> = Result<T, Failure<<R as Rows>::Error>>;
 
 /// Purpose of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub struct NamespaceRow {
     /// Version of the catalog, raised by every change of a definition.
     pub catalog_version: u64,
     /// Defaults for slots without a row.
-    pub ground: Ground,
+    pub ground: SlotDefaults,
 }
 
 /// The rows of one namespace inside one atomic step. If they are dropped before its end, nothing
@@ -121,32 +121,32 @@ pub trait Rows: Send + Sized {
     }
 
     /// Returns all members.
-    async fn members(&mut self) -> Answer<Self, Vec<MemberRow>>;
+    async fn members(&mut self) -> RowsResult<Self, Vec<MemberRow>>;
     /// Returns one member.
-    async fn member(&mut self, member: Incarnation) -> Answer<Self, Option<MemberRow>>;
+    async fn member(&mut self, member: Incarnation) -> RowsResult<Self, Option<MemberRow>>;
     /// Writes a member's row.
-    async fn put_member(&mut self, row: &MemberRow) -> Answer<Self, ()>;
+    async fn put_member(&mut self, row: &MemberRow) -> RowsResult<Self, ()>;
     /// Removes a member's row; returns whether it existed.
-    async fn remove_member(&mut self, member: Incarnation) -> Answer<Self, bool>;
+    async fn remove_member(&mut self, member: Incarnation) -> RowsResult<Self, bool>;
     /// Makes this step fail if the member is removed, or ends another such step, before this step
     /// ends. Back ends that queue writers need nothing.
-    async fn hold_member(&mut self, _member: Incarnation) -> Answer<Self, ()> {
+    async fn hold_member(&mut self, _member: Incarnation) -> RowsResult<Self, ()> {
         Ok(())
     }
 
     /// Returns a pool's shape and, without reuse, the first number never used.
-    async fn pool(&mut self, name: &str) -> Answer<Self, Option<(Pool, u64)>>;
+    async fn pool(&mut self, name: &str) -> RowsResult<Self, Option<(Pool, u64)>>;
     /// Writes a pool's shape and next number.
-    async fn put_pool(&mut self, pool: &Pool, next: u64) -> Answer<Self, ()>;
+    async fn put_pool(&mut self, pool: &Pool, next: u64) -> RowsResult<Self, ()>;
 
     /// Returns the row of a slot, if it was ever claimed.
-    async fn slot(&mut self, pool: &str, slot: u64) -> Answer<Self, Option<SlotRow>>;
+    async fn slot(&mut self, pool: &str, slot: u64) -> RowsResult<Self, Option<SlotRow>>;
     /// Returns the rows of these slots, where they exist.
     async fn named_slots(
         &mut self,
         pool: &str,
         slots: &[u64],
-    ) -> Answer<Self, Vec<(u64, Option<SlotRow>)>> {
+    ) -> RowsResult<Self, Vec<(u64, Option<SlotRow>)>> {
         let mut found = Vec::with_capacity(slots.len());
         for slot in slots {
             found.push((*slot, self.slot(pool, *slot).await?));
@@ -154,61 +154,61 @@ pub trait Rows: Send + Sized {
         Ok(found)
     }
     /// Returns the rows of a pool, by number.
-    async fn slots(&mut self, pool: &str) -> Answer<Self, Vec<SlotRow>>;
+    async fn slots(&mut self, pool: &str) -> RowsResult<Self, Vec<SlotRow>>;
     /// Returns the rows of all pools, with their names.
-    async fn all_slots(&mut self) -> Answer<Self, Vec<(String, SlotRow)>>;
+    async fn all_slots(&mut self) -> RowsResult<Self, Vec<(String, SlotRow)>>;
     /// Returns the rows that a member holds.
-    async fn held_by(&mut self, member: Incarnation) -> Answer<Self, Vec<(String, SlotRow)>>;
+    async fn held_by(&mut self, member: Incarnation) -> RowsResult<Self, Vec<(String, SlotRow)>>;
     /// Writes rows of a pool.
-    async fn put_slots(&mut self, pool: &str, rows: &[SlotRow]) -> Answer<Self, ()>;
+    async fn put_slots(&mut self, pool: &str, rows: &[SlotRow]) -> RowsResult<Self, ()>;
     /// Removes rows of a pool, as if the slots had never been claimed.
-    async fn remove_slots(&mut self, pool: &str, slots: &[u64]) -> Answer<Self, ()>;
+    async fn remove_slots(&mut self, pool: &str, slots: &[u64]) -> RowsResult<Self, ()>;
 
     /// Returns the values of the namespace as a whole.
-    async fn namespace(&mut self) -> Answer<Self, NamespaceRow>;
+    async fn namespace(&mut self) -> RowsResult<Self, NamespaceRow>;
     /// Writes the values of the namespace as a whole.
-    async fn put_namespace(&mut self, row: NamespaceRow) -> Answer<Self, ()>;
+    async fn put_namespace(&mut self, row: NamespaceRow) -> RowsResult<Self, ()>;
 
     /// Returns a source, deleted or not.
-    async fn definition(&mut self, name: &str) -> Answer<Self, Option<Definition>>;
+    async fn definition(&mut self, name: &str) -> RowsResult<Self, Option<Definition>>;
     /// Returns all sources, deleted ones included.
-    async fn definitions(&mut self) -> Answer<Self, Vec<Definition>>;
+    async fn definitions(&mut self) -> RowsResult<Self, Vec<Definition>>;
     /// Writes a source's row.
-    async fn put_definition(&mut self, definition: &Definition) -> Answer<Self, ()>;
+    async fn put_definition(&mut self, definition: &Definition) -> RowsResult<Self, ()>;
 
     /// Returns a note, a text of the whole namespace. The number is the count of writes of the step
     /// that wrote it, where [`begins_alone`](Self::begins_alone) returns `None`.
-    async fn note(&mut self, name: &str) -> Answer<Self, Option<(String, u64)>>;
+    async fn note(&mut self, name: &str) -> RowsResult<Self, Option<(String, u64)>>;
     /// Writes a note.
-    async fn put_note(&mut self, name: &str, text: String) -> Answer<Self, ()>;
+    async fn put_note(&mut self, name: &str, text: String) -> RowsResult<Self, ()>;
     /// Removes a note.
-    async fn remove_note(&mut self, name: &str) -> Answer<Self, ()>;
+    async fn remove_note(&mut self, name: &str) -> RowsResult<Self, ()>;
     /// Makes this step fail if another step writes meanwhile. Returns the lowest count of writes
     /// that this step and later ones can have; `None` where that is the step's own count, known
     /// only at its end.
     fn begins_alone(&mut self) -> Option<u64>;
     /// Sets the store's [`id`](StoreIdentity::id).
-    fn name(&mut self, id: String) -> Answer<Self, ()>;
+    fn name(&mut self, id: String) -> RowsResult<Self, ()>;
     /// Writes a note to all namespaces that share the store's identity.
-    async fn put_note_everywhere(&mut self, name: &str, text: String) -> Answer<Self, ()> {
+    async fn put_note_everywhere(&mut self, name: &str, text: String) -> RowsResult<Self, ()> {
         self.put_note(name, text).await
     }
     /// Returns whether another namespace that shares the store's identity has this note.
-    async fn is_elsewhere(&mut self, _name: &str) -> Answer<Self, bool> {
+    async fn is_in_other_namespace(&mut self, _name: &str) -> RowsResult<Self, bool> {
         Ok(false)
     }
 
     /// Accepts the rows, however old, as the newest state of a store with this identity.
-    async fn accept(&mut self, identity: StoreIdentity) -> Answer<Self, ()>;
+    async fn accept(&mut self, identity: StoreIdentity) -> RowsResult<Self, ()>;
 
     /// Makes all changes durable, and counts one more write. Returns the identity after it.
-    async fn commit(self) -> Answer<Self, StoreIdentity>;
+    async fn commit(self) -> RowsResult<Self, StoreIdentity>;
     /// Ends a step that changed nothing, and confirms its reads.
-    async fn unchanged(self) -> Answer<Self, ()> {
+    async fn unchanged(self) -> RowsResult<Self, ()> {
         self.roll_back().await
     }
     /// Ends a step that failed.
-    async fn roll_back(self) -> Answer<Self, ()>;
+    async fn roll_back(self) -> RowsResult<Self, ()>;
 
     /// Returns the time that the step uses, when the caller's is `now`.
     fn time(&self, now: UnixMillis) -> UnixMillis {
@@ -294,9 +294,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         Ok(())
     }
     /// Makes reserves in steps of the back end's own pause for a moment. Affects only speed.
-    async fn make_way(&self) {}
+    async fn yield_to_writers(&self) {}
     /// Converts the back end's own error to an [`Error`].
-    fn explain(&self, error: <Self::Rows as Rows>::Error) -> Error;
+    fn map_error(&self, error: <Self::Rows as Rows>::Error) -> Error;
     /// Closes connections. Later steps fail.
     async fn close(&self) -> Result<()>;
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
-use super::{Access, Answer, Backend, Rows, RunVerb, Step, Verb};
+use super::{Access, Backend, Rows, RowsResult, RunVerb, Verb, VerbResult};
 use crate::error::Result;
 use crate::lease::{
     ClaimRequest, Extend, ExtendStep, Lease, Mark, Release, SlotRow, decide_extend, decide_release,
@@ -42,13 +42,13 @@ pub(super) struct Claimed {
 
 #[async_trait]
 impl<B: Backend> RunVerb for Claim<'_, B> {
-    type Answer = Claimed;
+    type Output = Claimed;
 
     fn verb(&self) -> Verb {
         Verb::Claim
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Claimed> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Claimed> {
         let pool = &self.request.pool;
         check_claim(self.request)?;
         let now = rows.time(self.now);
@@ -70,19 +70,19 @@ impl<B: Backend> RunVerb for Claim<'_, B> {
             claimer.iter().map(|row| row.info(now)).collect()
         };
         match choose(&request, &before, &members, ground, next, now, pass)? {
-            Choice::Repeat(taken) => {
-                Ok((Claimed { leases: leases(&pool.name, &taken), left: 0 }, false))
+            Choice::Repeat(claimed_rows) => {
+                Ok((Claimed { leases: leases(&pool.name, &claimed_rows), left: 0 }, false))
             }
-            Choice::Take { rows: mut taken, next, mut forget } => {
-                for row in &mut taken {
+            Choice::Claim { rows: mut claimed_rows, next, mut forget } => {
+                for row in &mut claimed_rows {
                     row.claim_request = self.request.request;
                 }
-                forget.truncate(R::WRITES_MAX.saturating_sub(taken.len()));
+                forget.truncate(R::WRITES_MAX.saturating_sub(claimed_rows.len()));
                 rows.hold_member(self.request.member).await?;
                 rows.put_pool(pool, next).await?;
                 rows.remove_slots(&pool.name, &forget).await?;
-                rows.put_slots(&pool.name, &taken).await?;
-                Ok((Claimed { leases: leases(&pool.name, &taken), left }, true))
+                rows.put_slots(&pool.name, &claimed_rows).await?;
+                Ok((Claimed { leases: leases(&pool.name, &claimed_rows), left }, true))
             }
         }
     }
@@ -127,7 +127,7 @@ impl<'a, B: Backend> Claim<'a, B> {
 
 /// Moves marks, each from where it is.
 #[derive(Debug)]
-pub struct Extends<'a> {
+pub struct ExtendVerb<'a> {
     /// Slots, each with its new mark.
     pub items: &'a [Extend],
     /// Time of the caller.
@@ -135,15 +135,15 @@ pub struct Extends<'a> {
 }
 
 #[async_trait]
-impl RunVerb for Extends<'_> {
+impl RunVerb for ExtendVerb<'_> {
     /// Marks, and the version of the catalog.
-    type Answer = (Vec<Result<Mark>>, u64);
+    type Output = (Vec<Result<Mark>>, u64);
 
     fn verb(&self) -> Verb {
         Verb::Extend
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Self::Output> {
         let now = rows.time(self.now);
         let mut slots = self.slots(rows).await?;
         let mut moved = BTreeSet::new();
@@ -165,9 +165,12 @@ impl RunVerb for Extends<'_> {
     }
 }
 
-impl<'a> Extends<'a> {
+impl<'a> ExtendVerb<'a> {
     /// Returns the rows of all slots to extend, where they exist.
-    async fn slots<R: Rows>(&self, rows: &mut R) -> Answer<R, BTreeMap<(&'a str, u64), SlotRow>> {
+    async fn slots<R: Rows>(
+        &self,
+        rows: &mut R,
+    ) -> RowsResult<R, BTreeMap<(&'a str, u64), SlotRow>> {
         let mut wanted: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
         // A number above the highest mark was never claimed.
         for item in self.items.iter().filter(|item| item.slot <= Mark::MAX.get()) {
@@ -196,7 +199,7 @@ fn extend(row: &mut SlotRow, item: &Extend, now: UnixMillis) -> Result<ExtendSte
 pub(super) async fn put_slots<'a, R: Rows>(
     rows: &mut R,
     changed: impl Iterator<Item = (&'a str, SlotRow)> + Send,
-) -> Answer<R, ()> {
+) -> RowsResult<R, ()> {
     let mut pools: BTreeMap<&str, Vec<SlotRow>> = BTreeMap::new();
     for (pool, row) in changed {
         pools.entry(pool).or_default().push(row);
@@ -207,26 +210,26 @@ pub(super) async fn put_slots<'a, R: Rows>(
     Ok(())
 }
 
-async fn slot<R: Rows>(rows: &mut R, pool: &str, slot: u64) -> Answer<R, SlotRow> {
+async fn slot<R: Rows>(rows: &mut R, pool: &str, slot: u64) -> RowsResult<R, SlotRow> {
     // A number above the highest mark was never claimed.
     let row = if slot > Mark::MAX.get() { None } else { rows.slot(pool, slot).await? };
     row.ok_or_else(|| never_claimed(pool, slot).into())
 }
 
-pub(super) struct Releases<'a> {
+pub(super) struct ReleaseVerb<'a> {
     pub(super) release: &'a Release,
     pub(super) now: UnixMillis,
 }
 
 #[async_trait]
-impl RunVerb for Releases<'_> {
-    type Answer = ();
+impl RunVerb for ReleaseVerb<'_> {
+    type Output = ();
 
     fn verb(&self) -> Verb {
         Verb::Release
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         let Release { pool, slot: number, .. } = self.release;
         let row = slot(rows, pool, *number).await?;
         let after = decide_release(&row, self.release, rows.time(self.now))?;
@@ -243,14 +246,14 @@ pub(super) struct Workers {
 
 #[async_trait]
 impl RunVerb for Workers {
-    type Answer = Vec<SlotInfo>;
+    type Output = Vec<SlotInfo>;
     const ACCESS: Access = Access::Read;
 
     fn verb(&self) -> Verb {
         Verb::Workers
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Vec<SlotInfo>> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Vec<SlotInfo>> {
         let now = rows.time(self.now);
         let members: HashMap<Incarnation, MemberInfo> = infos(rows, now)
             .await?

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Access, Answer, NamespaceRow, Rows, RunVerb, Step, Verb};
+use super::{Access, NamespaceRow, Rows, RowsResult, RunVerb, Verb, VerbResult};
 use crate::catalog::{
     self, Catalog, CatalogStep, Definition, NewDefinition, Restripe, SourceState, decide_alter,
     decide_define, decide_restripe, decide_state,
@@ -10,21 +10,21 @@ use crate::catalog::{
 use crate::error::{Error, Result};
 use crate::segment::{GiveBack, Reserve, Segment, SegmentRow, decide_give_back};
 
-pub(super) struct Reserves<'a> {
+pub(super) struct ReserveVerb<'a> {
     pub(super) reserve: &'a Reserve,
 }
 
 #[async_trait]
-impl RunVerb for Reserves<'_> {
+impl RunVerb for ReserveVerb<'_> {
     /// The segment, with its `writes` not yet set.
-    type Answer = Segment;
+    type Output = Segment;
     const HAS_WAY: bool = false;
 
     fn verb(&self) -> Verb {
         Verb::Reserve
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Segment> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Segment> {
         let Reserve { source, definition_version, .. } = self.reserve;
         let stored = rows.definition(source).await?;
         let stored = catalog::usable(stored.as_ref(), source, *definition_version)?;
@@ -36,19 +36,19 @@ impl RunVerb for Reserves<'_> {
     }
 }
 
-pub(super) struct GivesBack<'a> {
+pub(super) struct GiveBackVerb<'a> {
     pub(super) back: &'a GiveBack,
 }
 
 #[async_trait]
-impl RunVerb for GivesBack<'_> {
-    type Answer = u64;
+impl RunVerb for GiveBackVerb<'_> {
+    type Output = u64;
 
     fn verb(&self) -> Verb {
         Verb::GiveBack
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, u64> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, u64> {
         let stored = existing(rows, &self.back.source).await?;
         let segment = decide_give_back(&stored.segment, self.back)?;
         rows.put_definition(&Definition { segment, ..stored }).await?;
@@ -80,7 +80,7 @@ impl Change<'_> {
 
 #[async_trait]
 impl RunVerb for Change<'_> {
-    type Answer = Definition;
+    type Output = Definition;
 
     fn verb(&self) -> Verb {
         match self.change {
@@ -90,7 +90,7 @@ impl RunVerb for Change<'_> {
         }
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Definition> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Definition> {
         let stored = rows.definition(self.name).await?;
         match (self.decide(stored.as_ref())?, stored) {
             (CatalogStep::Same, Some(stored)) => Ok((stored, false)),
@@ -113,7 +113,7 @@ impl RunVerb for Change<'_> {
 }
 
 /// Writes a definition with a new version.
-async fn write<R: Rows>(rows: &mut R, definition: Definition) -> Answer<R, Definition> {
+async fn write<R: Rows>(rows: &mut R, definition: Definition) -> RowsResult<R, Definition> {
     let namespace = rows.namespace().await?;
     let version = namespace.catalog_version.saturating_add(1);
     rows.put_namespace(NamespaceRow { catalog_version: version, ..namespace }).await?;
@@ -122,19 +122,19 @@ async fn write<R: Rows>(rows: &mut R, definition: Definition) -> Answer<R, Defin
     Ok(definition)
 }
 
-pub(super) struct Restripes<'a> {
+pub(super) struct RestripeVerb<'a> {
     pub(super) restripe: &'a Restripe,
 }
 
 #[async_trait]
-impl RunVerb for Restripes<'_> {
-    type Answer = Definition;
+impl RunVerb for RestripeVerb<'_> {
+    type Output = Definition;
 
     fn verb(&self) -> Verb {
         Verb::Restripe
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Definition> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Definition> {
         let stored = rows.definition(&self.restripe.new.name).await?;
         let definition = decide_restripe(stored.as_ref(), self.restripe)?;
         Ok((write(rows, definition).await?, true))
@@ -147,20 +147,20 @@ pub(super) struct Get<'a> {
 
 #[async_trait]
 impl RunVerb for Get<'_> {
-    type Answer = Definition;
+    type Output = Definition;
     const ACCESS: Access = Access::Read;
 
     fn verb(&self) -> Verb {
         Verb::Get
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Definition> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Definition> {
         Ok((existing(rows, self.name).await?, false))
     }
 }
 
 /// Returns the definition, unless it was never made or is deleted.
-async fn existing<R: Rows>(rows: &mut R, name: &str) -> Answer<R, Definition> {
+async fn existing<R: Rows>(rows: &mut R, name: &str) -> RowsResult<R, Definition> {
     let stored = rows.definition(name).await?;
     Ok(catalog::existing(stored.as_ref(), name)?.clone())
 }
@@ -169,14 +169,14 @@ pub(super) struct List;
 
 #[async_trait]
 impl RunVerb for List {
-    type Answer = Catalog;
+    type Output = Catalog;
     const ACCESS: Access = Access::Read;
 
     fn verb(&self) -> Verb {
         Verb::List
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Catalog> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Catalog> {
         let mut definitions = rows.definitions().await?;
         definitions.sort_by(|one, other| one.name.cmp(&other.name));
         Ok((Catalog { version: rows.namespace().await?.catalog_version, definitions }, false))

@@ -7,44 +7,44 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::exclude::ExcludeVerb;
-use super::forward::{AcceptLead, Forward, LooksAtGround, Walk};
-use super::history::{AcceptsServer, Doubts, Recalls, Reports, Stands};
+use super::exclusive::{AcquireVerb, RelinquishVerb};
+use super::forward::{AcceptLead, FastForwardVerb, GroundVerb, Walk};
+use super::history::{AcceptServerVerb, DoubtVerb, RecallVerb, ReportVerb, StandingVerb};
 use super::members::{Announce, Join, Leave, Members, Renew};
-use super::ordered::{AcquireVerb, RelinquishVerb};
-use super::reclaim::Reclaims;
-use super::slots::{Claim, Extends, Releases, Workers};
-use super::sources::{Change, Changed, Get, GivesBack, List, Reserves, Restripes};
-use super::{Access, Backend, Rows, RunVerb, Step, StoreOver, Verb};
-use crate::beside::StorePlace;
+use super::reclaim::ReclaimVerb;
+use super::slots::{Claim, ExtendVerb, ReleaseVerb, Workers};
+use super::sources::{Change, Changed, Get, GiveBackVerb, List, ReserveVerb, RestripeVerb};
+use super::{Access, Backend, BackendStore, Rows, RunVerb, Verb, VerbResult};
 use crate::capability::{Capabilities, ClockOf};
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
-use crate::clock_witness::ClockWitness;
 use crate::error::{ErrorKind, Result};
 use crate::exclude::Exclude;
+use crate::exclusive::{Acquire, Acquired, Relinquish};
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
-use crate::ordered::{Acquire, Acquired, Relinquish};
-use crate::owners::Owners;
-use crate::pool::{Ground, check_group};
+use crate::owner_client::OwnerClient;
+use crate::pool::{SlotDefaults, check_group};
 use crate::random;
 use crate::reclaim::{Reclaim, Reclaimed};
+use crate::secondary::StoreConnector;
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
 use crate::store::{FastForward, Store, StoreIdentity};
+use crate::time_reference::TimeReference;
 
 struct Identity;
 
 #[async_trait]
 impl RunVerb for Identity {
-    type Answer = StoreIdentity;
+    type Output = StoreIdentity;
     const ACCESS: Access = Access::Read;
 
     fn verb(&self) -> Verb {
         Verb::Identity
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, StoreIdentity> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, StoreIdentity> {
         Ok((rows.identity().clone(), false))
     }
 }
@@ -53,24 +53,24 @@ struct Now;
 
 #[async_trait]
 impl RunVerb for Now {
-    type Answer = Option<UnixMillis>;
+    type Output = Option<UnixMillis>;
     const ACCESS: Access = Access::Read;
 
     fn verb(&self) -> Verb {
         Verb::Now
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Option<UnixMillis>> {
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Option<UnixMillis>> {
         Ok((rows.clock(), false))
     }
 }
 
-impl<B: Backend> StoreOver<B> {
+impl<B: Backend> BackendStore<B> {
     async fn check_settings(&self, verb: Verb) -> Result<()> {
         self.backend.check_settings().await.map_err(|failure| self.error(verb, failure))
     }
 
-    async fn answer<V: RunVerb>(&self, verb: V) -> Result<V::Answer> {
+    async fn output_of<V: RunVerb>(&self, verb: V) -> Result<V::Output> {
         Ok(self.run(verb).await?.0)
     }
 }
@@ -83,7 +83,7 @@ fn in_steps<B: Backend, T>(slots: &[T]) -> impl Iterator<Item = &[T]> {
 }
 
 #[async_trait]
-impl<B: Backend> Store for StoreOver<B> {
+impl<B: Backend> Store for BackendStore<B> {
     fn capabilities(&self) -> Capabilities {
         self.backend.capabilities()
     }
@@ -100,15 +100,15 @@ impl<B: Backend> Store for StoreOver<B> {
         u32::try_from(<B::Rows as Rows>::WRITES_MAX).unwrap_or(u32::MAX)
     }
 
-    fn owners(&self) -> Option<Arc<dyn Owners>> {
+    fn owner_client(&self) -> Option<Arc<dyn OwnerClient>> {
         None
     }
 
-    fn beside(&self, _: &str) -> Option<Arc<dyn StorePlace>> {
+    fn secondary_store(&self, _: &str) -> Option<Arc<dyn StoreConnector>> {
         None
     }
 
-    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
+    fn time_reference(&self) -> Option<Arc<dyn TimeReference>> {
         None
     }
 
@@ -122,21 +122,21 @@ impl<B: Backend> Store for StoreOver<B> {
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
         match self.backend.capabilities().clock {
-            ClockOf::Store => self.answer(Now).await,
+            ClockOf::Store => self.output_of(Now).await,
             // The store has no clock to read.
             ClockOf::Caller => Ok(None),
         }
     }
 
     async fn identity(&self) -> Result<StoreIdentity> {
-        self.answer(Identity).await
+        self.output_of(Identity).await
     }
 
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
         self.backend.catch_up().await.map_err(|failure| self.error(Verb::Recall, failure))?;
         let by_handle = self.lineage.by_handle();
-        let recalls = Recalls { who, seen, by_handle: by_handle.as_ref() };
-        let (recalled, found) = self.answer(recalls).await?;
+        let recalls = RecallVerb { who, seen, by_handle: by_handle.as_ref() };
+        let (recalled, found) = self.output_of(recalls).await?;
         // After a recovery the caller ensures that nothing of the lost state is used.
         let access = match recalled {
             Recalled::Recovered => Access::Forward,
@@ -152,30 +152,30 @@ impl<B: Backend> Store for StoreOver<B> {
         let by_handle = self.lineage.by_handle();
         let by_handle = by_handle.as_ref();
         if evidence.other_server {
-            return self.answer(AcceptsServer { doubt, evidence, by_handle }).await;
+            return self.output_of(AcceptServerVerb { doubt, evidence, by_handle }).await;
         }
-        self.answer(Doubts { doubt, evidence, by_handle }).await
+        self.output_of(DoubtVerb { doubt, evidence, by_handle }).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
-        self.answer(Reports { journal, known }).await
+        self.output_of(ReportVerb { journal, known }).await
     }
 
     async fn standing(&self) -> Result<Standing> {
-        self.answer(Stands).await
+        self.output_of(StandingVerb).await
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
         self.check_settings(Verb::Join).await?;
-        self.answer(Join { member, presence, now }).await
+        self.output_of(Join { member, presence, now }).await
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
         let renewal = async {
-            if self.renew_at_once(member, presence, now).await? {
+            if self.try_fast_renew(member, presence, now).await? {
                 return Ok(());
             }
-            self.answer(Renew { member, presence, now }).await
+            self.output_of(Renew { member, presence, now }).await
         };
         // Both run at once: a late renewal costs more than a superfluous one.
         let (renewed, safe) = tokio::join!(renewal, self.check_settings(Verb::Renew));
@@ -183,16 +183,16 @@ impl<B: Backend> Store for StoreOver<B> {
     }
 
     async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
-        self.answer(Announce { member, status }).await
+        self.output_of(Announce { member, status }).await
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
-        while self.answer(Leave { member, now }).await? {}
+        while self.output_of(Leave { member, now }).await? {}
         Ok(())
     }
 
     async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
-        self.answer(Members { now }).await
+        self.output_of(Members { now }).await
     }
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
@@ -200,11 +200,11 @@ impl<B: Backend> Store for StoreOver<B> {
             .map_err(|error| error.with_verb(Verb::Claim))?;
         // Concurrent claims of one handle would only overtake each other.
         let _turn = self.claims.lock().await;
-        let mut claimed = self.answer(Claim::new(&self.backend, request, 0, now)).await?;
+        let mut claimed = self.output_of(Claim::new(&self.backend, request, 0, now)).await?;
         let mut leases = claimed.leases;
         while claimed.left > 0 {
             let before = request.count - claimed.left;
-            claimed = match self.answer(Claim::new(&self.backend, request, before, now)).await {
+            claimed = match self.output_of(Claim::new(&self.backend, request, before, now)).await {
                 Ok(claimed) => claimed,
                 // Fewer groups are free than requested.
                 Err(error) if matches!(error.kind(), ErrorKind::PoolFull(_)) => break,
@@ -217,22 +217,22 @@ impl<B: Backend> Store for StoreOver<B> {
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
         if let [item] = items
-            && let Some(extended) = self.extend_at_once(item, now).await?
+            && let Some(extended) = self.try_fast_extend(item, now).await?
         {
             return Ok(vec![Ok(extended)]);
         }
         let mut extended = Vec::with_capacity(items.len());
         for items in items.chunks(<B::Rows as Rows>::WRITES_MAX) {
-            let ((marks, catalog_version), writes) = self.run(Extends { items, now }).await?;
+            let ((marks, catalog_version), writes) = self.run(ExtendVerb { items, now }).await?;
             self.catalog_seen.store(catalog_version, Ordering::SeqCst);
-            let answer = |mark| Extended { mark, catalog_version, writes };
-            extended.extend(marks.into_iter().map(|mark| mark.map(answer)));
+            let with_mark = |mark| Extended { mark, catalog_version, writes };
+            extended.extend(marks.into_iter().map(|mark| mark.map(with_mark)));
         }
         Ok(extended)
     }
 
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
-        self.answer(Releases { release, now }).await
+        self.output_of(ReleaseVerb { release, now }).await
     }
 
     async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
@@ -240,7 +240,7 @@ impl<B: Backend> Store for StoreOver<B> {
         let _turn = self.claims.lock().await;
         let mut acquired = Acquired::default();
         for slots in in_steps::<B, _>(&acquire.slots) {
-            let mut more = self.answer(AcquireVerb { acquire, slots, now }).await?;
+            let mut more = self.output_of(AcquireVerb { acquire, slots, now }).await?;
             acquired.leases.append(&mut more.leases);
             acquired.held.append(&mut more.held);
         }
@@ -249,7 +249,7 @@ impl<B: Backend> Store for StoreOver<B> {
 
     async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
         for slots in in_steps::<B, _>(&relinquish.slots) {
-            self.answer(RelinquishVerb { relinquish, slots, now }).await?;
+            self.output_of(RelinquishVerb { relinquish, slots, now }).await?;
         }
         Ok(())
     }
@@ -258,7 +258,7 @@ impl<B: Backend> Store for StoreOver<B> {
         // Concurrent steps of one handle would only overtake each other.
         let _turn = self.claims.lock().await;
         for slots in in_steps::<B, _>(&exclude.slots) {
-            self.answer(ExcludeVerb { exclude, slots, now }).await?;
+            self.output_of(ExcludeVerb { exclude, slots, now }).await?;
         }
         Ok(())
     }
@@ -268,49 +268,49 @@ impl<B: Backend> Store for StoreOver<B> {
         let _turn = self.claims.lock().await;
         let mut reclaimed = Vec::new();
         for slots in in_steps::<B, _>(&reclaim.slots) {
-            reclaimed.append(&mut self.answer(Reclaims { reclaim, slots, now }).await?);
+            reclaimed.append(&mut self.output_of(ReclaimVerb { reclaim, slots, now }).await?);
         }
         Ok(reclaimed)
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
-        self.answer(Workers { now }).await
+        self.output_of(Workers { now }).await
     }
 
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
-        if let Some(segment) = self.reserve_at_once(reserve).await? {
+        if let Some(segment) = self.try_fast_reserve(reserve).await? {
             return Ok(segment);
         }
-        let (segment, writes) = self.run(Reserves { reserve }).await?;
+        let (segment, writes) = self.run(ReserveVerb { reserve }).await?;
         Ok(Segment { writes, ..segment })
     }
 
     async fn give_back(&self, back: &GiveBack) -> Result<u64> {
-        self.answer(GivesBack { back }).await
+        self.output_of(GiveBackVerb { back }).await
     }
 
     async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        self.answer(Change { name: &new.name, change: Changed::Define(new) }).await
+        self.output_of(Change { name: &new.name, change: Changed::Define(new) }).await
     }
 
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
-        self.answer(Change { name: &new.name, change: Changed::Alter(new, if_version) }).await
+        self.output_of(Change { name: &new.name, change: Changed::Alter(new, if_version) }).await
     }
 
     async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
-        self.answer(Restripes { restripe }).await
+        self.output_of(RestripeVerb { restripe }).await
     }
 
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        self.answer(Change { name, change: Changed::State(state) }).await
+        self.output_of(Change { name, change: Changed::State(state) }).await
     }
 
     async fn get(&self, name: &str) -> Result<Definition> {
-        self.answer(Get { name }).await
+        self.output_of(Get { name }).await
     }
 
     async fn list(&self) -> Result<Catalog> {
-        self.answer(List).await
+        self.output_of(List).await
     }
 
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
@@ -321,7 +321,7 @@ impl<B: Backend> Store for StoreOver<B> {
         let forward = &FastForward { writes_at_least, ..forward.clone() };
         let mut from = Walk::default();
         loop {
-            match self.run(Forward { forward, new_id: &new_id, from }).await? {
+            match self.run(FastForwardVerb { forward, new_id: &new_id, from }).await? {
                 (Ok(id), writes) => return Ok(StoreIdentity { id, writes }),
                 (Err(walk), _) => from = walk,
             }
@@ -329,11 +329,11 @@ impl<B: Backend> Store for StoreOver<B> {
     }
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {
-        self.answer(AcceptLead { until }).await
+        self.output_of(AcceptLead { until }).await
     }
 
-    async fn ground(&self) -> Result<Ground> {
-        self.answer(LooksAtGround).await
+    async fn ground(&self) -> Result<SlotDefaults> {
+        self.output_of(GroundVerb).await
     }
 
     async fn close(&self) -> Result<()> {

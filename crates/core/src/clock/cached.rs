@@ -164,7 +164,7 @@ impl<C: Clock> Clock for CachedClock<C> {
 
     /// Returns the cached time, or [`UnixMillis::ZERO`] while the cache is empty.
     #[inline]
-    fn glance(&self) -> UnixMillis {
+    fn cached_unix_ms(&self) -> UnixMillis {
         UnixMillis::new(self.stored_ms.0.load(Ordering::Relaxed))
     }
 }

@@ -58,15 +58,15 @@ pub trait Clock {
     /// Returns the wall time if it is available at once, else [`UnixMillis::ZERO`]. The hot path
     /// only checks whether the tick is still the same, and takes a slower path when it is not.
     #[inline]
-    fn glance(&self) -> UnixMillis {
+    fn cached_unix_ms(&self) -> UnixMillis {
         self.unix_ms()
     }
 }
 
 /// A clock that can also wait.
 pub trait Pause: Clock {
-    /// Waits until the wall time may have reached `wall`, and no longer than `at_most_ms` of elapsed
-    /// time. May return early.
+    /// Waits until the wall time may have reached `wall`, and no longer than `at_most_ms` of
+    /// elapsed time. May return early.
     fn pause_until(&self, wall: UnixMillis, at_most_ms: u64);
 }
 
@@ -82,8 +82,8 @@ impl<C: Clock + ?Sized> Clock for &C {
     }
 
     #[inline]
-    fn glance(&self) -> UnixMillis {
-        (**self).glance()
+    fn cached_unix_ms(&self) -> UnixMillis {
+        (**self).cached_unix_ms()
     }
 }
 
@@ -106,8 +106,8 @@ impl<C: Clock + ?Sized> Clock for std::sync::Arc<C> {
     }
 
     #[inline]
-    fn glance(&self) -> UnixMillis {
-        (**self).glance()
+    fn cached_unix_ms(&self) -> UnixMillis {
+        (**self).cached_unix_ms()
     }
 }
 

@@ -22,12 +22,12 @@ const IDLE_US: u64 = 100_000;
 /// underlying clock. **Ends** with its handle.
 #[derive(Debug)]
 pub struct Refresher {
-    shared: Arc<Shared>,
+    shared: Arc<RefresherInner>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct RefresherInner {
     stop: AtomicBool,
     gap_us_max: AtomicU64,
 }
@@ -56,7 +56,7 @@ impl Refresher {
         T: AsRef<CachedClock<C>> + Send + Sync + 'static,
         C: Clock + 'static,
     {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(RefresherInner::default());
         let thread = thread::Builder::new().name("snowmint-clock".into()).spawn({
             let shared = Arc::clone(&shared);
             move || run((*owner).as_ref(), &shared, every)
@@ -82,7 +82,7 @@ impl Drop for Refresher {
     }
 }
 
-fn run<C: Clock>(clock: &CachedClock<C>, shared: &Shared, every: Duration) {
+fn run<C: Clock>(clock: &CachedClock<C>, shared: &RefresherInner, every: Duration) {
     clock.refreshed_by(Some(thread::current()));
     let every_us = u64::try_from(every.as_micros()).unwrap_or(u64::MAX).max(1);
     let mut refreshed_us = None;

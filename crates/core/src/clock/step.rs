@@ -67,7 +67,7 @@ pub struct ClockStep {
 impl fmt::Display for ClockStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { direction, by_ms, policy, outcome } = self;
-        write!(f, "the clock went {direction} by {by_ms} ms (policy {policy}: {outcome})")
+        write!(f, "the clock stepped {direction} by {by_ms} ms (policy {policy}: {outcome})")
     }
 }
 

@@ -14,7 +14,7 @@ fn take(cursor: &SegmentCursor, times: usize) -> Vec<u64> {
 }
 
 /// Returns a cursor with these segments, and a second thread that runs `what` on it.
-fn beside(
+fn with_other_thread(
     segments: &[(u64, u64)],
     what: impl FnOnce(&SegmentCursor) -> Vec<u64> + Send + 'static,
 ) -> (Arc<SegmentCursor>, thread::JoinHandle<Vec<u64>>) {
@@ -39,7 +39,7 @@ fn assert_distinct(mut taken: Vec<u64>) {
 #[test]
 fn a_switch_over_a_gap_repeats_none_and_leaves_the_gap_alone() {
     loom::model(|| {
-        let (cursor, other) = beside(&[(1, 2), (5, 7)], |cursor| take(cursor, 2));
+        let (cursor, other) = with_other_thread(&[(1, 2), (5, 7)], |cursor| take(cursor, 2));
         let mut taken = take(&cursor, 2);
         taken.extend(other.join().unwrap());
         assert!(taken.iter().all(|number| [1, 5, 6].contains(number)), "{taken:?}");
@@ -50,7 +50,7 @@ fn a_switch_over_a_gap_repeats_none_and_leaves_the_gap_alone() {
 #[test]
 fn concurrent_push_and_take_repeat_no_number() {
     loom::model(|| {
-        let (cursor, other) = beside(&[(1, 2)], |cursor| take(cursor, 2));
+        let (cursor, other) = with_other_thread(&[(1, 2)], |cursor| take(cursor, 2));
         // The segment begins at a number that the other thread may have drawn out of bounds.
         cursor.push(3, 4).unwrap();
         let mut taken = take(&cursor, 2);
@@ -63,7 +63,7 @@ fn concurrent_push_and_take_repeat_no_number() {
 #[test]
 fn numbers_left_at_close_were_never_taken() {
     loom::model(|| {
-        let (cursor, other) = beside(&[(1, 3), (3, 5)], |cursor| take(cursor, 3));
+        let (cursor, other) = with_other_thread(&[(1, 3), (3, 5)], |cursor| take(cursor, 3));
         let unused = cursor.close();
         let taken = other.join().unwrap();
         assert!(taken.iter().all(|number| *number < unused), "{taken:?}, {unused}");
@@ -74,7 +74,7 @@ fn numbers_left_at_close_were_never_taken() {
 #[test]
 fn only_a_sleep_through_a_switch_loses_a_number() {
     loom::model(|| {
-        let (cursor, other) = beside(&[(1, 3), (3, 5)], |cursor| take(cursor, 2));
+        let (cursor, other) = with_other_thread(&[(1, 3), (3, 5)], |cursor| take(cursor, 2));
         let mut taken = take(&cursor, 2);
         taken.extend(other.join().unwrap());
         // A thread can draw a number before it sees its segment, and resume when that segment is
@@ -91,7 +91,7 @@ fn runs_over_a_switch_leave_no_number() {
         runs.flat_map(|run| run.first..run.end).collect()
     }
     loom::model(|| {
-        let (cursor, other) = beside(&[(1, 4), (4, 7)], |cursor| runs(cursor, 2, 2));
+        let (cursor, other) = with_other_thread(&[(1, 4), (4, 7)], |cursor| runs(cursor, 2, 2));
         let mut taken = runs(&cursor, 2, 2);
         taken.extend(other.join().unwrap());
         taken.sort_unstable();
@@ -102,12 +102,12 @@ fn runs_over_a_switch_leave_no_number() {
 #[test]
 fn lost_numbers_are_counted() {
     loom::model(|| {
-        let (cursor, other) = beside(&[(1, 2)], |cursor| take(cursor, 2));
+        let (cursor, other) = with_other_thread(&[(1, 2)], |cursor| take(cursor, 2));
         let mut taken = take(&cursor, 1);
         taken.extend(other.join().unwrap());
         cursor.push(2, 8).unwrap();
         let rest = take(&cursor, 7);
-        assert_eq!((taken.len() + rest.len()) as u64 + cursor.strayed(), 7, "{taken:?} {rest:?}");
+        assert_eq!((taken.len() + rest.len()) as u64 + cursor.lost(), 7, "{taken:?} {rest:?}");
         taken.extend(rest);
         assert_distinct(taken);
     });

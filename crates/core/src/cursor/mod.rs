@@ -39,7 +39,7 @@ pub struct SegmentCursor {
     open: Padded<Open>,
     waiting: Waiting,
     /// Numbers that were drawn out of bounds and not returned to the counter.
-    strayed: AtomicU64,
+    lost: AtomicU64,
 }
 
 /// The segment that numbers come from. Both bounds only rise.
@@ -119,7 +119,7 @@ impl SegmentCursor {
                 tail: zero(),
                 pushed: zero(),
             },
-            strayed: zero(),
+            lost: zero(),
         }
     }
 
@@ -129,7 +129,7 @@ impl SegmentCursor {
     pub fn take(&self, on_switch: impl FnOnce()) -> Option<u64> {
         match self.ticket() {
             Ok(number) => Some(number),
-            Err(stray) => self.take_cold(stray, on_switch),
+            Err(unused) => self.take_cold(unused, on_switch),
         }
     }
 
@@ -175,37 +175,37 @@ impl SegmentCursor {
     }
 
     #[cold]
-    fn take_cold(&self, stray: u64, on_switch: impl FnOnce()) -> Option<u64> {
-        let mut stray = Some(stray);
+    fn take_cold(&self, unused: u64, on_switch: impl FnOnce()) -> Option<u64> {
+        let mut unused = Some(unused);
         let mut switched = false;
         let taken = loop {
             // This segment or another one may have been opened since the bounds were read.
-            if let Some(number) = stray.filter(|number| self.is_inside(*number)) {
+            if let Some(number) = unused.filter(|number| self.is_inside(*number)) {
                 break Some(number);
             }
             if self.next.0.load(Ordering::Acquire) >= CLOSED {
                 break None;
             }
-            stray = stray.filter(|number| !self.put_back(*number));
+            unused = unused.filter(|number| !self.try_return(*number));
             match self.open_next() {
                 Opened::Here => switched = true,
-                Opened::Elsewhere => {}
+                Opened::AlreadyOpen => {}
                 Opened::None if self.is_dry() => {
-                    let number = stray.filter(|number| self.is_inside(*number));
-                    self.give_up(stray.filter(|_| number.is_none()));
+                    let number = unused.filter(|number| self.is_inside(*number));
+                    self.give_up(unused.filter(|_| number.is_none()));
                     break number;
                 }
                 // A segment was pushed just now, or numbers were returned to the counter.
                 Opened::None => {}
             }
             // The number still held may lie inside the segment that was opened.
-            if stray.is_none_or(|number| !self.is_inside(number)) {
+            if unused.is_none_or(|number| !self.is_inside(number)) {
                 match self.ticket() {
                     Ok(number) => {
-                        self.give_up(stray);
+                        self.give_up(unused);
                         break Some(number);
                     }
-                    Err(drawn) => self.give_up(stray.replace(drawn)),
+                    Err(drawn) => self.give_up(unused.replace(drawn)),
                 }
             }
         };
@@ -224,7 +224,7 @@ impl SegmentCursor {
             }
             match self.open_next() {
                 Opened::Here => switched = true,
-                Opened::Elsewhere => {}
+                Opened::AlreadyOpen => {}
                 Opened::None if self.is_dry() => break None,
                 Opened::None => {}
             }
@@ -246,20 +246,25 @@ impl SegmentCursor {
 
     /// Moves the counter back to an unused number, if none was drawn after it. Returns whether the
     /// number is settled: one below the open segment lies in a gap, and no caller can use it.
-    fn put_back(&self, stray: u64) -> bool {
-        stray < self.open.0.first.load(Ordering::Acquire)
+    fn try_return(&self, unused: u64) -> bool {
+        unused < self.open.0.first.load(Ordering::Acquire)
             || self
                 .next
                 .0
-                .compare_exchange(stray.wrapping_add(1), stray, Ordering::AcqRel, Ordering::Relaxed)
+                .compare_exchange(
+                    unused.wrapping_add(1),
+                    unused,
+                    Ordering::AcqRel,
+                    Ordering::Relaxed,
+                )
                 .is_ok()
     }
 
     /// Counts an unused number as lost if it cannot be returned to the counter. A number in a gap
     /// is not lost.
-    fn give_up(&self, stray: Option<u64>) {
-        if stray.is_some_and(|number| !self.put_back(number)) {
-            self.strayed.fetch_add(1, Ordering::Relaxed);
+    fn give_up(&self, unused: Option<u64>) {
+        if unused.is_some_and(|number| !self.try_return(number)) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -267,8 +272,8 @@ impl SegmentCursor {
     /// excludes a number whose thread did not see the segment yet, and slept until another one was
     /// open.
     #[must_use]
-    pub fn strayed(&self) -> u64 {
-        self.strayed.load(Ordering::Relaxed)
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
     }
 
     fn is_dry(&self) -> bool {
@@ -285,16 +290,18 @@ impl SegmentCursor {
             return Opened::None;
         }
         if self.next.0.load(Ordering::Acquire) < self.open.0.end.load(Ordering::Acquire) {
-            return Opened::Elsewhere;
+            return Opened::AlreadyOpen;
         }
-        let place = place(head);
-        let (Some(first), Some(end)) = (waiting.firsts.get(place), waiting.ends.get(place)) else {
+        let ring_index = ring_index(head);
+        let (Some(first), Some(end)) =
+            (waiting.firsts.get(ring_index), waiting.ends.get(ring_index))
+        else {
             return Opened::None;
         };
         let (first, end) = (first.load(Ordering::Acquire), end.load(Ordering::Acquire));
         if waiting.head.load(Ordering::Acquire) != head {
             // The values read may belong to a later segment.
-            return Opened::Elsewhere;
+            return Opened::AlreadyOpen;
         }
         // Maxima: late or repeated, they change nothing.
         self.open.0.first.fetch_max(first, Ordering::AcqRel);
@@ -306,7 +313,7 @@ impl SegmentCursor {
             Ordering::AcqRel,
             Ordering::Relaxed,
         );
-        if moved.is_ok() { Opened::Here } else { Opened::Elsewhere }
+        if moved.is_ok() { Opened::Here } else { Opened::AlreadyOpen }
     }
 
     /// Appends a segment, from `first` up to, but without, `end`. Only one thread at a time may
@@ -325,9 +332,9 @@ impl SegmentCursor {
         if tail.wrapping_sub(waiting.head.load(Ordering::Acquire)) >= WAITING_MAX as u64 {
             return Err(PushError::Full);
         }
-        let place = place(tail);
+        let ring_index = ring_index(tail);
         for (array, value) in [(&waiting.firsts, first), (&waiting.ends, end)] {
-            if let Some(slot) = array.get(place) {
+            if let Some(slot) = array.get(ring_index) {
                 slot.store(value, Ordering::Release);
             }
         }
@@ -367,13 +374,13 @@ impl SegmentCursor {
         let count = self.waiting();
         let more = iter::successors(Some(head), |index| Some(index.wrapping_add(1)))
             .zip(0..count)
-            .map(|(index, _)| self.waiting_at(place(index)));
+            .map(|(index, _)| self.waiting_at(ring_index(index)));
         more.fold(open, u64::saturating_add)
     }
 
-    fn waiting_at(&self, place: usize) -> u64 {
+    fn waiting_at(&self, ring_index: usize) -> u64 {
         let value = |array: &[AtomicU64; WAITING_MAX]| {
-            array.get(place).map_or(0, |slot| slot.load(Ordering::Acquire))
+            array.get(ring_index).map_or(0, |slot| slot.load(Ordering::Acquire))
         };
         value(&self.waiting.ends).saturating_sub(value(&self.waiting.firsts))
     }
@@ -384,13 +391,13 @@ enum Opened {
     /// This thread opened it.
     Here,
     /// Another thread opened it, or the open segment still has numbers.
-    Elsewhere,
+    AlreadyOpen,
     /// No segment is waiting.
     None,
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "below WAITING_MAX")]
-const fn place(index: u64) -> usize {
+const fn ring_index(index: u64) -> usize {
     index.rem_euclid(WAITING_MAX as u64) as usize
 }
 

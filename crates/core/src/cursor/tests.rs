@@ -27,7 +27,7 @@ fn numbers_come_once_in_order_over_gaps() {
     assert_eq!(cursor.left(), 5);
     assert_eq!(numbers(&cursor), [1, 2, 3, 7, 8]);
     cursor.push(9, 10).unwrap();
-    assert_eq!(numbers(&cursor), [9], "asking in vain has cost no number");
+    assert_eq!(numbers(&cursor), [9], "a failed take costs no number");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn switch_is_reported_once() {
 }
 
 #[test]
-fn only_rising_segments_are_taken_in() {
+fn only_rising_segments_are_accepted() {
     let cursor = SegmentCursor::new();
     cursor.push(5, 8).unwrap();
     for (first, end) in [(7, 9), (8, 8), (9, 8), (0, 3), (8, CLOSED + 1)] {
@@ -177,7 +177,7 @@ fn four_threads_share_the_pushed_segments() {
 /// Two threads take runs over the ends of adjacent segments, and one takes single numbers between
 /// them.
 #[test]
-fn hands_on_from_segment_to_segment_lose_nearly_nothing() {
+fn switches_between_segments_lose_nearly_nothing() {
     let cursor = Arc::new(SegmentCursor::new());
     let done = Arc::new(AtomicBool::new(false));
     let taking = |count: u64| {
@@ -209,5 +209,5 @@ fn hands_on_from_segment_to_segment_lose_nearly_nothing() {
     done.store(true, Std::SeqCst);
     let taken: u64 = takers.into_iter().map(|taker| taker.join().unwrap()).sum();
     let lost = first - 1 - taken;
-    assert!(lost < 200, "{lost} of {} were handed to nobody", first - 1);
+    assert!(lost < 200, "{lost} of {} reached no caller", first - 1);
 }

@@ -144,7 +144,7 @@ pub const KEYS_MAX: usize = 8;
 
 /// One key of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct NumberedKey {
     pub(super) number: u8,
     pub(super) since: UnixMillis,
     pub(super) key: Key,
@@ -157,15 +157,15 @@ pub(super) struct Entry {
 /// `since`. Keys must stay in a ring while IDs made with them are still to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keyring {
-    entries: [Option<Entry>; KEYS_MAX],
-    newest: Entry,
+    entries: [Option<NumberedKey>; KEYS_MAX],
+    newest: NumberedKey,
 }
 
 impl Keyring {
     /// Returns a ring of one key with number 0, in force from the beginning.
     #[must_use]
     pub const fn new(key: Key) -> Self {
-        let first = Entry { number: 0, since: UnixMillis::ZERO, key };
+        let first = NumberedKey { number: 0, since: UnixMillis::ZERO, key };
         let mut entries = [None; KEYS_MAX];
         entries[0] = Some(first);
         Self { entries, newest: first }
@@ -184,7 +184,7 @@ impl Keyring {
             return Err(KeyError::Since { since, newest: self.newest.since });
         }
         let slot = self.entries.iter_mut().find(|entry| entry.is_none()).ok_or(KeyError::Full)?;
-        self.newest = Entry { number, since, key };
+        self.newest = NumberedKey { number, since, key };
         *slot = Some(self.newest);
         Ok(self)
     }
@@ -195,7 +195,7 @@ impl Keyring {
         self.newest.number
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &NumberedKey> {
         self.entries.iter().flatten()
     }
 
@@ -204,12 +204,12 @@ impl Keyring {
     }
 
     #[inline]
-    pub(super) fn numbered(&self, number: u64) -> Option<&Entry> {
+    pub(super) fn numbered(&self, number: u64) -> Option<&NumberedKey> {
         self.iter().find(|entry| u64::from(entry.number) == number)
     }
 
     #[inline]
-    pub(super) fn newest(&self) -> &Entry {
+    pub(super) fn newest(&self) -> &NumberedKey {
         &self.newest
     }
 }

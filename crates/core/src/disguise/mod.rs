@@ -28,7 +28,7 @@ use core::fmt;
 
 pub use key::{KEYS_MAX, Key, KeyBytes, KeyError, Keyring};
 
-use self::key::Entry;
+use self::key::NumberedKey;
 use self::permute::{Cut, fold};
 use crate::layout::{Field, Layout, OutOfRange};
 use crate::time::UnixMillis;
@@ -75,8 +75,8 @@ impl Disguise {
     /// number have `total_bits` in all.
     ///
     /// # Errors
-    /// [`DisguiseError::Width`] unless `2 <= id_bits <= total_bits <= 63`; [`DisguiseError::NoRoom`] when a
-    /// key's number does not fit above `id_bits`.
+    /// [`DisguiseError::Width`] unless `2 <= id_bits <= total_bits <= 63`;
+    /// [`DisguiseError::NoRoom`] when a key's number does not fit above `id_bits`.
     pub fn full_numbers(ring: Keyring, id_bits: u8, total_bits: u8) -> Result<Self, DisguiseError> {
         if id_bits < 2 || id_bits > total_bits || total_bits > 63 {
             return Err(DisguiseError::Width { id_bits, total_bits });
@@ -175,12 +175,12 @@ impl Disguise {
 
     /// Returns the key in force at the ID's tick.
     #[inline(always)]
-    fn entry_for(&self, id: u64) -> &Entry {
+    fn entry_for(&self, id: u64) -> &NumberedKey {
         if id >= self.newest_since_id { self.ring.newest() } else { self.older_entry_for(id) }
     }
 
     #[cold]
-    fn older_entry_for(&self, id: u64) -> &Entry {
+    fn older_entry_for(&self, id: u64) -> &NumberedKey {
         let in_force = self.ring.iter().zip(&self.since_ids).take_while(|(_, since)| **since <= id);
         // The first key is in force from the beginning.
         in_force.last().map_or(self.ring.newest(), |(entry, _)| entry)
@@ -283,7 +283,7 @@ impl fmt::Display for DisguiseError {
             }
             Self::OtherKey { number, in_force } => write!(
                 f,
-                "the ID names key {number}, but key {in_force} was in force at its time: another ring made it, or nobody did"
+                "the ID names key {number}, but key {in_force} was in force at its time: another ring made it, or none did"
             ),
             Self::OutOfRange(error) => fmt::Display::fmt(&error, f),
         }

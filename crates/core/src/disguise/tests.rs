@@ -139,7 +139,7 @@ fn ordered_permutes_each_tick_differently() {
 }
 
 #[test]
-fn neighbours_do_not_show_in_an_ordered_disguise() {
+fn adjacent_ids_do_not_show_in_an_ordered_disguise() {
     let disguise = Disguise::ordered(Keyring::new(key(5)), Layout::TWITTER).unwrap();
     let base = Layout::TWITTER.pack(Parts { tick: Tick::new(77), ..Parts::default() }).unwrap();
     let close = (0..4_095)

@@ -4,7 +4,7 @@ use crate::clock::{Clock, Observer, Outcome, StepWatch};
 use crate::clock::{ClockStep, Direction, Reading, Step};
 use crate::sync::{AtomicU64, Ordering};
 
-use super::refusal::{Refusal, Short};
+use super::error::{MintError, Short};
 use super::shared::Generator;
 
 /// The policy's name in configuration, logs and metrics.
@@ -47,10 +47,10 @@ where
     /// Mints one ID, without ever waiting.
     ///
     /// # Errors
-    /// [`Refusal`]; [`Refusal::NoClockValue`] when the clock lies behind the last IDs of all
+    /// [`MintError`]; [`MintError::NoClockValue`] when the clock lies behind the last IDs of all
     /// values.
     #[inline]
-    pub fn try_mint(&self) -> Result<u64, Refusal> {
+    pub fn try_mint(&self) -> Result<u64, MintError> {
         if let Some(id) = self.serving_generator().and_then(Generator::try_open) {
             return Ok(id);
         }
@@ -65,7 +65,7 @@ where
     /// The same as [`Generator::try_fill`].
     pub fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
         for (made, slot) in out.iter_mut().enumerate() {
-            *slot = self.try_mint().map_err(|why| Short { made, why })?;
+            *slot = self.try_mint().map_err(|error| Short { made, error })?;
         }
         Ok(())
     }
@@ -93,8 +93,8 @@ where
     #[inline(never)]
     fn serve(
         &self,
-        mint: impl Fn(&Generator<C>, Reading) -> Result<u64, Refusal>,
-    ) -> Result<u64, Refusal> {
+        mint: impl Fn(&Generator<C>, Reading) -> Result<u64, MintError>,
+    ) -> Result<u64, MintError> {
         let reading = self.clock.read();
         let step = self.watch.observe(reading);
         let values = self.values.as_ref();
@@ -102,19 +102,19 @@ where
         let mut nearest_ms = u64::MAX;
         for (index, generator) in turns(values, first) {
             match mint(generator, reading) {
-                Err(Refusal::ClockBehind { by_ms, .. }) => nearest_ms = nearest_ms.min(by_ms),
-                answer => {
+                Err(MintError::ClockBehind { by_ms, .. }) => nearest_ms = nearest_ms.min(by_ms),
+                result => {
                     // Also when the generator's window must be extended first.
                     self.move_to(first, index);
                     let outcome = if index == first { Outcome::Unaffected } else { Outcome::Moved };
                     self.report(step, outcome);
-                    return answer;
+                    return result;
                 }
             }
         }
         self.report(step, Outcome::Refused);
         let values = u64::try_from(values.len()).unwrap_or(u64::MAX);
-        Err(Refusal::NoClockValue { values, by_ms: nearest_ms })
+        Err(MintError::NoClockValue { values, by_ms: nearest_ms })
     }
 
     fn move_to(&self, from: usize, to: usize) {

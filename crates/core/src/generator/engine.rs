@@ -7,7 +7,7 @@ use crate::layout::{Layout, OutOfRange};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{UnixMillis, Window};
 
-use super::refusal::Refusal;
+use super::error::MintError;
 use super::settings::{Rollback, Settings, WaitFor};
 use super::shape::Shape;
 
@@ -45,7 +45,7 @@ pub(super) struct Grant {
 
 /// The time that one decision uses.
 #[derive(Clone, Copy, Debug)]
-struct Sight {
+struct DecisionTime {
     /// The wall time, or the held time when that is ahead.
     now: UnixMillis,
     held: bool,
@@ -112,10 +112,10 @@ impl<O: Observer> Engine<O> {
     }
 
     /// Reports a step once, with its outcome.
-    pub(super) fn report(&self, step: Option<Step>, result: Result<Outcome, Refusal>) {
+    pub(super) fn report(&self, step: Option<Step>, result: Result<Outcome, MintError>) {
         let outcome = match result {
             Ok(outcome) => outcome,
-            Err(Refusal::ClockBehind { .. } | Refusal::BeforeEpoch { .. }) => Outcome::Refused,
+            Err(MintError::ClockBehind { .. } | MintError::BeforeEpoch { .. }) => Outcome::Refused,
             Err(_) => Outcome::Unaffected,
         };
         self.report_as(step, outcome, self.settings.rollback.name());
@@ -137,10 +137,10 @@ impl<O: Observer> Engine<O> {
         state: State,
         wanted: u64,
         reading: Reading,
-    ) -> Result<Grant, Refusal> {
-        let sight = self.sight(reading);
+    ) -> Result<Grant, MintError> {
+        let decision_time = self.decision_time(reading);
         let layout = self.shape.layout();
-        let Some(since_ms) = sight.now.get().checked_sub(layout.epoch().get()) else {
+        let Some(since_ms) = decision_time.now.get().checked_sub(layout.epoch().get()) else {
             return self.before_epoch(state, wanted, reading);
         };
         let now = since_ms.checked_div(self.shape.unit_ms).unwrap_or(0);
@@ -149,7 +149,7 @@ impl<O: Observer> Engine<O> {
                 let reached = now.saturating_add(self.rules.lead_ticks).saturating_add(by_ticks);
                 self.behind(state, wanted, reading, reached)
             }
-            other => self.outcome(other, now, sight, reading),
+            other => self.outcome(other, now, decision_time, reading),
         }
     }
 
@@ -158,25 +158,25 @@ impl<O: Observer> Engine<O> {
     }
 
     /// Returns the wall time, or the held time while it is ahead and within the lead.
-    fn sight(&self, reading: Reading) -> Sight {
+    fn decision_time(&self, reading: Reading) -> DecisionTime {
         let word = self.hold.load(Ordering::Relaxed);
         if word != NOT_HELD {
             let held_us = word.wrapping_add(reading.elapsed_us) / 2;
             let lead_us = held_us.saturating_sub(reading.wall_us);
             if lead_us > 0 && lead_us <= self.lead_max_ms().saturating_mul(1_000) {
-                return Sight { now: UnixMillis::new(held_us / 1_000), held: true };
+                return DecisionTime { now: UnixMillis::new(held_us / 1_000), held: true };
             }
             // Caught up, or beyond the limit: the next decision starts from the last ID. A failed
             // exchange means that another thread decided the same, or began its own hold.
             let _ =
                 self.hold.compare_exchange(word, NOT_HELD, Ordering::Relaxed, Ordering::Relaxed);
         }
-        Sight { now: reading.wall(), held: false }
+        DecisionTime { now: reading.wall(), held: false }
     }
 
     pub(super) fn held_at(&self, reading: Reading) -> Option<UnixMillis> {
-        let sight = self.sight(reading);
-        sight.held.then_some(sight.now)
+        let decision_time = self.decision_time(reading);
+        decision_time.held.then_some(decision_time.now)
     }
 
     fn lead_max_ms(&self) -> u64 {
@@ -186,11 +186,16 @@ impl<O: Observer> Engine<O> {
         }
     }
 
-    fn before_epoch(&self, state: State, wanted: u64, reading: Reading) -> Result<Grant, Refusal> {
+    fn before_epoch(
+        &self,
+        state: State,
+        wanted: u64,
+        reading: Reading,
+    ) -> Result<Grant, MintError> {
         let epoch = self.shape.layout().epoch();
         match state.issued.get().checked_sub(1) {
             Some(last) => self.behind(state, wanted, reading, Ordinal::new(last).tick(&self.rules)),
-            None => Err(Refusal::BeforeEpoch { by_ms: epoch.since(reading.wall()) }),
+            None => Err(MintError::BeforeEpoch { by_ms: epoch.since(reading.wall()) }),
         }
     }
 
@@ -202,18 +207,18 @@ impl<O: Observer> Engine<O> {
         wanted: u64,
         reading: Reading,
         reached: u64,
-    ) -> Result<Grant, Refusal> {
+    ) -> Result<Grant, MintError> {
         let reached_at = self.shape.start_of(reached);
         let by_ms = reached_at.since(reading.wall());
         let refuse = |limit_ms: u64, retry_after_ms: u64| {
-            Err(Refusal::ClockBehind { by_ms, limit_ms, retry_after_ms: retry_after_ms.max(1) })
+            Err(MintError::ClockBehind { by_ms, limit_ms, retry_after_ms: retry_after_ms.max(1) })
         };
         match self.settings.rollback {
             Rollback::Hold { lead_max_ms } if by_ms <= lead_max_ms => {
                 self.begin_hold(reached_at, reading);
-                let sight = Sight { now: reached_at, held: true };
+                let decision_time = DecisionTime { now: reached_at, held: true };
                 let next = advance(state, reached, wanted, self.window(), &self.rules);
-                self.outcome(next, reached, sight, reading)
+                self.outcome(next, reached, decision_time, reading)
             }
             Rollback::Hold { lead_max_ms } | Rollback::Borrow { lead_max_ms } => {
                 refuse(lead_max_ms, by_ms.saturating_sub(lead_max_ms))
@@ -237,20 +242,20 @@ impl<O: Observer> Engine<O> {
         &self,
         advance: Advance,
         now: u64,
-        sight: Sight,
+        decision_time: DecisionTime,
         reading: Reading,
-    ) -> Result<Grant, Refusal> {
+    ) -> Result<Grant, MintError> {
         match advance {
             Advance::Issued { first, count } => Ok(Grant {
                 first,
                 count,
                 // Held ticks follow elapsed time: decide again as soon as the wall clock moves.
-                open_from_ms: if sight.held {
+                open_from_ms: if decision_time.held {
                     reading.wall().get()
                 } else {
                     self.shape.start_of(now).get()
                 },
-                outcome: if sight.held {
+                outcome: if decision_time.held {
                     Outcome::Held
                 } else if first.tick(&self.rules) > now {
                     Outcome::Led
@@ -261,20 +266,20 @@ impl<O: Observer> Engine<O> {
             Advance::TickFull { next_tick } => {
                 let next = self.shape.start_of(next_tick.get());
                 // A held clock runs at half speed.
-                let speed = if sight.held { 2 } else { 1 };
-                let retry_after_ms = next.since(sight.now).saturating_mul(speed).max(1);
-                Err(Refusal::TickFull { next, retry_after_ms })
+                let speed = if decision_time.held { 2 } else { 1 };
+                let retry_after_ms = next.since(decision_time.now).saturating_mul(speed).max(1);
+                Err(MintError::TickFull { next, retry_after_ms })
             }
             Advance::ClockBehind { by_ticks } => {
                 let by_ms = by_ticks.saturating_mul(self.shape.unit_ms);
-                Err(Refusal::ClockBehind {
+                Err(MintError::ClockBehind {
                     by_ms,
                     limit_ms: self.lead_max_ms(),
                     retry_after_ms: by_ms.max(1),
                 })
             }
-            Advance::WindowSpent => Err(Refusal::WindowSpent { mark: self.mark() }),
-            Advance::EpochSpent => Err(Refusal::EpochSpent { end: self.shape.layout().end() }),
+            Advance::WindowSpent => Err(MintError::WindowSpent { mark: self.mark() }),
+            Advance::EpochSpent => Err(MintError::EpochSpent { end: self.shape.layout().end() }),
         }
     }
 }

@@ -104,7 +104,7 @@ fn nothing_is_minted_past_the_result_of_close() {
         });
         let first = mint(&ids, 1);
         let end = ids.close();
-        assert_eq!(ids.try_mint(), Err(Refusal::Closed));
+        assert_eq!(ids.try_mint(), Err(MintError::Closed));
         let mut minted = other.join().unwrap();
         for &id in &minted {
             assert!(NARROW.time_of(id).unwrap() < end);

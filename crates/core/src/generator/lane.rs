@@ -5,7 +5,7 @@ use core::ops::Deref;
 use crate::clock::{Clock, Observer};
 use crate::time::UnixMillis;
 
-use super::refusal::Refusal;
+use super::error::MintError;
 use super::shared::Generator;
 
 /// A lane takes blocks from a shared generator and counts locally.
@@ -43,10 +43,10 @@ where
     /// # Errors
     /// The same as [`Generator::try_mint`].
     #[inline]
-    pub fn try_mint(&mut self) -> Result<u64, Refusal> {
+    pub fn try_mint(&mut self) -> Result<u64, MintError> {
         let id = self.id;
         if id != self.end {
-            let seen = self.generator.clock().glance();
+            let seen = self.generator.clock().cached_unix_ms();
             let open_ms = seen.get().wrapping_sub(self.open_from_ms);
             // A clock without a cached time is read; otherwise each ID would drop a block.
             if open_ms < self.unit_ms

@@ -6,7 +6,7 @@ use crate::layout::{Layout, OutOfRange};
 use crate::time::{UnixMillis, Window};
 
 use super::engine::Engine;
-use super::refusal::{Refusal, Short};
+use super::error::{MintError, Short};
 use super::settings::Settings;
 
 /// A generator without atomics on its hot path, for a worker number that one thread owns.
@@ -59,8 +59,8 @@ impl<C: Clock, O: Observer> LocalGenerator<C, O> {
     /// # Errors
     /// The same as [`Generator::try_mint`](super::Generator::try_mint).
     #[inline]
-    pub fn try_mint(&mut self) -> Result<u64, Refusal> {
-        let open_ms = self.clock.glance().get().wrapping_sub(self.open_from_ms);
+    pub fn try_mint(&mut self) -> Result<u64, MintError> {
+        let open_ms = self.clock.cached_unix_ms().get().wrapping_sub(self.open_from_ms);
         if self.left == 0 || open_ms >= self.unit_ms {
             self.refill()?;
         }
@@ -76,7 +76,7 @@ impl<C: Clock, O: Observer> LocalGenerator<C, O> {
     /// The same as [`Generator::try_fill`](super::Generator::try_fill).
     pub fn try_fill(&mut self, out: &mut [u64]) -> Result<(), Short> {
         for (made, slot) in out.iter_mut().enumerate() {
-            *slot = self.try_mint().map_err(|why| Short { made, why })?;
+            *slot = self.try_mint().map_err(|error| Short { made, error })?;
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl<C: Clock, O: Observer> LocalGenerator<C, O> {
     /// Takes a new grant, of at least one ID.
     #[cold]
     #[inline(never)]
-    fn refill(&mut self) -> Result<(), Refusal> {
+    fn refill(&mut self) -> Result<(), MintError> {
         let reading = self.clock.read();
         let step = self.engine.notice(reading);
         let decision = self.engine.decide(State::at(self.next()), super::GRANT_MAX, reading);

@@ -12,27 +12,27 @@
 
 mod clock_sequence;
 mod engine;
+mod error;
 mod lane;
 mod local;
-mod patience;
-mod refusal;
 mod ring;
 mod settings;
 mod shape;
 mod shared;
 mod wait;
+mod wait_policy;
 
 pub use clock_sequence::ClockSequence;
+pub use error::{MintError, Short};
 pub use lane::Lane;
 pub use local::LocalGenerator;
-pub use patience::{Patience, Rest};
-pub use refusal::{Refusal, Short};
 pub use ring::{RING_CELLS, Ring};
 pub use settings::{
     BORROW_LEAD_MAX_MS, HOLD_LEAD_MAX_MS, MINT_WAIT_MAX_MS, Rollback, Settings, WAIT_FIXED_MS,
     WAIT_OFFSET_MAX_MS, WaitFor,
 };
 pub use shared::{GRANT_MAX, Generator, Stats};
+pub use wait_policy::{WaitPolicy, WaitStep};
 
 #[cfg(all(test, snowmint_loom))]
 mod interleavings;

@@ -7,7 +7,7 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::time::{UnixMillis, Window};
 
 use super::engine::Engine;
-use super::refusal::{Refusal, Short};
+use super::error::{MintError, Short};
 use super::settings::{HOLD_LEAD_MAX_MS, Rollback, Settings};
 
 /// Number of ticks that the ring remembers. The article's value.
@@ -70,8 +70,8 @@ impl<C: Clock, O: Observer> Ring<C, O> {
     /// Mints one ID, without ever waiting.
     ///
     /// # Errors
-    /// [`Refusal`], with the time after which a retry may help.
-    pub fn try_mint(&self) -> Result<u64, Refusal> {
+    /// [`MintError`], with the time after which a retry may help.
+    pub fn try_mint(&self) -> Result<u64, MintError> {
         let wall = self.clock.unix_ms();
         let tick = self.tick_at(wall)?;
         if self.last_tick.load(Ordering::Relaxed) != tick {
@@ -86,7 +86,7 @@ impl<C: Clock, O: Observer> Ring<C, O> {
     /// The same as [`Generator::try_fill`](super::Generator::try_fill).
     pub fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
         for (made, slot) in out.iter_mut().enumerate() {
-            *slot = self.try_mint().map_err(|why| Short { made, why })?;
+            *slot = self.try_mint().map_err(|error| Short { made, error })?;
         }
         Ok(())
     }
@@ -128,16 +128,16 @@ impl<C: Clock, O: Observer> Ring<C, O> {
         self.engine.mark()
     }
 
-    fn tick_at(&self, wall: UnixMillis) -> Result<u64, Refusal> {
+    fn tick_at(&self, wall: UnixMillis) -> Result<u64, MintError> {
         let epoch = self.layout().epoch();
         match wall.get().checked_sub(epoch.get()) {
             Some(since_ms) => Ok(since_ms.checked_div(self.engine.shape.unit_ms).unwrap_or(0)),
-            None => Err(Refusal::BeforeEpoch { by_ms: epoch.since(wall) }),
+            None => Err(MintError::BeforeEpoch { by_ms: epoch.since(wall) }),
         }
     }
 
     #[cold]
-    fn mint_in_new_tick(&self) -> Result<u64, Refusal> {
+    fn mint_in_new_tick(&self) -> Result<u64, MintError> {
         let reading: Reading = self.clock.read();
         let step = self.engine.notice(reading);
         let minted = self.tick_at(reading.wall()).and_then(|tick| {
@@ -146,21 +146,21 @@ impl<C: Clock, O: Observer> Ring<C, O> {
         });
         let outcome = match minted {
             Ok((_, outcome)) => outcome,
-            Err(Refusal::ClockBehind { .. }) => Outcome::Refused,
+            Err(MintError::ClockBehind { .. }) => Outcome::Refused,
             Err(_) => Outcome::Unaffected,
         };
         self.engine.report_as(step, outcome, "ring");
         minted.map(|(id, _)| id)
     }
 
-    fn mint_in(&self, tick: u64, wall: UnixMillis) -> Result<(u64, Outcome), Refusal> {
+    fn mint_in(&self, tick: u64, wall: UnixMillis) -> Result<(u64, Outcome), MintError> {
         let cells = u64::try_from(RING_CELLS).unwrap_or(u64::MAX);
         let index = usize::try_from(tick.checked_rem(cells).unwrap_or(0)).unwrap_or(0);
-        let Some(cell) = self.cells.get(index) else { return Err(Refusal::Closed) };
+        let Some(cell) = self.cells.get(index) else { return Err(MintError::Closed) };
         let mut next = cell.load(Ordering::Acquire);
         loop {
             if next >= CLOSED {
-                return Err(Refusal::Closed);
+                return Err(MintError::Closed);
             }
             let (first, outcome) = self.decide(Ordinal::new(next), tick, wall)?;
             let after = first.get().saturating_add(1);
@@ -178,7 +178,7 @@ impl<C: Clock, O: Observer> Ring<C, O> {
         next: Ordinal,
         tick: u64,
         wall: UnixMillis,
-    ) -> Result<(Ordinal, Outcome), Refusal> {
+    ) -> Result<(Ordinal, Outcome), MintError> {
         let rules: &Rules = &self.engine.rules;
         let window: TickWindow = self.engine.window();
         let reached = next.get().checked_sub(1).map_or(0, |last| Ordinal::new(last).tick(rules));
@@ -195,19 +195,19 @@ impl<C: Clock, O: Observer> Ring<C, O> {
             }
             Advance::TickFull { .. } => {
                 let next = self.engine.shape.start_of(tick.saturating_add(1));
-                Err(Refusal::TickFull { next, retry_after_ms: next.since(wall).max(1) })
+                Err(MintError::TickFull { next, retry_after_ms: next.since(wall).max(1) })
             }
             Advance::ClockBehind { by_ticks } => {
                 Err(self.behind(by_ticks.saturating_mul(self.engine.shape.unit_ms)))
             }
-            Advance::WindowSpent => Err(Refusal::WindowSpent { mark: self.engine.mark() }),
-            Advance::EpochSpent => Err(Refusal::EpochSpent { end: self.layout().end() }),
+            Advance::WindowSpent => Err(MintError::WindowSpent { mark: self.engine.mark() }),
+            Advance::EpochSpent => Err(MintError::EpochSpent { end: self.layout().end() }),
         }
     }
 
-    fn behind(&self, by_ms: u64) -> Refusal {
+    fn behind(&self, by_ms: u64) -> MintError {
         let limit_ms = self.lead_max_ms;
         let retry_after_ms = by_ms.saturating_sub(limit_ms).max(1);
-        Refusal::ClockBehind { by_ms, limit_ms, retry_after_ms }
+        MintError::ClockBehind { by_ms, limit_ms, retry_after_ms }
     }
 }

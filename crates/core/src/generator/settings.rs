@@ -48,7 +48,7 @@ pub enum Rollback {
     /// no wait, order kept.
     Hold {
         /// Longest lead of ticks over the clock in milliseconds; beyond it
-        /// [`Refusal::ClockBehind`](super::Refusal).
+        /// [`MintError::ClockBehind`](super::MintError).
         lead_max_ms: u64,
     },
     /// A blocking mint waits once and retries; a non-blocking one returns an error with the time to

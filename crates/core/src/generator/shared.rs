@@ -7,8 +7,8 @@ use crate::sync::{AtomicBool, AtomicU64, Ordering, Padded};
 use crate::time::{UnixMillis, Window};
 
 use super::engine::{Engine, Grant};
+use super::error::{MintError, Short};
 use super::lane::Lane;
-use super::refusal::{Refusal, Short};
 use super::settings::Settings;
 use super::shape::Shape;
 
@@ -144,9 +144,9 @@ impl<C: Clock, O: Observer> Generator<C, O> {
     /// Mints one ID, without ever waiting.
     ///
     /// # Errors
-    /// [`Refusal`], with the time after which a retry may help.
+    /// [`MintError`], with the time after which a retry may help.
     #[inline]
-    pub fn try_mint(&self) -> Result<u64, Refusal> {
+    pub fn try_mint(&self) -> Result<u64, MintError> {
         match self.try_open() {
             Some(id) => Ok(id),
             None => self.take(1).map(|block| block.first_id),
@@ -160,7 +160,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
     pub fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
         let mut made = 0;
         while let Some(rest) = out.get_mut(made..).filter(|rest| !rest.is_empty()) {
-            let block = self.take_block(rest.len()).map_err(|why| Short { made, why })?;
+            let block = self.take_block(rest.len()).map_err(|error| Short { made, error })?;
             // At most the requested length.
             let count = usize::try_from(block.count).unwrap_or(rest.len());
             self.engine.shape.write(block.first_id, rest.get_mut(..count).unwrap_or_default());
@@ -281,12 +281,12 @@ impl<C: Clock, O: Observer> Generator<C, O> {
     #[inline]
     fn open_since(&self) -> Option<u64> {
         let open_from_ms = self.hot.0.open_from_ms.load(Ordering::Relaxed);
-        let open_ms = self.clock.glance().get().wrapping_sub(open_from_ms);
+        let open_ms = self.clock.cached_unix_ms().get().wrapping_sub(open_from_ms);
         (open_ms < self.hot.0.unit_ms).then_some(open_from_ms)
     }
 
     /// Takes up to `wanted` ordinals of one tick.
-    pub(super) fn take_block(&self, wanted: usize) -> Result<Block, Refusal> {
+    pub(super) fn take_block(&self, wanted: usize) -> Result<Block, MintError> {
         let wanted = u64::try_from(wanted).unwrap_or(u64::MAX).min(GRANT_MAX);
         match self.take_open(wanted) {
             Some(block) => Ok(block),
@@ -296,7 +296,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
 
     #[cold]
     #[inline(never)]
-    pub(super) fn take_block_cold(&self, wanted: usize) -> Result<Block, Refusal> {
+    pub(super) fn take_block_cold(&self, wanted: usize) -> Result<Block, MintError> {
         self.take_block(wanted)
     }
 
@@ -334,7 +334,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
 
     #[cold]
     #[inline(never)]
-    fn take(&self, wanted: u64) -> Result<Block, Refusal> {
+    fn take(&self, wanted: u64) -> Result<Block, MintError> {
         let reading = self.clock.read();
         let step = self.engine.notice(reading);
         let taken = self.take_at(reading, wanted);
@@ -348,7 +348,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         &self,
         reading: Reading,
         wanted: u64,
-    ) -> Result<(Block, Outcome), Refusal> {
+    ) -> Result<(Block, Outcome), MintError> {
         let open_seen = self.hot.0.open_from_ms.load(Ordering::Relaxed);
         loop {
             let next = self.next.0.load(Ordering::Acquire);
@@ -383,12 +383,12 @@ impl<C: Clock, O: Observer> Generator<C, O> {
     }
 
     /// Returns the error for a `next` with its highest bit set.
-    fn ended(&self) -> Refusal {
+    fn ended(&self) -> MintError {
         if self.closed.load(Ordering::Acquire) {
-            return Refusal::Closed;
+            return MintError::Closed;
         }
         // Counters ran over the end of a 64-bit layout's last tick.
-        Refusal::EpochSpent { end: self.layout().end() }
+        MintError::EpochSpent { end: self.layout().end() }
     }
 
     /// Returns how many IDs from `first_id` on differ only in the counted bits.

@@ -4,41 +4,45 @@ use crate::clock::{Clock, Observer, Pause};
 use crate::time::ElapsedMillis;
 
 use super::clock_sequence::ClockSequence;
-use super::patience::Patience;
-use super::refusal::{Refusal, Short};
+use super::error::{MintError, Short};
 use super::ring::Ring;
 use super::settings::{MINT_WAIT_MAX_MS, Settings};
 use super::shared::Generator;
+use super::wait_policy::WaitPolicy;
 
 /// Returns a policy that waits at most [`Settings::wait_max_ms`], or two ticks if those are longer.
-fn patience<C: Clock>(clock: &C, settings: &Settings, unit_ms: u64) -> Patience {
+fn wait_policy<C: Clock>(clock: &C, settings: &Settings, unit_ms: u64) -> WaitPolicy {
     let wait_ms = settings.wait_max_ms.max(unit_ms.saturating_mul(2));
-    Patience::until(clock.read().elapsed().saturating_add(wait_ms), settings)
+    WaitPolicy::until(clock.read().elapsed().saturating_add(wait_ms), settings)
 }
 
 /// Waits until a retry may help, or returns the error.
-fn wait_out<C: Pause>(patience: &mut Patience, clock: &C, why: Refusal) -> Result<(), Refusal> {
-    patience.rest(why, clock.read().elapsed())?.take(clock);
+fn wait_out<C: Pause>(
+    wait_policy: &mut WaitPolicy,
+    clock: &C,
+    error: MintError,
+) -> Result<(), MintError> {
+    wait_policy.next_step(error, clock.read().elapsed())?.wait(clock);
     Ok(())
 }
 
 fn mint_with<C: Pause>(
-    mut patience: Patience,
+    mut wait_policy: WaitPolicy,
     clock: &C,
-    try_mint: impl Fn() -> Result<u64, Refusal>,
-) -> Result<u64, Refusal> {
+    try_mint: impl Fn() -> Result<u64, MintError>,
+) -> Result<u64, MintError> {
     loop {
         match try_mint() {
             Ok(id) => return Ok(id),
-            Err(why) => wait_out(&mut patience, clock, why)?,
+            Err(error) => wait_out(&mut wait_policy, clock, error)?,
         }
     }
 }
 
 impl<C: Clock, O: Observer> Generator<C, O> {
     /// Returns the wait policy of [`Generator::mint`], for callers with their own way of waiting.
-    pub fn patience(&self) -> Patience {
-        patience(self.clock(), self.settings(), self.shape().unit_ms)
+    pub fn wait_policy(&self) -> WaitPolicy {
+        wait_policy(self.clock(), self.settings(), self.shape().unit_ms)
     }
 }
 
@@ -47,26 +51,26 @@ impl<C: Pause, O: Observer> Generator<C, O> {
     /// for a free tick.
     ///
     /// # Errors
-    /// The last [`Refusal`], when the time is up or no wait helps.
+    /// The last [`MintError`], when the time is up or no wait helps.
     #[inline]
-    pub fn mint(&self) -> Result<u64, Refusal> {
-        self.try_mint().or_else(|why| self.mint_slowly(why))
+    pub fn mint(&self) -> Result<u64, MintError> {
+        self.try_mint().or_else(|error| self.mint_slowly(error))
     }
 
     #[cold]
-    fn mint_slowly(&self, why: Refusal) -> Result<u64, Refusal> {
-        let mut patience = self.patience();
-        wait_out(&mut patience, self.clock(), why)?;
-        mint_with(patience, self.clock(), || self.try_mint())
+    fn mint_slowly(&self, error: MintError) -> Result<u64, MintError> {
+        let mut wait_policy = self.wait_policy();
+        wait_out(&mut wait_policy, self.clock(), error)?;
+        mint_with(wait_policy, self.clock(), || self.try_mint())
     }
 
     /// Mints one ID, waiting at most until `deadline` of the generator's own elapsed clock.
     ///
     /// # Errors
     /// The same as [`Generator::mint`].
-    pub fn mint_by(&self, deadline: ElapsedMillis) -> Result<u64, Refusal> {
-        let patience = Patience::until(deadline, self.settings());
-        mint_with(patience, self.clock(), || self.try_mint())
+    pub fn mint_by(&self, deadline: ElapsedMillis) -> Result<u64, MintError> {
+        let wait_policy = WaitPolicy::until(deadline, self.settings());
+        mint_with(wait_policy, self.clock(), || self.try_mint())
     }
 
     /// Fills the whole buffer with increasing IDs. For each tick that it needs, it waits like
@@ -79,8 +83,8 @@ impl<C: Pause, O: Observer> Generator<C, O> {
         while let Some(rest) = out.get_mut(made..) {
             let Err(short) = self.try_fill(rest) else { break };
             made = made.saturating_add(short.made);
-            wait_out(&mut self.patience(), self.clock(), short.why)
-                .map_err(|why| Short { made, why })?;
+            wait_out(&mut self.wait_policy(), self.clock(), short.error)
+                .map_err(|error| Short { made, error })?;
         }
         Ok(())
     }
@@ -98,10 +102,10 @@ where
     /// Mints one ID, waiting a bounded time for a free tick.
     ///
     /// # Errors
-    /// The last [`Refusal`], when the time is up or no wait helps.
-    pub fn mint(&self) -> Result<u64, Refusal> {
+    /// The last [`MintError`], when the time is up or no wait helps.
+    pub fn mint(&self) -> Result<u64, MintError> {
         let unit_ms = self.values().first().map_or(1, |value| value.shape().unit_ms);
-        mint_with(patience(self.clock(), &ROLLED, unit_ms), self.clock(), || self.try_mint())
+        mint_with(wait_policy(self.clock(), &ROLLED, unit_ms), self.clock(), || self.try_mint())
     }
 }
 
@@ -109,9 +113,9 @@ impl<C: Pause, O: Observer> Ring<C, O> {
     /// Mints one ID, waiting a bounded time for a free tick.
     ///
     /// # Errors
-    /// The last [`Refusal`], when the time is up or no wait helps.
-    pub fn mint(&self) -> Result<u64, Refusal> {
+    /// The last [`MintError`], when the time is up or no wait helps.
+    pub fn mint(&self) -> Result<u64, MintError> {
         let unit_ms = u64::from(self.layout().unit_ms());
-        mint_with(patience(self.clock(), &ROLLED, unit_ms), self.clock(), || self.try_mint())
+        mint_with(wait_policy(self.clock(), &ROLLED, unit_ms), self.clock(), || self.try_mint())
     }
 }

@@ -26,14 +26,14 @@ pub const UNIT_MS_MAX: u32 = 86_400_000;
 
 /// The position of one field in an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct FieldBits {
     /// Position of the field's lowest bit, counted from the ID's lowest bit.
     shift: u8,
     /// Width in bits; 0 when the layout has no such field.
     bits: u8,
 }
 
-impl Place {
+impl FieldBits {
     const NONE: Self = Self { shift: 0, bits: 0 };
 
     const fn max(self) -> u64 {
@@ -57,10 +57,10 @@ const fn low_bits(bits: u8) -> u64 {
 /// every ID stays a positive signed number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
-    time: Place,
-    clock: Place,
-    worker: Place,
-    sequence: Place,
+    time: FieldBits,
+    clock: FieldBits,
+    worker: FieldBits,
+    sequence: FieldBits,
     /// Bits of the low part of a split worker; 0 when the worker is one number.
     worker_low_bits: u8,
     unit_ms: u32,
@@ -106,10 +106,10 @@ impl Layout {
     /// than 64 bits in all.
     pub const fn from_fields(fields: &[(Field, u8)]) -> Result<Self, LayoutError> {
         let mut layout = Self {
-            time: Place::NONE,
-            clock: Place::NONE,
-            worker: Place::NONE,
-            sequence: Place::NONE,
+            time: FieldBits::NONE,
+            clock: FieldBits::NONE,
+            worker: FieldBits::NONE,
+            sequence: FieldBits::NONE,
             worker_low_bits: 0,
             unit_ms: 1,
             epoch: EPOCH_DEFAULT,
@@ -126,19 +126,19 @@ impl Layout {
             if total > 64 {
                 return Err(LayoutError::TooWide { bits: sum_bits(fields) });
             }
-            let place = match field {
+            let field_bits = match field {
                 Field::Time => &mut layout.time,
                 Field::Clock => &mut layout.clock,
                 Field::Worker => &mut layout.worker,
                 Field::Sequence => &mut layout.sequence,
                 Field::Id => return Err(LayoutError::Missing { field }),
             };
-            if place.bits != 0 {
+            if field_bits.bits != 0 {
                 return Err(LayoutError::Twice { field });
             }
             if bits > 0 {
                 // At most 64, so it fits a byte.
-                *place = Place { shift: used_bits.to_le_bytes()[0], bits };
+                *field_bits = FieldBits { shift: used_bits.to_le_bytes()[0], bits };
             }
             used_bits = total;
         }
@@ -226,11 +226,11 @@ impl Layout {
             (Field::Worker, self.worker),
             (Field::Sequence, self.sequence),
         ];
-        fields.sort_unstable_by_key(|(_, place)| core::cmp::Reverse(place.shift));
+        fields.sort_unstable_by_key(|(_, field_bits)| core::cmp::Reverse(field_bits.shift));
         fields
             .into_iter()
-            .filter(|(_, place)| place.bits > 0)
-            .map(|(field, place)| (field, place.bits))
+            .filter(|(_, field_bits)| field_bits.bits > 0)
+            .map(|(field, field_bits)| (field, field_bits.bits))
     }
 
     /// Returns the position of a field's lowest bit, counted from the ID's lowest bit.
@@ -343,10 +343,10 @@ impl Layout {
         if let Err(error) = fits(Field::Sequence, parts.sequence, self.sequence_max()) {
             return Err(error);
         }
-        Ok(place(parts.tick.get(), self.time)
-            | place(parts.clock, self.clock)
-            | place(parts.worker, self.worker)
-            | place(parts.sequence, self.sequence))
+        Ok(placed(parts.tick.get(), self.time)
+            | placed(parts.clock, self.clock)
+            | placed(parts.worker, self.worker)
+            | placed(parts.sequence, self.sequence))
     }
 
     /// Unpacks an ID into its parts.
@@ -402,9 +402,9 @@ impl Layout {
     }
 }
 
-const fn place(value: u64, place: Place) -> u64 {
+const fn placed(value: u64, field_bits: FieldBits) -> u64 {
     // A field without bits holds only 0, and its shift is 0.
-    value << place.shift
+    value << field_bits.shift
 }
 
 const fn fits(field: Field, value: u64, max: u64) -> Result<(), OutOfRange> {

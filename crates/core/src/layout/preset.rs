@@ -92,8 +92,8 @@ impl Layout {
 
     /// Discord: 42 bits of milliseconds, 5 of worker, 5 of process, 12 of sequence: 64 in all.
     ///
-    /// Epoch: 1420070400000, the first second of 2015 in UTC. Ends in 2084, when the top bit would be
-    /// set. Source: "Snowflakes" in Discord's API reference.
+    /// Epoch: 1420070400000, the first second of 2015 in UTC. Ends in 2084, when the top bit would
+    /// be set. Source: "Snowflakes" in Discord's API reference.
     pub const DISCORD: Self =
         with_epoch_ms(must(must(Self::new(42, 10, 12)).with_worker_split(5)), 1_420_070_400_000);
 

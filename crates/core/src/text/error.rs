@@ -90,7 +90,7 @@ impl From<OutOfRange> for TextError {
 impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Empty => f.write_str("an empty text is no ID"),
+            Self::Empty => f.write_str("an empty text is not an ID"),
             Self::TooLong { bytes, bytes_max } => {
                 write!(f, "{bytes} characters are too many: the highest ID has {bytes_max}")
             }
@@ -110,7 +110,7 @@ impl fmt::Display for TextError {
             ),
             Self::Overflow => write!(f, "the number is above {}", u64::MAX),
             Self::NeedsLayout => {
-                f.write_str("the friendly form shows the fields of a layout: say which layout")
+                f.write_str("the friendly form shows the fields of a layout; name the layout")
             }
             Self::YearPast9999 => {
                 f.write_str("the friendly form writes four digits of year: take another format")

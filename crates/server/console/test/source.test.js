@@ -20,8 +20,8 @@ class Element {
     this.#listeners.set(kind, all.filter(({ once }) => !once));
     for (const { listener } of all) listener({ preventDefault() {} });
   }
-  close(answer) {
-    this.returnValue = answer;
+  close(value) {
+    this.returnValue = value;
     this.fire("close");
   }
   contains() {
@@ -45,16 +45,16 @@ globalThis.location = { hash: "" };
 
 /** The calls without a response. */
 let waiting = [];
-globalThis.fetch = (url, { method, body }) => new Promise((answer) => waiting.push({ url, method, body, answer }));
+globalThis.fetch = (url, { method, body }) => new Promise((respond) => waiting.push({ url, method, body, respond }));
 
 const settle = () => new Promise((done) => setImmediate(done));
 
 /** Responds to a waiting call. */
-async function answer(method, url, body, status = 200) {
+async function respond(method, url, body, status = 200) {
   const call = waiting.find((one) => one.method === method && one.url === url);
   assert.ok(call, `${method} ${url} is not among ${JSON.stringify(waiting)}`);
   waiting = waiting.filter((one) => one !== call);
-  call.answer({ ok: status === 200, status, text: async () => JSON.stringify(body) });
+  call.respond({ ok: status === 200, status, text: async () => JSON.stringify(body) });
   await settle();
   return call;
 }
@@ -69,14 +69,14 @@ panel.begin(async () => {
 
 async function show(name) {
   const shown = panel.load(name);
-  await answer("GET", `v1/sources/${name}`, source(name));
+  await respond("GET", `v1/sources/${name}`, source(name));
   await shown;
 }
 
 test("the source requested last is shown, in any order of responses", async () => {
   const [first, second] = [panel.load("a"), panel.load("b")];
-  await answer("GET", "v1/sources/b", source("b", { step: { size: 22 } }));
-  await answer("GET", "v1/sources/a", source("a", { step: { size: 11 } }));
+  await respond("GET", "v1/sources/b", source("b", { step: { size: 22 } }));
+  await respond("GET", "v1/sources/a", source("a", { step: { size: 11 } }));
   await Promise.all([first, second]);
   assert.equal(byId("source-title").textContent, "Source b");
   assert.match(byId("source-keys").textContent, /step.size = 22/);
@@ -101,7 +101,7 @@ test("a confirmed change applies to no other source", async () => {
     await show("b");
     byId("confirm-yes").fire("click");
     await settle();
-    const { body } = await answer("PATCH", "v1/sources/a", source("a", { version: 2 }));
+    const { body } = await respond("PATCH", "v1/sources/a", source("a", { version: 2 }));
     assert.deepEqual(JSON.parse(body), confirmed);
   }
 });
@@ -112,15 +112,15 @@ test("a source changed by another caller is refreshed, not altered", async () =>
   byId("source-lines").value += "\nstep.size = 7";
   // The panel refreshes; the lines that the user typed still belong to the earlier version.
   const later = panel.load("a");
-  await answer("GET", "v1/sources/a", source("a", { version: 2 }));
+  await respond("GET", "v1/sources/a", source("a", { version: 2 }));
   await later;
   const before = looks;
   byId("source-alter-form").fire("submit");
   await settle();
   byId("confirm-yes").fire("click");
   await settle();
-  const refusal = { error: { code: "conflict", message: "it was changed since" } };
-  const { body } = await answer("PATCH", "v1/sources/a", refusal, 409);
+  const conflict = { error: { code: "conflict", message: "it was changed since" } };
+  const { body } = await respond("PATCH", "v1/sources/a", conflict, 409);
   assert.deepEqual(JSON.parse(body), { version: 1, step: { size: 7 } });
   assert.match(byId("change-notice").textContent, /changed since/);
   assert.equal(byId("source-done").hidden, true);

@@ -13,37 +13,37 @@ use super::right::{Named, Right};
 use super::secret::TokenHash;
 use super::token::{Token, source_of};
 use super::{Access, Names};
-use crate::roster::Entry;
 use crate::service::Error;
 use crate::share::Client;
+use crate::tracker::TrackedConnection;
 
 /// The identity of a caller, and its connection. Each check decides rights again, so that the
 /// removal of a token ends streams and connections, too.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    who: Who,
-    from: Option<Arc<Entry>>,
+    identity: Identity,
+    from: Option<Arc<TrackedConnection>>,
 }
 
 #[derive(Clone, Debug)]
-enum Who {
+enum Identity {
     /// Tokens are not required.
-    Anyone,
+    Unrestricted,
     /// Anonymous.
-    Nobody(Unknown),
+    Anonymous(AnonymousReason),
     /// Identified by a token, or by a certificate that maps to one.
-    Known(Known),
+    Token(TokenCaller),
     /// A peer.
     Peer,
     /// The server's own configuration.
     Configuration,
     /// Admitted by the compatibility API of another system, by its own tokens.
-    OfDoor(&'static str),
+    CompatApi(&'static str),
 }
 
 /// Reason why a caller is anonymous.
 #[derive(Clone, Debug)]
-pub(crate) enum Unknown {
+pub(crate) enum AnonymousReason {
     /// The caller showed no credential.
     NothingShown,
     /// The token does not exist.
@@ -59,7 +59,7 @@ pub(crate) enum Unknown {
 
 /// Credential that identified a caller.
 #[derive(Clone, Debug)]
-pub(super) enum Shown {
+pub(super) enum Credential {
     /// Hash of the token.
     Token(TokenHash),
     /// Name in the certificate.
@@ -68,13 +68,13 @@ pub(super) enum Shown {
 
 /// A token that existed when the caller was identified.
 #[derive(Clone, Debug)]
-struct Known {
+struct TokenCaller {
     access: Access,
-    shown: Shown,
+    shown: Credential,
     token: Arc<Token>,
 }
 
-impl Known {
+impl TokenCaller {
     /// Returns the current token; `None` when it was removed.
     fn now(&self) -> Option<Arc<Token>> {
         let token = if self.token.is_past() {
@@ -87,41 +87,41 @@ impl Known {
 }
 
 impl Caller {
-    const fn new(who: Who) -> Self {
-        Self { who, from: None }
+    const fn new(identity: Identity) -> Self {
+        Self { identity, from: None }
     }
 
     /// Returns the caller of a server that requires no tokens.
-    pub(crate) const fn anyone() -> Self {
-        Self::new(Who::Anyone)
+    pub(crate) const fn unrestricted() -> Self {
+        Self::new(Identity::Unrestricted)
     }
 
     /// Returns an anonymous caller.
-    pub(crate) const fn nobody(why: Unknown) -> Self {
-        Self::new(Who::Nobody(why))
+    pub(crate) const fn anonymous(reason: AnonymousReason) -> Self {
+        Self::new(Identity::Anonymous(reason))
     }
 
     /// Returns a peer.
     pub(crate) const fn peer() -> Self {
-        Self::new(Who::Peer)
+        Self::new(Identity::Peer)
     }
 
     /// Returns the server's own configuration: it may do everything, and needs no token.
     pub(crate) const fn configuration() -> Self {
-        Self::new(Who::Configuration)
+        Self::new(Identity::Configuration)
     }
 
     /// Returns a caller that a compatibility API has admitted by its own tokens, to get numbers.
-    pub(crate) const fn of_door(door: &'static str) -> Self {
-        Self::new(Who::OfDoor(door))
+    pub(crate) const fn compat_api(api: &'static str) -> Self {
+        Self::new(Identity::CompatApi(api))
     }
 
-    pub(super) const fn known(access: Access, shown: Shown, token: Arc<Token>) -> Self {
-        Self::new(Who::Known(Known { access, shown, token }))
+    pub(super) const fn known(access: Access, shown: Credential, token: Arc<Token>) -> Self {
+        Self::new(Identity::Token(TokenCaller { access, shown, token }))
     }
 
     /// Returns the same caller, over this connection.
-    pub(crate) fn over(self, from: &Arc<Entry>) -> Self {
+    pub(crate) fn over(self, from: &Arc<TrackedConnection>) -> Self {
         Self { from: Some(Arc::clone(from)), ..self }
     }
 
@@ -131,28 +131,31 @@ impl Caller {
     }
 
     /// Returns the connection, if the caller has one.
-    pub(crate) const fn connection(&self) -> Option<&Arc<Entry>> {
+    pub(crate) const fn connection(&self) -> Option<&Arc<TrackedConnection>> {
         self.from.as_ref()
     }
 
     /// Returns whether the caller has shown a token or a certificate, valid or not.
     pub(crate) const fn has_shown_something(&self) -> bool {
-        !matches!(self.who, Who::Anyone | Who::Nobody(Unknown::NothingShown))
+        !matches!(
+            self.identity,
+            Identity::Unrestricted | Identity::Anonymous(AnonymousReason::NothingShown)
+        )
     }
 
     /// Returns whether the caller has shown a valid token, including one of another system.
     pub(crate) fn has_a_token(&self) -> bool {
-        match &self.who {
-            Who::Anyone | Who::Nobody(_) => false,
-            Who::Known(known) => known.now().is_some(),
-            Who::Peer | Who::Configuration | Who::OfDoor(_) => true,
+        match &self.identity {
+            Identity::Unrestricted | Identity::Anonymous(_) => false,
+            Identity::Token(known) => known.now().is_some(),
+            Identity::Peer | Identity::Configuration | Identity::CompatApi(_) => true,
         }
     }
 
     /// Returns the client whose share of a limit the caller uses.
     pub(crate) fn client(&self) -> Client {
-        match (&self.who, &self.from) {
-            (Who::Known(known), _) => Client::token(known.token.name()),
+        match (&self.identity, &self.from) {
+            (Identity::Token(known), _) => Client::token(known.token.name()),
             (_, Some(from)) => Client::at(from.peer.ip()),
             (_, None) => Client::Own,
         }
@@ -167,17 +170,17 @@ impl Caller {
     /// connection. The owner of one machine in an IPv6 network has all of its addresses, so they
     /// count as one.
     pub(crate) fn at_network(&self) -> String {
-        let who = Self { who: self.who.clone(), from: None };
+        let identity = Self { identity: self.identity.clone(), from: None };
         match &self.from {
-            Some(from) => format!("{who} at {}", Client::at(from.peer.ip())),
-            None => who.to_string(),
+            Some(from) => format!("{identity} at {}", Client::at(from.peer.ip())),
+            None => identity.to_string(),
         }
     }
 
     /// Returns whether every caller may do everything, within the limits.
     #[inline]
-    pub(crate) const fn is_anyone(&self) -> bool {
-        matches!(self.who, Who::Anyone)
+    pub(crate) const fn is_unrestricted(&self) -> bool {
+        matches!(self.identity, Identity::Unrestricted)
     }
 
     /// Returns whether the caller showed a token that exists.
@@ -187,50 +190,58 @@ impl Caller {
 
     /// Returns whether the caller showed a token itself, which has priority over its certificate.
     pub(crate) const fn has_shown(&self) -> bool {
-        matches!(self.who, Who::Peer | Who::Known(Known { shown: Shown::Token(_), .. }))
+        matches!(
+            self.identity,
+            Identity::Peer | Identity::Token(TokenCaller { shown: Credential::Token(_), .. })
+        )
+    }
+
+    /// Returns the token that identified the caller, if one did.
+    const fn by_token(&self) -> Option<&TokenCaller> {
+        match &self.identity {
+            Identity::Token(known) => Some(known),
+            _ => None,
+        }
     }
 
     /// Returns the token's name.
     pub(crate) fn name(&self) -> Option<&str> {
-        match &self.who {
-            Who::Known(known) => Some(known.token.name()),
-            Who::Anyone | Who::Nobody(_) | Who::Peer | Who::Configuration | Who::OfDoor(_) => None,
-        }
+        self.by_token().map(|known| known.token.name())
     }
 
     /// Returns the description of the token for its owner; `None` if no token is needed.
     ///
     /// # Errors
     /// `Unauthenticated` without a token.
-    pub(crate) fn told(&self) -> Result<Option<TokenBody>, Error> {
-        let told = |token: Arc<Token>| TokenBody {
+    pub(crate) fn described(&self) -> Result<Option<TokenBody>, Error> {
+        let body_of = |token: Arc<Token>| TokenBody {
             name: token.name().to_owned(),
             certificate: self.certificate().map(ToString::to_string),
             grants: token.settings().grants.clone(),
             rates: token.settings().rates.clone(),
         };
-        Ok(self.admitted()?.map(told))
+        Ok(self.admitted()?.map(body_of))
     }
 
     /// Returns the certificate name that identified the caller, if one did.
     const fn certificate(&self) -> Option<&Arc<str>> {
-        match &self.who {
-            Who::Known(Known { shown: Shown::Certificate(name), .. }) => Some(name),
+        match &self.identity {
+            Identity::Token(TokenCaller { shown: Credential::Certificate(name), .. }) => Some(name),
             _ => None,
         }
     }
 
     /// Returns the token; `None` for callers with every right.
     fn token(&self) -> Result<Option<Arc<Token>>, Error> {
-        match &self.who {
-            Who::Anyone | Who::Peer | Who::Configuration => Ok(None),
-            Who::OfDoor(door) => {
-                let message = format!("{door} permits taking numbers only; use another interface");
+        match &self.identity {
+            Identity::Unrestricted | Identity::Peer | Identity::Configuration => Ok(None),
+            Identity::CompatApi(api) => {
+                let message = format!("{api} permits taking numbers only; use another interface");
                 Err(Error::new(Code::Forbidden, message))
             }
-            Who::Nobody(why) => Err(why.refusal()),
-            Who::Known(known) => {
-                known.now().map(Some).ok_or_else(|| Unknown::NoSuchToken.refusal())
+            Identity::Anonymous(reason) => Err(reason.rejection()),
+            Identity::Token(known) => {
+                known.now().map(Some).ok_or_else(|| AnonymousReason::NoSuchToken.rejection())
             }
         }
     }
@@ -238,7 +249,9 @@ impl Caller {
     /// Returns the same for a request. A rejected certificate counts as a failed login.
     fn admitted(&self) -> Result<Option<Arc<Token>>, Error> {
         let token = self.token();
-        if let (Err(_), Who::Nobody(Unknown::NoSuchName(names, logins))) = (&token, &self.who) {
+        if let (Err(_), Identity::Anonymous(AnonymousReason::NoSuchName(names, logins))) =
+            (&token, &self.identity)
+        {
             logins.failed(self, &format!("no token has a name of the certificate ({names})"));
         }
         token
@@ -247,12 +260,13 @@ impl Caller {
     /// # Errors
     /// `Unauthenticated` without a token, else `Forbidden` without the right over the source.
     pub(crate) fn may(&self, right: Right, source: &str) -> Result<(), Error> {
-        if matches!((&self.who, right), (Who::OfDoor(_), Right::Mint | Right::Reserve)) {
+        if matches!((&self.identity, right), (Identity::CompatApi(_), Right::Mint | Right::Reserve))
+        {
             return Ok(());
         }
         match self.admitted()? {
             Some(token) if !token.has(right, source) => {
-                Err(token.refusal(right, &source_of(source)))
+                Err(token.rejection(right, &source_of(source)))
             }
             _ => Ok(()),
         }
@@ -261,7 +275,7 @@ impl Caller {
     /// Checks as [`Caller::may`], over at least one source.
     pub(crate) fn may_somewhere(&self, right: Right) -> Result<(), Error> {
         match self.admitted()? {
-            Some(token) if !token.has_somewhere(right) => Err(token.refusal(right, "any source")),
+            Some(token) if !token.has_somewhere(right) => Err(token.rejection(right, "any source")),
             _ => Ok(()),
         }
     }
@@ -269,7 +283,7 @@ impl Caller {
     /// Checks as [`Caller::may`], over every source.
     pub(crate) fn may_over_all(&self, right: Right) -> Result<(), Error> {
         match self.admitted()? {
-            Some(token) if !token.has_over_all(right) => Err(token.refusal(right, "all sources")),
+            Some(token) if !token.has_over_all(right) => Err(token.rejection(right, "all sources")),
             _ => Ok(()),
         }
     }
@@ -277,14 +291,14 @@ impl Caller {
     /// Checks whether definitions of the caller may name this.
     pub(crate) fn may_name(&self, named: &Named) -> Result<(), Error> {
         match self.token()? {
-            Some(token) if !token.has_named(named) => Err(token.refusal_to_name(named)),
+            Some(token) if !token.has_named(named) => Err(token.rejection_to_name(named)),
             _ => Ok(()),
         }
     }
 
     /// Checks as [`Caller::may`], with any right.
     pub(crate) fn may_see(&self, source: &str) -> Result<(), Error> {
-        if matches!(self.who, Who::OfDoor(_)) {
+        if matches!(self.identity, Identity::CompatApi(_)) {
             return Ok(());
         }
         match self.admitted()? {
@@ -305,10 +319,12 @@ impl Caller {
     /// Returns whether the caller may read the details of errors: addresses, URLs and paths. A peer
     /// may not, since it sends an error on to a caller of its own.
     pub(crate) fn sees_details(&self) -> bool {
-        match &self.who {
-            Who::Anyone | Who::Configuration => true,
-            Who::Known(known) => known.now().is_some_and(|token| token.has_over_all(Right::Admin)),
-            Who::Nobody(_) | Who::Peer | Who::OfDoor(_) => false,
+        match &self.identity {
+            Identity::Unrestricted | Identity::Configuration => true,
+            Identity::Token(known) => {
+                known.now().is_some_and(|token| token.has_over_all(Right::Admin))
+            }
+            Identity::Anonymous(_) | Identity::Peer | Identity::CompatApi(_) => false,
         }
     }
 
@@ -331,19 +347,14 @@ impl Caller {
 
     /// Returns whether the caller is exempt from the limits of one request.
     pub(crate) fn may_beyond_limits(&self, source: &str) -> bool {
-        match &self.who {
-            Who::Anyone | Who::Nobody(_) | Who::Configuration | Who::OfDoor(_) => false,
-            Who::Peer => true,
-            Who::Known(known) => known.now().is_some_and(|token| token.has(Right::Admin, source)),
-        }
+        let current = self.by_token().and_then(TokenCaller::now);
+        matches!(self.identity, Identity::Peer)
+            || current.is_some_and(|token| token.has(Right::Admin, source))
     }
 
     /// Returns whether the IDs that the caller takes count toward a rate.
     pub(crate) fn is_limited(&self) -> bool {
-        match &self.who {
-            Who::Known(known) => known.now().is_none_or(|token| token.is_limited()),
-            Who::Anyone | Who::Nobody(_) | Who::Peer | Who::Configuration | Who::OfDoor(_) => false,
-        }
+        self.by_token().is_some_and(|known| known.now().is_none_or(|token| token.is_limited()))
     }
 
     /// Returns the most IDs of a source that the caller's rate, if any, permits at once.
@@ -363,8 +374,8 @@ impl Caller {
 impl Caller {
     /// Counts a single action toward the caller's rate.
     pub(crate) fn count(&self, deed: Deed) -> Result<(), Error> {
-        match &self.who {
-            Who::Known(_) => self.token()?.map_or(Ok(()), |token| token.count(deed)),
+        match &self.identity {
+            Identity::Token(_) => self.token()?.map_or(Ok(()), |token| token.count(deed)),
             _ => Ok(()),
         }
     }
@@ -372,39 +383,36 @@ impl Caller {
     /// Returns whether the caller gets only a share of a limit: it has a token without the right
     /// over all sources.
     pub(crate) fn has_a_share(&self) -> bool {
-        match &self.who {
-            Who::Known(_) => self.may_over_all(Right::Admin).is_err(),
-            Who::Anyone | Who::Nobody(_) | Who::Peer | Who::Configuration | Who::OfDoor(_) => false,
-        }
+        self.by_token().is_some() && self.may_over_all(Right::Admin).is_err()
     }
 
     /// Returns whether the caller is a part of the servers: their configuration, or a peer that
     /// shows its token.
     pub(crate) const fn is_of_servers(&self) -> bool {
-        matches!(self.who, Who::Peer | Who::Configuration)
+        matches!(self.identity, Identity::Peer | Identity::Configuration)
     }
 
     /// Returns whether the caller is the server's own configuration.
     pub(crate) const fn is_configuration(&self) -> bool {
-        matches!(self.who, Who::Configuration)
+        matches!(self.identity, Identity::Configuration)
     }
 }
 
 impl fmt::Display for Caller {
     /// Writes the caller's name in the audit trail.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.who {
-            Who::Anyone => f.write_str("anyone")?,
-            Who::Nobody(_) => f.write_str("nobody")?,
-            Who::Known(known) => {
+        match &self.identity {
+            Identity::Unrestricted => f.write_str("anyone")?,
+            Identity::Anonymous(_) => f.write_str("nobody")?,
+            Identity::Token(known) => {
                 write!(f, "token {}", known.token.name())?;
                 if let Some(name) = self.certificate() {
                     write!(f, " (by certificate {name:?})")?;
                 }
             }
-            Who::Peer => f.write_str("another server")?,
-            Who::Configuration => f.write_str("the configuration")?,
-            Who::OfDoor(door) => f.write_str(door)?,
+            Identity::Peer => f.write_str("another server")?,
+            Identity::Configuration => f.write_str("the configuration")?,
+            Identity::CompatApi(api) => f.write_str(api)?,
         }
         match &self.from {
             Some(from) => write!(f, " at {}", from.peer),
@@ -413,8 +421,8 @@ impl fmt::Display for Caller {
     }
 }
 
-impl Unknown {
-    fn refusal(&self) -> Error {
+impl AnonymousReason {
+    fn rejection(&self) -> Error {
         const SHOW: &str = "send Authorization: Bearer TOKEN, or AUTH NAME TOKEN in RESP";
         let message = match self {
             Self::NothingShown => format!("token required, none presented; {SHOW}"),

@@ -164,8 +164,8 @@ mod tests {
         }
         for text in ["", "CN=", "CN= a", "orders", "cn=a", "IP=10.0.0.1", "DNS=*.internal", "CN=*"]
         {
-            let why = name(text).unwrap_err();
-            assert!(why.contains(text), "{text}: {why}");
+            let error = name(text).unwrap_err();
+            assert!(error.contains(text), "{text}: {error}");
         }
     }
 
@@ -222,10 +222,11 @@ mod tests {
         let mut params = CertificateParams::new(hosts).unwrap();
         params.distinguished_name = rcgen::DistinguishedName::new();
         let der = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
-        let told = Names::of(der.der()).to_string();
+        let shown_names = Names::of(der.der()).to_string();
         assert!(
-            told.starts_with("\"DNS=h0.internal\", ") && told.ends_with(" and 2 more"),
-            "{told}"
+            shown_names.starts_with("\"DNS=h0.internal\", ")
+                && shown_names.ends_with(" and 2 more"),
+            "{shown_names}"
         );
     }
 }

@@ -54,9 +54,9 @@ impl Origin {
 
 /// Addresses from which a secret was valid: the last address of each hash.
 #[derive(Debug, Default)]
-pub(crate) struct Places([AtomicU64; PLACES]);
+pub(crate) struct KnownAddresses([AtomicU64; PLACES]);
 
-impl Places {
+impl KnownAddresses {
     fn slot(&self, origin: Origin) -> Option<&AtomicU64> {
         let hash = origin.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         self.0.get(usize::try_from(hash).unwrap_or(0) % PLACES)
@@ -101,7 +101,7 @@ impl Logins {
     ///
     /// # Errors
     /// Milliseconds until the secret may be checked.
-    pub(crate) fn right(&self, places: &Places, from: IpAddr) -> Result<(), u64> {
+    pub(crate) fn right(&self, places: &KnownAddresses, from: IpAddr) -> Result<(), u64> {
         let origin = Origin::of(from);
         if self.busy_until_ms.load(Ordering::Relaxed) != 0
             && !places.has(origin)
@@ -216,7 +216,7 @@ mod tests {
     fn a_right_secret_that_is_in_use_is_never_kept_waiting() {
         let (timer, logins) = logins();
         let (one, other) = (address("10.0.0.1"), address("10.0.0.2"));
-        let (used, fresh) = (Places::default(), Places::default());
+        let (used, fresh) = (KnownAddresses::default(), KnownAddresses::default());
         assert_eq!(logins.right(&used, one), Ok(()));
         while logins.wrong(one).is_ok() {}
         assert_eq!(logins.right(&used, one), Ok(()));
@@ -242,12 +242,12 @@ mod tests {
         ] {
             assert!(!same(one, other), "{one} {other}");
         }
-        assert!(!Places::default().has(Origin::of(address("::1"))));
-        assert!(!Places::default().has(Origin::of(address("0.0.0.0"))));
+        assert!(!KnownAddresses::default().has(Origin::of(address("::1"))));
+        assert!(!KnownAddresses::default().has(Origin::of(address("0.0.0.0"))));
     }
 
     #[test]
-    fn many_addresses_take_bounded_memory() {
+    fn many_addresses_need_bounded_memory() {
         let (timer, logins) = logins();
         let many = u32::try_from(ADDRESSES_MAX).unwrap() + 100;
         for n in 0..many {

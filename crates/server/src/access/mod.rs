@@ -2,7 +2,7 @@
 //!
 //! The [`Service`](crate::Service) checks rights at the beginning of every use case, so no protocol
 //! can forget to. Protocols only identify the [`Caller`]. Where no tokens are configured there is
-//! no [`Access`] at all, and every caller is [`Caller::anyone`].
+//! no [`Access`] at all, and every caller is [`Caller::unrestricted`].
 
 mod caller;
 mod certificate;
@@ -26,10 +26,10 @@ use axum::http::{HeaderMap, HeaderValue};
 use snowmint_coord::Timer;
 use snowmint_core::UnixMillis;
 
-use caller::Shown;
-pub(crate) use caller::{Caller, Unknown};
+use caller::Credential;
+pub(crate) use caller::{AnonymousReason, Caller};
 pub(crate) use certificate::Names;
-pub(crate) use logins::{Logins, Places, too_many};
+pub(crate) use logins::{KnownAddresses, Logins, too_many};
 pub(crate) use rate::Deed;
 pub(crate) use right::Named;
 pub use right::Right;
@@ -38,7 +38,7 @@ pub use secret::{Secret, TokenHash};
 use token::Token;
 pub use token::TokenSettings;
 
-use crate::roster::Entry;
+use crate::tracker::TrackedConnection;
 
 /// All configured secrets at one moment.
 #[derive(Clone, Debug, Default)]
@@ -53,9 +53,9 @@ pub struct Tokens {
 
 /// Tokens and their rights. Clones share them; they can be replaced while the server runs.
 #[derive(Clone)]
-pub struct Access(Arc<Shared>);
+pub struct Access(Arc<AccessInner>);
 
-struct Shared {
+struct AccessInner {
     namespace: String,
     timer: Arc<dyn Timer>,
     logins: Arc<Logins>,
@@ -73,7 +73,7 @@ struct Table {
     by_certificate: HashMap<Arc<str>, Arc<Token>>,
     peers: Vec<Secret>,
     /// Addresses from which peers showed their secrets.
-    peer_places: Arc<Places>,
+    peer_places: Arc<KnownAddresses>,
     open_metrics: bool,
 }
 
@@ -81,7 +81,7 @@ struct Table {
 #[derive(Clone, Debug)]
 enum Holder {
     Token(Arc<Token>),
-    Peer(Arc<Places>),
+    Peer(Arc<KnownAddresses>),
 }
 
 impl fmt::Debug for Access {
@@ -96,7 +96,7 @@ impl Access {
     /// # Errors
     /// The token that is invalid, and why. Hashes and tokens are not shown.
     pub fn new(namespace: &str, tokens: &Tokens, timer: Arc<dyn Timer>) -> Result<Self, String> {
-        let access = Self(Arc::new(Shared {
+        let access = Self(Arc::new(AccessInner {
             namespace: namespace.to_owned(),
             logins: Arc::new(Logins::new(Arc::clone(&timer))),
             timer,
@@ -140,23 +140,29 @@ impl Access {
     }
 
     /// Identifies the caller that shows this token, at this address.
-    pub(crate) fn caller(&self, token: &[u8], from: &Arc<Entry>) -> Caller {
+    pub(crate) fn caller(&self, token: &[u8], from: &Arc<TrackedConnection>) -> Caller {
         let hash = TokenHash::of(token);
         let table = self.0.table.load();
         let (caller, places) = match table.by_token.find(&hash) {
             Some(Holder::Token(token)) => {
-                let caller = Caller::known(self.clone(), Shown::Token(hash), Arc::clone(token));
+                let caller =
+                    Caller::known(self.clone(), Credential::Token(hash), Arc::clone(token));
                 (caller, (!token.has_expired()).then(|| token.places()))
             }
             Some(Holder::Peer(places)) => (Caller::peer(), Some(&**places)),
-            None => (Caller::nobody(Unknown::NoSuchToken), None),
+            None => (Caller::anonymous(AnonymousReason::NoSuchToken), None),
         };
         self.looked_at(caller.over(from), places, from)
     }
 
     /// Returns the caller, if the login limit permits a check: of a token that was valid from these
     /// addresses before, or of a wrong one.
-    fn looked_at(&self, caller: Caller, places: Option<&Places>, from: &Arc<Entry>) -> Caller {
+    fn looked_at(
+        &self,
+        caller: Caller,
+        places: Option<&KnownAddresses>,
+        from: &Arc<TrackedConnection>,
+    ) -> Caller {
         let logins = &self.0.logins;
         let looked_at = match places {
             Some(places) => logins.right(places, from.peer.ip()),
@@ -173,16 +179,17 @@ impl Access {
                 caller
             }
             Err(wait_ms) => {
-                let nobody = Caller::nobody(Unknown::NotLookedAt { wait_ms }).over(from);
-                logins.failed(&nobody, "too many wrong tokens came from this address");
-                nobody
+                let anonymous =
+                    Caller::anonymous(AnonymousReason::NotLookedAt { wait_ms }).over(from);
+                logins.failed(&anonymous, "too many wrong tokens came from this address");
+                anonymous
             }
         }
     }
 
     /// Identifies the caller that has a certificate with these names and shows no token, at this
     /// address.
-    pub(crate) fn caller_named(&self, names: &Names, from: &Arc<Entry>) -> Caller {
+    pub(crate) fn caller_named(&self, names: &Names, from: &Arc<TrackedConnection>) -> Caller {
         self.named(names).over(from)
     }
 
@@ -190,11 +197,11 @@ impl Access {
         let table = self.0.table.load();
         match names.iter().find_map(|name| table.by_certificate.get_key_value(name)) {
             Some((name, token)) => {
-                let shown = Shown::Certificate(Arc::clone(name));
+                let shown = Credential::Certificate(Arc::clone(name));
                 Caller::known(self.clone(), shown, Arc::clone(token))
             }
-            None if names.is_empty() => Caller::nobody(Unknown::NothingShown),
-            None => Caller::nobody(Unknown::NoSuchName(names.clone(), self.logins())),
+            None if names.is_empty() => Caller::anonymous(AnonymousReason::NothingShown),
+            None => Caller::anonymous(AnonymousReason::NoSuchName(names.clone(), self.logins())),
         }
     }
 
@@ -204,30 +211,34 @@ impl Access {
         &self,
         headers: &HeaderMap,
         names: &Names,
-        from: &Arc<Entry>,
+        from: &Arc<TrackedConnection>,
     ) -> Caller {
         let Some(value) = headers.get(AUTHORIZATION) else {
             // A browser sends its certificate with the requests of any page.
             return if names.is_empty() || !is_of_another_site(headers) {
                 self.caller_named(names, from)
             } else {
-                Caller::nobody(Unknown::OtherSite).over(from)
+                Caller::anonymous(AnonymousReason::OtherSite).over(from)
             };
         };
         match value.as_bytes().split_at_checked(BEARER.len()) {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case(BEARER) => {
                 self.caller(token.trim_ascii(), from)
             }
-            _ => self.looked_at(Caller::nobody(Unknown::NoSuchToken).over(from), None, from),
+            _ => self.looked_at(
+                Caller::anonymous(AnonymousReason::NoSuchToken).over(from),
+                None,
+                from,
+            ),
         }
     }
 
     /// Returns the token that a credential identifies.
-    fn token(&self, shown: &Shown) -> Option<Arc<Token>> {
+    fn token(&self, shown: &Credential) -> Option<Arc<Token>> {
         let table = self.0.table.load();
         match shown {
-            Shown::Certificate(name) => table.by_certificate.get(&**name).cloned(),
-            Shown::Token(hash) => match table.by_token.find(hash) {
+            Credential::Certificate(name) => table.by_certificate.get(&**name).cloned(),
+            Credential::Token(hash) => match table.by_token.find(hash) {
                 Some(Holder::Token(token)) => Some(Arc::clone(token)),
                 Some(Holder::Peer(_)) | None => None,
             },
@@ -256,7 +267,7 @@ pub(crate) fn is_of_another_site(headers: &HeaderMap) -> bool {
 }
 
 impl Table {
-    fn new(tokens: &Tokens, before: &Self, shared: &Shared) -> Result<Self, String> {
+    fn new(tokens: &Tokens, before: &Self, shared: &AccessInner) -> Result<Self, String> {
         let Tokens { tokens, peers, open_metrics } = tokens;
         let peer_places = Arc::clone(&before.peer_places);
         let mut table = Self {
@@ -267,13 +278,13 @@ impl Table {
         };
         for peer in peers {
             let hash =
-                TokenHash::of_new(peer.text()).map_err(|why| format!("peers.token: {why}"))?;
+                TokenHash::of_new(peer.text()).map_err(|error| format!("peers.token: {error}"))?;
             if !table.by_token.insert(hash, Holder::Peer(Arc::clone(&peer_places))) {
                 return Err("peers.token has a line twice; remove one".to_owned());
             }
         }
         for (name, settings) in tokens {
-            let refused = |why| format!("token {}: {why}", crate::service::shown(name));
+            let refused = |error| format!("token {}: {error}", crate::service::shown(name));
             let old = before.by_name.get(name).map(AsRef::as_ref);
             let token = Token::new(name, settings, &shared.namespace, old, &shared.timer);
             let token = Arc::new(token.map_err(refused)?);
@@ -300,11 +311,13 @@ impl Table {
         let names: BTreeSet<_> = self.by_name.keys().chain(before.by_name.keys()).collect();
         let changes = names.into_iter().filter_map(|name| {
             match (before.by_name.get(name), self.by_name.get(name)) {
-                (None, Some(now)) => Some(format!("token {name} added: {}", told(now))),
-                (Some(old), None) => Some(format!("token {name} removed: {}", told(old))),
-                (Some(old), Some(now)) if old.settings() != now.settings() => {
-                    Some(format!("token {name} changed: before {}, after {}", told(old), told(now)))
-                }
+                (None, Some(now)) => Some(format!("token {name} added: {}", summary(now))),
+                (Some(old), None) => Some(format!("token {name} removed: {}", summary(old))),
+                (Some(old), Some(now)) if old.settings() != now.settings() => Some(format!(
+                    "token {name} changed: before {}, after {}",
+                    summary(old),
+                    summary(now)
+                )),
                 _ => None,
             }
         });
@@ -318,7 +331,7 @@ impl Table {
 }
 
 /// Describes a token in the audit trail: a hash distinguishes two tokens and gives no access.
-fn told(token: &Token) -> String {
+fn summary(token: &Token) -> String {
     let TokenSettings { certificates, grants, rates, expires, .. } = token.settings();
     let hashes = token.hashes().unwrap_or_default();
     let expires = expires.as_deref().map(|time| format!(" expires {time:?}")).unwrap_or_default();

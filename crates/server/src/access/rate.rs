@@ -39,9 +39,9 @@ impl FromStr for Rate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| {
+        let wrong = |reason: &str| {
             format!(
-                "rate {} {why}; write COUNT/s, COUNT/m or COUNT/h, optionally burst=COUNT and a \
+                "rate {} {reason}; write COUNT/s, COUNT/m or COUNT/h, optionally burst=COUNT and a \
                  pattern, such as \"1000/s burst=5000 orders-*\"",
                 shown(text)
             )
@@ -125,9 +125,11 @@ impl Pace {
             );
             Error::new(Code::LimitExceeded, message)
         };
-        let asked = u32::try_from(count).ok().filter(|&asked| asked <= burst.get());
-        let Some(asked) = NonZeroU32::new(asked.ok_or_else(too_many)?) else { return Ok(()) };
-        match self.limiter.check_key_n(&key.to_owned(), asked) {
+        let requested = u32::try_from(count).ok().filter(|&requested| requested <= burst.get());
+        let Some(requested) = NonZeroU32::new(requested.ok_or_else(too_many)?) else {
+            return Ok(());
+        };
+        match self.limiter.check_key_n(&key.to_owned(), requested) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(until)) => {
                 let wait = until.wait_time_from(self.clock.now()).as_nanos().div_ceil(1_000_000);

@@ -189,8 +189,8 @@ mod tests {
         let odd = format!("sha256:{}", "g".repeat(64));
         let plus = format!("sha256:{}", "+1".repeat(32));
         for text in ["", "sha256:", "hunter22", "md5:0000", &long, &odd, &plus] {
-            let why = text.parse::<TokenHash>().unwrap_err();
-            assert!(text.len() < 8 || !why.contains(text), "{why}");
+            let error = text.parse::<TokenHash>().unwrap_err();
+            assert!(text.len() < 8 || !error.contains(text), "{error}");
         }
     }
 
@@ -199,8 +199,8 @@ mod tests {
         for short in
             ["", "hunter2", &"a".repeat(64), &"abcdefghi".repeat(8), &"ab cdefghijkl".repeat(8)]
         {
-            let why = TokenHash::of_new(short).unwrap_err();
-            assert!(short.is_empty() || !why.contains(short), "{why}");
+            let error = TokenHash::of_new(short).unwrap_err();
+            assert!(short.is_empty() || !error.contains(short), "{error}");
         }
         assert!(TokenHash::of_new("0123456789abcdef0123456789abcdef").is_ok());
     }

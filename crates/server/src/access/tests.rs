@@ -11,8 +11,8 @@ use crate::service::Error;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// Returns a connection from this address.
-fn from(address: IpAddr) -> Arc<Entry> {
-    Arc::new(Entry::new(1, SocketAddr::new(address, 51_334), 0))
+fn from(address: IpAddr) -> Arc<TrackedConnection> {
+    Arc::new(TrackedConnection::new(1, SocketAddr::new(address, 51_334), 0))
 }
 
 fn token(secrets: &[&str], grants: &[&str]) -> TokenSettings {
@@ -67,24 +67,28 @@ fn token_permits_only_its_grants() {
     let nothing = access.caller(b"n", &from(HERE));
     assert!(nothing.is_known());
     assert_eq!(code(nothing.may(Right::Mint, "orders-1")), Some(Code::Forbidden));
-    for nobody in [
+    for anonymous in [
         access.caller(b"x", &from(HERE)),
         access.caller(b"", &from(HERE)),
-        Caller::nobody(Unknown::NothingShown),
+        Caller::anonymous(AnonymousReason::NothingShown),
     ] {
-        assert_eq!(code(nobody.may(Right::Mint, "orders-1")), Some(Code::Unauthenticated));
-        assert_eq!(code(nobody.must_be_known()), Some(Code::Unauthenticated));
-        assert_eq!(code(nobody.must_be_a_server()), Some(Code::Unauthenticated));
-        assert!(!nobody.is_known() && !nobody.may_beyond_limits("orders-1"));
+        assert_eq!(code(anonymous.may(Right::Mint, "orders-1")), Some(Code::Unauthenticated));
+        assert_eq!(code(anonymous.must_be_known()), Some(Code::Unauthenticated));
+        assert_eq!(code(anonymous.must_be_a_server()), Some(Code::Unauthenticated));
+        assert!(!anonymous.is_known() && !anonymous.may_beyond_limits("orders-1"));
     }
 }
 
 #[test]
 fn limits_apply_to_all_without_tokens() {
-    let anyone = Caller::anyone();
-    assert!(anyone.is_anyone() && anyone.is_known() && !anyone.may_beyond_limits("orders"));
-    assert_eq!(code(anyone.may_over_all(Right::Admin)), None);
-    assert_eq!(code(anyone.spend("orders", u64::MAX)), None);
+    let unrestricted = Caller::unrestricted();
+    assert!(
+        unrestricted.is_unrestricted()
+            && unrestricted.is_known()
+            && !unrestricted.may_beyond_limits("orders")
+    );
+    assert_eq!(code(unrestricted.may_over_all(Right::Admin)), None);
+    assert_eq!(code(unrestricted.spend("orders", u64::MAX)), None);
 }
 
 #[test]
@@ -121,14 +125,14 @@ fn token_changes_are_logged_without_secrets() {
     let secret = "hunter2-hunter2-hunter2";
     let access = access(&tokens(&[]));
     let both = tokens(&[("a", token(&[secret], &["mint *"])), ("b", token(&["b"], &[]))]);
-    let told = access.replace(&both).unwrap();
-    assert!(told[0].starts_with("token a added") && told[1].starts_with("token b added"));
+    let changes = access.replace(&both).unwrap();
+    assert!(changes[0].starts_with("token a added") && changes[1].starts_with("token b added"));
     assert_eq!(access.replace(&both).unwrap(), Vec::<String>::new());
-    let told = access.replace(&tokens(&[("a", token(&[secret], &["decode *"]))])).unwrap();
-    assert!(told[0].contains("mint") && told[0].contains("decode"), "{told:?}");
-    assert!(told[1].starts_with("token b removed"), "{told:?}");
+    let changes = access.replace(&tokens(&[("a", token(&[secret], &["decode *"]))])).unwrap();
+    assert!(changes[0].contains("mint") && changes[0].contains("decode"), "{changes:?}");
+    assert!(changes[1].starts_with("token b removed"), "{changes:?}");
     let hash = TokenHash::of(secret.as_bytes()).to_string();
-    assert!(!format!("{told:?}{access:?}").contains(&hash[..20]));
+    assert!(!format!("{changes:?}{access:?}").contains(&hash[..20]));
 }
 
 #[test]
@@ -147,8 +151,8 @@ fn a_table_that_is_not_possible_changes_nothing() {
         tokens(&[("b", no_rate)]),
         Tokens { peers: vec![Secret::new("short")], ..Tokens::default() },
     ] {
-        let why = access.replace(&wrong).unwrap_err();
-        assert!(!why.contains("hunter2"), "{why}");
+        let error = access.replace(&wrong).unwrap_err();
+        assert!(!error.contains("hunter2"), "{error}");
         assert_eq!(code(access.caller(b"a", &from(HERE)).may(Right::Mint, "x")), None);
     }
 }
@@ -222,12 +226,12 @@ fn a_certificate_stands_for_a_token_by_a_whole_name() {
     assert_eq!(code(orders.may(Right::Mint, "x")), None);
     let who = "token orders (by certificate \"DNS=bills.internal\") at 127.0.0.1:51334";
     assert_eq!(orders.to_string(), who);
-    let told = orders.told().unwrap().unwrap();
-    assert_eq!(told.certificate.as_deref(), Some("DNS=bills.internal"));
+    let described = orders.described().unwrap().unwrap();
+    assert_eq!(described.certificate.as_deref(), Some("DNS=bills.internal"));
     assert!(!orders.has_shown());
-    let nobody = access.caller_named(&Names::default(), &from(HERE));
-    assert_eq!(code(nobody.must_be_known()), Some(Code::Unauthenticated));
-    assert_eq!(code(nobody.must_be_a_server()), Some(Code::Unauthenticated));
+    let anonymous = access.caller_named(&Names::default(), &from(HERE));
+    assert_eq!(code(anonymous.must_be_known()), Some(Code::Unauthenticated));
+    assert_eq!(code(anonymous.must_be_a_server()), Some(Code::Unauthenticated));
     // A certificate with any name does not make a peer.
     assert_eq!(code(orders.must_be_a_server()), Some(Code::Forbidden));
 }
@@ -238,14 +242,14 @@ fn certificate_name_may_change_its_token_at_any_time() {
     let names = names(&[]);
     let open = access.caller_named(&names, &from(HERE));
     assert_eq!(code(open.may(Right::Mint, "x")), None);
-    let told = access.replace(&tokens(&[("b", certified(&[COMMON], &["decode *"]))])).unwrap();
-    assert!(told.iter().all(|line| line.contains(COMMON)), "{told:?}");
+    let changes = access.replace(&tokens(&[("b", certified(&[COMMON], &["decode *"]))])).unwrap();
+    assert!(changes.iter().all(|line| line.contains(COMMON)), "{changes:?}");
     assert_eq!(code(open.may(Right::Mint, "x")), Some(Code::Forbidden));
     assert_eq!(code(open.may(Right::Decode, "x")), None);
     access.replace(&tokens(&[("b", token(&["b"], &["decode *"]))])).unwrap();
     assert_eq!(code(open.may(Right::Decode, "x")), Some(Code::Unauthenticated));
-    let why = access.caller_named(&names, &from(HERE)).must_be_known().unwrap_err();
-    assert!(why.message().contains(COMMON), "{}", why.message());
+    let error = access.caller_named(&names, &from(HERE)).must_be_known().unwrap_err();
+    assert!(error.message().contains(COMMON), "{}", error.message());
 }
 
 #[test]
@@ -320,8 +324,8 @@ fn a_token_that_has_expired_is_a_guess() {
     let expires = Some("2020-01-01T00:00:00Z".to_owned());
     let old = TokenSettings { expires, ..token(&["old"], &["mint *"]) };
     let access = access(&tokens(&[("old", old)]));
-    let asked = |_| code(access.caller(b"old", &from(HERE)).may(Right::Mint, "x"));
-    let refused: Vec<_> = (0..1_000).map(asked).collect();
+    let code_of_caller = |_| code(access.caller(b"old", &from(HERE)).may(Right::Mint, "x"));
+    let refused: Vec<_> = (0..1_000).map(code_of_caller).collect();
     assert_eq!(refused.first(), Some(&Some(Code::Unauthenticated)));
     assert_eq!(refused.last(), Some(&Some(Code::RateLimited)));
 }

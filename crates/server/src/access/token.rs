@@ -11,7 +11,7 @@ use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 use snowmint_wire::error::Code;
 
 use super::certificate;
-use super::logins::Places;
+use super::logins::KnownAddresses;
 use super::rate::{Deed, Rates};
 use super::right::{Grant, Named, Right};
 use super::secret::TokenHash;
@@ -44,7 +44,7 @@ pub(super) struct Token {
     /// Expiry, if any.
     expires: Option<UnixMillis>,
     /// Addresses from which its secrets were shown.
-    places: Arc<Places>,
+    places: Arc<KnownAddresses>,
     /// Whether tokens were reloaded since.
     is_past: AtomicBool,
 }
@@ -101,7 +101,7 @@ impl Token {
         self.expires.is_some_and(|expires| SystemClock.unix_ms() >= expires)
     }
 
-    pub(super) fn places(&self) -> &Places {
+    pub(super) fn places(&self) -> &KnownAddresses {
         &self.places
     }
 
@@ -157,14 +157,14 @@ impl Token {
     }
 
     /// Returns the error for a missing right.
-    pub(super) fn refusal(&self, right: Right, over: &str) -> Error {
+    pub(super) fn rejection(&self, right: Right, over: &str) -> Error {
         let name = &self.name;
         let message = format!("token {name} has no right to {right} over {over}; grant it");
         Error::new(Code::Forbidden, message)
     }
 
     /// Returns the error for a definition that may not name this.
-    pub(super) fn refusal_to_name(&self, named: &Named) -> Error {
+    pub(super) fn rejection_to_name(&self, named: &Named) -> Error {
         let (name, key) = (&self.name, named.key());
         let message = format!(
             "token {name} has no right to name {named} ({key}) in a definition; grant it \"admin \

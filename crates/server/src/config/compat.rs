@@ -22,7 +22,7 @@ pub struct CompatSettings {
 }
 
 /// Sources by key: a key that is not in the table is the name of its source.
-pub type Keys = BTreeMap<String, String>;
+pub type KeySources = BTreeMap<String, String>;
 
 /// Compatibility API of Leaf.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct LeafSettings {
     /// Time zone of the times that it shows. `UTC`.
     pub zone: String,
     /// Sources by key.
-    pub keys: Keys,
+    pub keys: KeySources,
 }
 
 impl Default for LeafSettings {
@@ -48,7 +48,7 @@ impl Default for LeafSettings {
             snowflake: String::new(),
             layout: "leaf".into(),
             zone: "UTC".into(),
-            keys: Keys::new(),
+            keys: KeySources::new(),
         }
     }
 }
@@ -63,7 +63,7 @@ pub struct TinyidSettings {
     /// number. 1,000.
     pub segment_length: u64,
     /// Sources by business type.
-    pub keys: Keys,
+    pub keys: KeySources,
     /// Business types that each token, or the hash of one, may request: separated by commas, or
     /// `*`. Empty: the server's tokens count.
     #[serde(serialize_with = "merged", deserialize_with = "tokens")]
@@ -88,7 +88,12 @@ fn tokens<'de, D: Deserializer<'de>>(
 
 impl Default for TinyidSettings {
     fn default() -> Self {
-        Self { enabled: false, segment_length: 1_000, keys: Keys::new(), tokens: BTreeMap::new() }
+        Self {
+            enabled: false,
+            segment_length: 1_000,
+            keys: KeySources::new(),
+            tokens: BTreeMap::new(),
+        }
     }
 }
 
@@ -104,12 +109,12 @@ pub struct CosIdSettings {
     /// one token may use. Free machine IDs count, too. 4,096.
     pub machines_max: u64,
     /// Sources by key: `NAMESPACE.NAME` for segments, and a name for IDs.
-    pub keys: Keys,
+    pub keys: KeySources,
 }
 
 impl Default for CosIdSettings {
     fn default() -> Self {
-        Self { enabled: false, define: false, machines_max: 4_096, keys: Keys::new() }
+        Self { enabled: false, define: false, machines_max: 4_096, keys: KeySources::new() }
     }
 }
 
@@ -120,11 +125,11 @@ impl CompatSettings {
     /// The key whose value is invalid, with the value.
     pub fn check(&self) -> Result<(), String> {
         let Self { leaf, tinyid, cosid } = self;
-        for (door, keys) in [("leaf", &leaf.keys), ("tinyid", &tinyid.keys), ("cosid", &cosid.keys)]
+        for (api, keys) in [("leaf", &leaf.keys), ("tinyid", &tinyid.keys), ("cosid", &cosid.keys)]
         {
             for (key, source) in keys {
                 check_name("source", source)
-                    .map_err(|error| format!("compat.{door}.keys.{key:?}: {error}"))?;
+                    .map_err(|error| format!("compat.{api}.keys.{key:?}: {error}"))?;
             }
         }
         if !leaf.snowflake.is_empty() {

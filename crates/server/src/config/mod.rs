@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use snowmint_coord::BOUND_MAX;
 use snowmint_coord::spec::Span;
 
-pub use compat::{CompatSettings, CosIdSettings, Keys, LeafSettings, TinyidSettings};
+pub use compat::{CompatSettings, CosIdSettings, KeySources, LeafSettings, TinyidSettings};
 
 use crate::hosts::is_host;
 

@@ -20,11 +20,11 @@ use super::long::LongCalls;
 use super::of_caller;
 use crate::accept::stopping;
 use crate::config::HttpSettings;
-use crate::quota::Taken;
+use crate::quota::QuotaPermit;
 use crate::service::{Error, Service, shown};
 
 /// Interval at which readiness is read for watches.
-const LOOK_MS: u64 = 250;
+const POLL_MS: u64 = 250;
 
 #[derive(Clone, Debug)]
 pub(super) struct Health {
@@ -54,7 +54,7 @@ impl Health {
         settings: &HttpSettings,
         calls: LongCalls,
     ) -> Self {
-        let repeat_ms = (settings.idle_max.ms() / 3).max(LOOK_MS);
+        let repeat_ms = (settings.idle_max.ms() / 3).max(POLL_MS);
         let board = Arc::new(Board::new(service.clone(), timer, repeat_ms));
         Self { service, offers, board, calls }
     }
@@ -108,13 +108,13 @@ impl health_server::Health for Health {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let taken = self.calls.begin(of_caller(&self.service, &request).caller())?;
+        let permit = self.calls.begin(of_caller(&self.service, &request).caller())?;
         let watch = Watch {
             subject: self.subject(&request.get_ref().service),
             health: self.clone(),
             seen: self.board.watch(),
-            told: None,
-            _taken: taken,
+            reported: None,
+            _permit: permit,
         };
         Ok(Response::new(Box::pin(stream::unfold(watch, Watch::next))))
     }
@@ -127,14 +127,14 @@ struct Board {
     timer: Arc<dyn Timer>,
     /// Interval of repeated messages, which keep the connections of watches from counting as idle.
     repeat_ms: u64,
-    seen: watch::Sender<Seen>,
+    seen: watch::Sender<HealthState>,
     /// Signals that a watch began while there was none.
     came: Notify,
 }
 
 /// State as last seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct HealthState {
     is_ready: bool,
     /// Number of repeats sent to watches.
     repeats: u64,
@@ -146,7 +146,7 @@ impl Board {
         Self { service, timer, repeat_ms, seen, came: Notify::new() }
     }
 
-    fn watch(&self) -> watch::Receiver<Seen> {
+    fn watch(&self) -> watch::Receiver<HealthState> {
         let seen = self.seen.subscribe();
         // The last state may be old.
         self.update(false);
@@ -170,8 +170,8 @@ impl Board {
             if self.seen.receiver_count() == 0 {
                 self.came.notified().await;
             }
-            self.timer.sleep_ms(LOOK_MS).await;
-            waited_ms = waited_ms.saturating_add(LOOK_MS);
+            self.timer.sleep_ms(POLL_MS).await;
+            waited_ms = waited_ms.saturating_add(POLL_MS);
             let repeats = waited_ms >= self.repeat_ms;
             if repeats {
                 waited_ms = 0;
@@ -186,10 +186,10 @@ impl Board {
 struct Watch {
     health: Health,
     subject: Subject,
-    seen: watch::Receiver<Seen>,
+    seen: watch::Receiver<HealthState>,
     /// Last status sent, and its repeat.
-    told: Option<(ServingStatus, u64)>,
-    _taken: Taken,
+    reported: Option<(ServingStatus, u64)>,
+    _permit: QuotaPermit,
 }
 
 impl Watch {
@@ -199,10 +199,10 @@ impl Watch {
         let mut closing = self.health.service.closing().clone();
         loop {
             let is_closing = *closing.borrow();
-            let Seen { is_ready, repeats } = *self.seen.borrow_and_update();
+            let HealthState { is_ready, repeats } = *self.seen.borrow_and_update();
             let status = self.health.status(self.subject, is_ready);
-            if self.told.is_none_or(|told| told != (status, repeats)) {
-                self.told = Some((status, repeats));
+            if self.reported.is_none_or(|reported| reported != (status, repeats)) {
+                self.reported = Some((status, repeats));
                 return Some((Ok(HealthCheckResponse { status: status.into() }), self));
             }
             if is_closing {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use snowmint_wire::error::Code;
 
 use crate::access::Caller;
-use crate::quota::{Bounds, Full, Quota, Taken};
+use crate::quota::{Bounds, Full, Quota, QuotaPermit};
 use crate::service::Error;
 
 /// Bounds of these calls. A client needs one health watch for a connection, and a tool one call of
@@ -26,9 +26,9 @@ impl LongCalls {
     ///
     /// # Errors
     /// The bound that is reached.
-    pub(super) fn begin(&self, caller: &Caller) -> Result<Taken, Error> {
+    pub(super) fn begin(&self, caller: &Caller) -> Result<QuotaPermit, Error> {
         let Bounds { all, share, connection } = *self.0.bounds();
-        self.0.take(caller, 1).map_err(|full| match full {
+        self.0.try_acquire(caller, 1).map_err(|full| match full {
             Full::Connection => {
                 let message = format!(
                     "calls of health Watch, reflection and ListLayouts exceed {connection} on this \

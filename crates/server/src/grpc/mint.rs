@@ -1,6 +1,6 @@
 //! Handlers of `snowmint.v1.Mint`.
 
-use snowmint_coord::Values;
+use snowmint_coord::IdBatch;
 use snowmint_wire::grpc::decode_request::{By, Id};
 use snowmint_wire::grpc::mint_server;
 use snowmint_wire::grpc::{
@@ -14,13 +14,13 @@ use snowmint_wire::grpc::{
 use tonic::codegen::BoxStream;
 use tonic::{Request, Response, Status};
 
-use super::sent::Kept;
+use super::response_body::BodyPermit;
 use super::{admin, of_caller, stream};
-use crate::http::Counts;
+use crate::http::BodyKind;
 use crate::log_line::Issued;
 use crate::service::{Error, Service, decoded_body};
 
-type Answer<T> = Result<Response<T>, Status>;
+type GrpcResult<T> = Result<Response<T>, Status>;
 
 #[derive(Clone, Debug)]
 pub(super) struct Mint {
@@ -33,7 +33,7 @@ impl Mint {
     }
 
     /// Returns the service, acting for the caller.
-    fn asked<T>(&self, request: &Request<T>) -> Service {
+    fn for_caller<T>(&self, request: &Request<T>) -> Service {
         of_caller(&self.service, request)
     }
 }
@@ -47,30 +47,33 @@ pub(super) fn at_least_one(name: &str, number: u64) -> Result<u64, Error> {
 }
 
 /// Splits the IDs of a response into numbers and texts.
-pub(super) fn parted(values: Values) -> (Vec<u64>, Vec<String>) {
+pub(super) fn parted(values: IdBatch) -> (Vec<u64>, Vec<String>) {
     match values {
-        Values::Numbers(ids) => (ids, Vec::new()),
-        Values::Texts(texts) => (Vec::new(), texts),
+        IdBatch::Numbers(ids) => (ids, Vec::new()),
+        IdBatch::Texts(texts) => (Vec::new(), texts),
     }
 }
 
 /// Returns a response that counts toward the limit of unsent IDs until it is sent.
-fn kept<T>(message: T, kept: Kept) -> Response<T> {
+fn with_permit<T>(message: T, permit: BodyPermit) -> Response<T> {
     let mut response = Response::new(message);
-    response.extensions_mut().insert(kept);
+    response.extensions_mut().insert(permit);
     response
 }
 
 #[tonic::async_trait]
 impl mint_server::Mint for Mint {
-    async fn mint(&self, request: Request<MintRequest>) -> Answer<MintResponse> {
-        let service = self.asked(&request);
+    async fn mint(&self, request: Request<MintRequest>) -> GrpcResult<MintResponse> {
+        let service = self.for_caller(&request);
         let MintRequest { source, count, key } = request.into_inner();
         let count = at_least_one("count", count.unwrap_or(1))?;
         let minted = service.mint_for(&source, count, key.as_deref()).await?;
-        let (values, hold) = minted.into_parts();
+        let (values, unsent_permit) = minted.into_parts();
         let (ids, texts) = parted(values);
-        let mut response = kept(MintResponse { ids, texts }, Kept::new(hold, Counts::Whole));
+        let mut response = with_permit(
+            MintResponse { ids, texts },
+            BodyPermit::new(unsent_permit, BodyKind::Whole),
+        );
         response.extensions_mut().insert(Issued { source, count });
         Ok(response)
     }
@@ -80,35 +83,36 @@ impl mint_server::Mint for Mint {
     async fn mint_stream(
         &self,
         request: Request<MintStreamRequest>,
-    ) -> Answer<Self::MintStreamStream> {
-        let service = self.asked(&request);
+    ) -> GrpcResult<Self::MintStreamStream> {
+        let service = self.for_caller(&request);
         let request = request.into_inner();
         let issued = Issued { source: request.source.clone(), count: request.total };
         let messages = stream::of(service.clone(), request)?;
-        let hold = service.hold_stream()?;
-        let mut response = kept(messages, Kept::new(hold, Counts::Stream));
+        let unsent_permit = service.hold_stream()?;
+        let mut response = with_permit(messages, BodyPermit::new(unsent_permit, BodyKind::Stream));
         response.extensions_mut().insert(issued);
         Ok(response)
     }
 
-    async fn reserve(&self, request: Request<ReserveRequest>) -> Answer<ReserveResponse> {
-        let service = self.asked(&request);
+    async fn reserve(&self, request: Request<ReserveRequest>) -> GrpcResult<ReserveResponse> {
+        let service = self.for_caller(&request);
         let ReserveRequest { source, length } = request.into_inner();
         let length = at_least_one("length", length)?;
-        let row = service.reserve_segment(&source, length).await?;
-        let answer = ReserveResponse { first: row.first, last: row.last, increment: row.increment };
-        Ok(Response::new(answer))
+        let range = service.reserve_segment(&source, length).await?;
+        let response =
+            ReserveResponse { first: range.first, last: range.last, increment: range.increment };
+        Ok(Response::new(response))
     }
 
-    async fn bound(&self, request: Request<BoundRequest>) -> Answer<BoundResponse> {
-        let service = self.asked(&request);
+    async fn bound(&self, request: Request<BoundRequest>) -> GrpcResult<BoundResponse> {
+        let service = self.for_caller(&request);
         let BoundRequest { source, key } = request.into_inner();
-        let bound = service.counted_for(&source, &key).await?;
+        let bound = service.bound_or_forward(&source, &key).await?;
         Ok(Response::new(BoundResponse { bound }))
     }
 
-    async fn decode(&self, request: Request<DecodeRequest>) -> Answer<DecodeResponse> {
-        let service = self.asked(&request);
+    async fn decode(&self, request: Request<DecodeRequest>) -> GrpcResult<DecodeResponse> {
+        let service = self.for_caller(&request);
         let DecodeRequest { id, by } = request.into_inner();
         let no_id = "request has no ID; send it as text or as a number";
         let id = id.ok_or_else(|| Error::bad_request(no_id))?;
@@ -129,39 +133,39 @@ impl mint_server::Mint for Mint {
     async fn list_sources(
         &self,
         request: Request<ListSourcesRequest>,
-    ) -> Answer<ListSourcesResponse> {
-        let service = self.asked(&request);
+    ) -> GrpcResult<ListSourcesResponse> {
+        let service = self.for_caller(&request);
         let list = admin::list_sources(&service).await?;
-        let hold = service.hold_rows(list.sources.len())?;
-        Ok(kept(list, Kept::new(hold, Counts::Whole)))
+        let unsent_permit = service.hold_rows(list.sources.len())?;
+        Ok(with_permit(list, BodyPermit::new(unsent_permit, BodyKind::Whole)))
     }
 
-    async fn get_source(&self, request: Request<GetSourceRequest>) -> Answer<Source> {
-        let service = self.asked(&request);
+    async fn get_source(&self, request: Request<GetSourceRequest>) -> GrpcResult<Source> {
+        let service = self.for_caller(&request);
         let definition = service.definition(&request.into_inner().name).await?;
         Ok(Response::new(admin::source(&definition)))
     }
 
-    async fn define_source(&self, request: Request<DefineSourceRequest>) -> Answer<Source> {
-        let service = self.asked(&request);
+    async fn define_source(&self, request: Request<DefineSourceRequest>) -> GrpcResult<Source> {
+        let service = self.for_caller(&request);
         Ok(Response::new(admin::define(&service, request.into_inner()).await?))
     }
 
-    async fn alter_source(&self, request: Request<AlterSourceRequest>) -> Answer<Source> {
-        let service = self.asked(&request);
+    async fn alter_source(&self, request: Request<AlterSourceRequest>) -> GrpcResult<Source> {
+        let service = self.for_caller(&request);
         Ok(Response::new(admin::alter(&service, request.into_inner()).await?))
     }
 
-    async fn restripe_source(&self, request: Request<RestripeSourceRequest>) -> Answer<Source> {
-        let service = self.asked(&request);
+    async fn restripe_source(&self, request: Request<RestripeSourceRequest>) -> GrpcResult<Source> {
+        let service = self.for_caller(&request);
         Ok(Response::new(admin::restripe(&service, request.into_inner()).await?))
     }
 
     async fn delete_source(
         &self,
         request: Request<DeleteSourceRequest>,
-    ) -> Answer<DeleteSourceResponse> {
-        let service = self.asked(&request);
+    ) -> GrpcResult<DeleteSourceResponse> {
+        let service = self.for_caller(&request);
         service.delete(&request.into_inner().name).await?;
         Ok(Response::new(DeleteSourceResponse {}))
     }
@@ -169,23 +173,26 @@ impl mint_server::Mint for Mint {
     async fn list_workers(
         &self,
         request: Request<ListWorkersRequest>,
-    ) -> Answer<ListWorkersResponse> {
-        let service = self.asked(&request);
+    ) -> GrpcResult<ListWorkersResponse> {
+        let service = self.for_caller(&request);
         let list = admin::list_workers(&service).await?;
-        let hold = service.hold_rows(list.workers.len())?;
-        Ok(kept(list, Kept::new(hold, Counts::Whole)))
+        let unsent_permit = service.hold_rows(list.workers.len())?;
+        Ok(with_permit(list, BodyPermit::new(unsent_permit, BodyKind::Whole)))
     }
 
-    async fn recover(&self, request: Request<RecoverRequest>) -> Answer<RecoverResponse> {
-        let service = self.asked(&request);
+    async fn recover(&self, request: Request<RecoverRequest>) -> GrpcResult<RecoverResponse> {
+        let service = self.for_caller(&request);
         Ok(Response::new(admin::recover(&service, request.into_inner()).await?))
     }
 
-    async fn list_layouts(&self, _: Request<ListLayoutsRequest>) -> Answer<ListLayoutsResponse> {
+    async fn list_layouts(
+        &self,
+        _: Request<ListLayoutsRequest>,
+    ) -> GrpcResult<ListLayoutsResponse> {
         Ok(Response::new(admin::list_layouts()))
     }
 
-    async fn get_layout(&self, request: Request<GetLayoutRequest>) -> Answer<Layout> {
+    async fn get_layout(&self, request: Request<GetLayoutRequest>) -> GrpcResult<Layout> {
         Ok(Response::new(admin::get_layout(&request.into_inner().layout)?))
     }
 }

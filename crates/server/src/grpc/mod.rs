@@ -4,7 +4,7 @@ mod admin;
 mod health;
 mod long;
 mod mint;
-mod sent;
+mod response_body;
 mod status;
 mod store;
 mod stream;
@@ -36,14 +36,14 @@ use crate::config::HttpSettings;
 use crate::hosts::Hosts;
 use crate::log_line::Line;
 use crate::meter::Protocol;
-use crate::quota::Taken;
+use crate::quota::QuotaPermit;
 use crate::reading::{Requests, Whole, check_lines};
 use crate::service::{Error, Service, SharedTurn, shown};
-use crate::tls::Peer;
+use crate::tls::ConnectionInfo;
 use long::LongCalls;
 use mint::Mint;
-use sent::{Kept, Sent};
-use store::{MESSAGE_BYTES_MAX, Relay};
+use response_body::{BodyPermit, ResponseBody};
+use store::{MESSAGE_BYTES_MAX, StoreService};
 
 /// Reflection service, by which tools list the services. They hold the call open for any time.
 const REFLECTION: &str = "/grpc.reflection.";
@@ -61,7 +61,7 @@ const PREFIX_BYTES: usize = 5;
 
 /// State that all calls share.
 #[derive(Clone, Debug)]
-pub(crate) struct Door {
+pub(crate) struct GrpcState {
     service: Service,
     hosts: Arc<Hosts>,
     requests: Requests,
@@ -86,7 +86,7 @@ pub(crate) fn is_call(method: &Method, headers: &HeaderMap) -> bool {
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
 }
 
-impl Door {
+impl GrpcState {
     /// Creates the adapter. `offered`: the store for embedded clients, if the server offers one.
     ///
     /// # Errors
@@ -115,11 +115,11 @@ impl Door {
         let draft = described().build_v1alpha().map_err(io::Error::other)?;
         let mut routes = Routes::new(MintServer::new(mint).max_decoding_message_size(bytes_max));
         if let Some(store) = offered {
-            let relay =
-                Relay::new(store, service.clone(), machines_max).map_err(io::Error::other)?;
+            let store_service = StoreService::new(store, service.clone(), machines_max)
+                .map_err(io::Error::other)?;
             let bytes_max = bytes_max.max(MESSAGE_BYTES_MAX);
-            routes =
-                routes.add_service(StoreServer::new(relay).max_decoding_message_size(bytes_max));
+            routes = routes
+                .add_service(StoreServer::new(store_service).max_decoding_message_size(bytes_max));
         }
         let routes = routes
             .add_service(HealthServer::new(health.clone()).max_decoding_message_size(bytes_max))
@@ -149,12 +149,16 @@ impl Door {
     }
 
     /// Responds to a call, and counts it. A stream counts when it begins.
-    pub(crate) async fn answer(&self, mut request: Request<Incoming>, from: &Peer) -> Response {
+    pub(crate) async fn response(
+        &self,
+        mut request: Request<Incoming>,
+        from: &ConnectionInfo,
+    ) -> Response {
         let caller = self.service.caller_of(request.headers(), from);
         let path = request.uri().path();
-        let program = store::is_asked(path).then(|| (caller.clone(), path.to_owned()));
+        let program = store::is_store_call(path).then(|| (caller.clone(), path.to_owned()));
         request.extensions_mut().insert(caller);
-        let begun_us = self.service.begun_us();
+        let begun_us = self.service.now_us();
         let live = self.service.live();
         let request_line = live.is_watched().then(|| request.uri().path().to_owned());
         let span = live.traces().zip(request_line.as_ref()).map(|(traces, line)| {
@@ -162,24 +166,28 @@ impl Door {
             traces.begin(Protocol::Grpc, method, Some(request.headers()))
         });
         let response = match &span {
-            None => self.answered(request).await,
-            Some(span) => Box::pin(self.answered(request)).with_context(span.clone()).await,
+            None => self.respond(request).await,
+            Some(span) => Box::pin(self.respond(request)).with_context(span.clone()).await,
         };
-        let code = status::refusal(response.headers());
+        let code = status::error_code(response.headers());
         if let Some(code) = code {
-            self.service.refused(code, status::cause(&response));
+            self.service.record_error(code, status::cause(&response));
             if let Some((caller, method)) = program {
-                let why = status::message(response.headers());
-                self.service.asked_by(caller).program_refused(store::verb_of(&method), code, &why);
+                let reason = status::message(response.headers());
+                self.service.for_caller(caller).audit_client_rejection(
+                    store::verb_of(&method),
+                    code,
+                    &reason,
+                );
             }
         }
-        self.service.answered(1, begun_us);
+        self.service.record_responses(1, begun_us);
         if let Some(request_line) = request_line {
             let (protocol, issued) = (Protocol::Grpc, response.extensions().get());
             let outcome = code.map_or("ok", Code::as_str);
-            let (micros, span) = (self.service.begun_us().saturating_sub(begun_us), span.as_ref());
+            let (micros, span) = (self.service.now_us().saturating_sub(begun_us), span.as_ref());
             Line { protocol, request: &request_line, issued, source: None, outcome, micros, span }
-                .tell(live);
+                .log(live);
         }
         response
     }
@@ -209,15 +217,18 @@ impl Door {
 
     /// Returns the library's response to a call whose only message is read before; reflection reads
     /// many.
-    async fn call(&self, request: Request<Incoming>) -> Result<(Response, Option<Taken>), Error> {
+    async fn call(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<(Response, Option<QuotaPermit>), Error> {
         let caller = self.caller(&request).clone();
         let path = request.uri().path();
         if path.starts_with(REFLECTION) {
-            let taken = self.long.begin(&caller)?;
+            let permit = self.long.begin(&caller)?;
             let response = self.routed(request.map(Body::new)).await;
-            return Ok((response, Some(taken)));
+            return Ok((response, Some(permit)));
         }
-        let is_store = store::is_asked(path);
+        let is_store = store::is_store_call(path);
         // Its response is long, and needs no token.
         let long = (path == LAYOUTS).then(|| self.long.begin(&caller)).transpose()?;
         let bytes_max =
@@ -232,7 +243,7 @@ impl Door {
             if is_store {
                 let message = bytes.get(PREFIX_BYTES..).unwrap_or_default();
                 let target = store::target_of(&head, message);
-                let service = self.service.asked_by(caller.clone());
+                let service = self.service.for_caller(caller.clone());
                 turn = SharedTurn::new(service.turn_at(target).await?);
                 head.extensions.insert(turn.clone());
             }
@@ -258,7 +269,7 @@ impl Door {
         Error::new(Code::TooSlow, message)
     }
 
-    async fn answered(&self, request: Request<Incoming>) -> Response {
+    async fn respond(&self, request: Request<Incoming>) -> Response {
         if let Err(error) = self.check(&request) {
             return Status::from(error).into_http();
         }
@@ -269,32 +280,32 @@ impl Door {
             called = self.call(request) => called,
             error = self.late() => Err(error),
         };
-        let (mut response, taken) = match called {
-            Ok((response, taken)) if SMALL.contains(&path.as_str()) => {
-                (sent::copied(status::as_told(&path, response, in_full)).await, taken)
+        let (mut response, permit) = match called {
+            Ok((response, permit)) if SMALL.contains(&path.as_str()) => {
+                (response_body::copied(status::normalized(&path, response, in_full)).await, permit)
             }
-            Ok((response, taken)) => (status::as_told(&path, response, in_full), taken),
+            Ok((response, permit)) => (status::normalized(&path, response, in_full), permit),
             Err(error) => {
                 let error = if in_full { error.in_full() } else { error };
                 (Status::from(error).into_http(), None)
             }
         };
-        let kept = response.extensions_mut().remove::<Kept>();
-        if let Some(counts) = kept.as_ref().and_then(Kept::counts) {
-            response.extensions_mut().insert(counts);
+        let body_permit = response.extensions_mut().remove::<BodyPermit>();
+        if let Some(kind) = body_permit.as_ref().and_then(BodyPermit::counts) {
+            response.extensions_mut().insert(kind);
         }
         let ends = path.starts_with(REFLECTION).then(|| {
             let mut closing = self.closing.clone();
             async move { stopping(&mut closing).await }
         });
-        response.map(|body| Body::new(Sent::new(body, (kept, taken), ends)))
+        response.map(|body| Body::new(ResponseBody::new(body, (body_permit, permit), ends)))
     }
 }
 
 /// Returns the service, acting for the caller.
 fn of_caller<T>(service: &Service, request: &tonic::Request<T>) -> Service {
     match request.extensions().get::<Caller>() {
-        Some(caller) => service.asked_by(caller.clone()),
+        Some(caller) => service.for_caller(caller.clone()),
         // A request without a caller is anonymous.
         None => service.clone(),
     }

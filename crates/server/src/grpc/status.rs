@@ -51,7 +51,7 @@ fn cut(message: &str) -> String {
 }
 
 /// Returns the error code of a response whose head is an error.
-pub(super) fn refusal(headers: &HeaderMap) -> Option<Code> {
+pub(super) fn error_code(headers: &HeaderMap) -> Option<Code> {
     let info = Status::from_header_map(headers)?.get_details_error_info()?;
     Code::from_name(&info.reason.to_ascii_lowercase())
 }
@@ -74,7 +74,7 @@ fn kept(response: &Response) -> Option<&Error> {
 
 /// Returns the response. An error of the library gets the form of all other errors; with `in_full`,
 /// for a caller that may read details, an error gets its detail.
-pub(super) fn as_told(path: &str, response: Response, in_full: bool) -> Response {
+pub(super) fn normalized(path: &str, response: Response, in_full: bool) -> Response {
     let error = match refused_by_library(path, response.headers()) {
         Some(error) => error,
         None => match kept(&response).filter(|error| in_full && error.detail().is_some()) {
@@ -147,7 +147,7 @@ mod tests {
             // On the wire, it counts as ours.
             let response = status.clone().into_http::<Body>();
             assert_eq!(refused_by_library("/x", response.headers()), None, "{code}");
-            assert_eq!(refusal(response.headers()), Some(code));
+            assert_eq!(error_code(response.headers()), Some(code));
             let read = Status::from_header_map(response.headers()).unwrap();
             assert_eq!((read.code(), read.details()), (status.code(), status.details()));
         }
@@ -192,9 +192,9 @@ mod tests {
             [(false, "MySQL is unavailable"), (true, "MySQL is unavailable (at db:1)")]
         {
             let response = Status::from(error()).into_http::<Body>();
-            let response = as_told("/x/y", response, in_full);
+            let response = normalized("/x/y", response, in_full);
             assert_eq!(self::message(response.headers()), message);
-            assert_eq!(refusal(response.headers()), Some(Code::Unavailable));
+            assert_eq!(error_code(response.headers()), Some(Code::Unavailable));
         }
     }
 
@@ -209,8 +209,8 @@ mod tests {
             let response = status.into_http::<Body>();
             let error = refused_by_library("/x/y", response.headers()).unwrap();
             assert_eq!(error.code(), code, "{error}");
-            for foreign in ["Content", "Error", "Wrong", "`"] {
-                assert!(!error.message().contains(foreign), "{error}");
+            for raw_text in ["Content", "Error", "Wrong", "`"] {
+                assert!(!error.message().contains(raw_text), "{error}");
             }
         }
         assert_eq!(refused_by_library("/x/y", &HeaderMap::new()), None);

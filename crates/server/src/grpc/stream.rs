@@ -42,7 +42,7 @@ pub(super) fn of(
         match minting.next().await {
             Ok(message) => Some((Ok(message), Some(minting))),
             Err(error) => {
-                minting.service.broke_off(&error);
+                minting.service.record_stream_error(&error);
                 let in_full = minting.service.caller().sees_details();
                 let error = if in_full { error.in_full() } else { error };
                 Some((Err(Status::from(error)), None))

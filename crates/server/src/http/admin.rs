@@ -12,9 +12,9 @@ use snowmint_wire::http::{
     WorkersBody,
 };
 
-use super::Door;
-use super::answer::{self, Refusal};
-use super::asked::Asked;
+use super::HttpState;
+use super::for_caller::ForCaller;
+use super::response::{self, ErrorResponse};
 use crate::service::{
     Error, decoded_body, layout_body, layout_named, source_body, spec_of, worker_body,
 };
@@ -29,21 +29,25 @@ type Part = Result<Path<String>, PathRejection>;
     params(("id" = String, Path, description = "ID as it was minted"), DecodeQuery),
     responses((status = OK, description = "Parts of the ID", body = DecodedBody)),
 )]
-pub(super) async fn decode(door: Asked<Door>, id: Part, uri: Uri) -> Result<Response, Refusal> {
-    let id = answer::part(id)?;
-    let decoded = match answer::query(&uri)? {
+pub(super) async fn decode(
+    state: ForCaller<HttpState>,
+    id: Part,
+    uri: Uri,
+) -> Result<Response, ErrorResponse> {
+    let id = response::path_part(id)?;
+    let decoded = match response::query(&uri)? {
         DecodeQuery { source: Some(source), layout: None } => {
-            door.service.decode_by_source(&id, &source).await?
+            state.service.decode_by_source(&id, &source).await?
         }
         DecodeQuery { source: None, layout: Some(layout) } => {
-            door.service.decode_by_layout(&id, &layout)?
+            state.service.decode_by_layout(&id, &layout)?
         }
         _ => {
             let message = "query needs either source or layout; send one of them";
-            return Err(Refusal(Error::bad_request(message)));
+            return Err(ErrorResponse(Error::bad_request(message)));
         }
     };
-    Ok(answer::json(&decoded_body(&id, &decoded)))
+    Ok(response::json(&decoded_body(&id, &decoded)))
 }
 
 /// Lists every layout that has a name.
@@ -53,8 +57,8 @@ pub(super) async fn decode(door: Asked<Door>, id: Part, uri: Uri) -> Result<Resp
     tag = "layouts",
     responses((status = OK, description = "Properties of each layout", body = LayoutsBody)),
 )]
-pub(super) async fn layouts(door: Asked<Door>, headers: HeaderMap) -> Response {
-    door.layouts.answer(&headers)
+pub(super) async fn layouts(state: ForCaller<HttpState>, headers: HeaderMap) -> Response {
+    state.layouts.response(&headers)
 }
 
 /// Returns the properties of a layout.
@@ -65,8 +69,8 @@ pub(super) async fn layouts(door: Asked<Door>, headers: HeaderMap) -> Response {
     params(("layout" = String, Path, description = "Name, name with overrides, or the fields in full")),
     responses((status = OK, description = "Properties of the layout", body = LayoutBody)),
 )]
-pub(super) async fn layout(text: Part) -> Result<Response, Refusal> {
-    Ok(answer::json(&layout_body(&layout_named(&answer::part(text)?)?)))
+pub(super) async fn layout(text: Part) -> Result<Response, ErrorResponse> {
+    Ok(response::json(&layout_body(&layout_named(&response::path_part(text)?)?)))
 }
 
 /// Lists every source of the namespace.
@@ -76,17 +80,17 @@ pub(super) async fn layout(text: Part) -> Result<Response, Refusal> {
     tag = "sources",
     responses((status = OK, description = "Sources by name", body = SourcesBody)),
 )]
-pub(super) async fn sources(door: Asked<Door>) -> Result<Response, Refusal> {
-    let Listed { sources, unreadable } = door.service.definitions().await?;
-    let hold = door.service.hold_rows(sources.len())?;
+pub(super) async fn sources(state: ForCaller<HttpState>) -> Result<Response, ErrorResponse> {
+    let Listed { sources, unreadable } = state.service.definitions().await?;
+    let unsent_permit = state.service.hold_rows(sources.len())?;
     let sources = sources.iter().map(source_body).collect();
-    let in_full = door.service.caller().sees_details();
+    let in_full = state.service.caller().sees_details();
     let why = |(name, error): (String, snowmint_coord::Error)| UnreadableBody {
         name,
         why: if in_full { error.full_message() } else { error.message().into_owned() },
     };
     let unreadable = unreadable.into_iter().map(why).collect();
-    Ok(answer::list(hold, &SourcesBody { sources, unreadable }))
+    Ok(response::list(unsent_permit, &SourcesBody { sources, unreadable }))
 }
 
 /// Returns the definition of a source.
@@ -97,9 +101,12 @@ pub(super) async fn sources(door: Asked<Door>) -> Result<Response, Refusal> {
     params(("name" = String, Path, description = "Name of a source")),
     responses((status = OK, description = "Every key, with defaults written out", body = SourceBody)),
 )]
-pub(super) async fn source(door: Asked<Door>, name: Part) -> Result<Response, Refusal> {
-    let definition = door.service.definition(&answer::part(name)?).await?;
-    Ok(answer::json(&source_body(&definition)))
+pub(super) async fn source(
+    state: ForCaller<HttpState>,
+    name: Part,
+) -> Result<Response, ErrorResponse> {
+    let definition = state.service.definition(&response::path_part(name)?).await?;
+    Ok(response::json(&source_body(&definition)))
 }
 
 /// Defines a source; succeeds if an equal definition exists.
@@ -110,11 +117,14 @@ pub(super) async fn source(door: Asked<Door>, name: Part) -> Result<Response, Re
     request_body = SourceRequest,
     responses((status = OK, description = "Definition as the catalog has it now", body = SourceBody)),
 )]
-pub(super) async fn define(door: Asked<Door>, body: Body) -> Result<Response, Refusal> {
-    let body = answer::bytes(body, door.body_bytes_max).await?;
-    let SourceRequest { name, keys } = answer::parsed(&body)?;
-    let definition = door.service.define(&name, &spec_of(keys)?).await?;
-    Ok(answer::json(&source_body(&definition)))
+pub(super) async fn define(
+    state: ForCaller<HttpState>,
+    body: Body,
+) -> Result<Response, ErrorResponse> {
+    let body = response::bytes(body, state.body_bytes_max).await?;
+    let SourceRequest { name, keys } = response::parsed(&body)?;
+    let definition = state.service.define(&name, &spec_of(keys)?).await?;
+    Ok(response::json(&source_body(&definition)))
 }
 
 /// Changes keys of a source, as a JSON merge patch; with `version`, only if it is current.
@@ -126,12 +136,16 @@ pub(super) async fn define(door: Asked<Door>, body: Body) -> Result<Response, Re
     request_body = AlterRequest,
     responses((status = OK, description = "Definition as the catalog has it now", body = SourceBody)),
 )]
-pub(super) async fn alter(door: Asked<Door>, name: Part, body: Body) -> Result<Response, Refusal> {
-    let name = answer::part(name)?;
-    let body = answer::bytes(body, door.body_bytes_max).await?;
-    let AlterRequest { version, changes } = answer::parsed(&body)?;
-    let definition = door.service.alter(&name, &changes, version).await?;
-    Ok(answer::json(&source_body(&definition)))
+pub(super) async fn alter(
+    state: ForCaller<HttpState>,
+    name: Part,
+    body: Body,
+) -> Result<Response, ErrorResponse> {
+    let name = response::path_part(name)?;
+    let body = response::bytes(body, state.body_bytes_max).await?;
+    let AlterRequest { version, changes } = response::parsed(&body)?;
+    let definition = state.service.alter(&name, &changes, version).await?;
+    Ok(response::json(&source_body(&definition)))
 }
 
 /// Gives a segment source another stripe of the numbers, while it serves.
@@ -144,15 +158,15 @@ pub(super) async fn alter(door: Asked<Door>, name: Part, body: Body) -> Result<R
     responses((status = OK, description = "Definition as the catalog has it now", body = SourceBody)),
 )]
 pub(super) async fn restripe(
-    door: Asked<Door>,
+    state: ForCaller<HttpState>,
     name: Part,
     body: Body,
-) -> Result<Response, Refusal> {
-    let name = answer::part(name)?;
-    let body = answer::bytes(body, door.body_bytes_max).await?;
-    let RestripeRequest { offset, increment, first, version } = answer::parsed(&body)?;
+) -> Result<Response, ErrorResponse> {
+    let name = response::path_part(name)?;
+    let body = response::bytes(body, state.body_bytes_max).await?;
+    let RestripeRequest { offset, increment, first, version } = response::parsed(&body)?;
     let stripe = NewStripe { offset, increment, first, if_version: version };
-    Ok(answer::json(&source_body(&door.service.restripe(&name, stripe).await?)))
+    Ok(response::json(&source_body(&state.service.restripe(&name, stripe).await?)))
 }
 
 /// Deletes a source. Its name keeps its numbers.
@@ -163,8 +177,11 @@ pub(super) async fn restripe(
     params(("name" = String, Path, description = "Name of a source")),
     responses((status = NO_CONTENT, description = "The source is deleted")),
 )]
-pub(super) async fn delete(door: Asked<Door>, name: Part) -> Result<Response, Refusal> {
-    door.service.delete(&answer::part(name)?).await?;
+pub(super) async fn delete(
+    state: ForCaller<HttpState>,
+    name: Part,
+) -> Result<Response, ErrorResponse> {
+    state.service.delete(&response::path_part(name)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -175,13 +192,13 @@ pub(super) async fn delete(door: Asked<Door>, name: Part) -> Result<Response, Re
     tag = "health",
     responses((status = OK, description = "Properties of this server, and rights of the caller's token", body = ServerBody)),
 )]
-pub(super) async fn server(door: Asked<Door>) -> Result<Response, Refusal> {
-    Ok(answer::json(&door.service.about()?))
+pub(super) async fn server(state: ForCaller<HttpState>) -> Result<Response, ErrorResponse> {
+    Ok(response::json(&state.service.about()?))
 }
 
 /// Takes in a peer's notice of a catalog change.
-pub(super) async fn changed(door: Asked<Door>) -> Result<StatusCode, Refusal> {
-    door.service.catalog_changed()?;
+pub(super) async fn changed(state: ForCaller<HttpState>) -> Result<StatusCode, ErrorResponse> {
+    state.service.catalog_changed()?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -192,12 +209,12 @@ pub(super) async fn changed(door: Asked<Door>) -> Result<StatusCode, Refusal> {
     tag = "workers",
     responses((status = OK, description = "Every worker number that was ever held", body = WorkersBody)),
 )]
-pub(super) async fn workers(door: Asked<Door>) -> Result<Response, Refusal> {
-    let slots = door.service.workers().await?;
-    let hold = door.service.hold_rows(slots.len())?;
-    let own = door.service.incarnation();
+pub(super) async fn workers(state: ForCaller<HttpState>) -> Result<Response, ErrorResponse> {
+    let slots = state.service.workers().await?;
+    let unsent_permit = state.service.hold_rows(slots.len())?;
+    let own = state.service.incarnation();
     let workers = slots.iter().map(|slot| worker_body(slot, own)).collect();
-    Ok(answer::list(hold, &WorkersBody { workers }))
+    Ok(response::list(unsent_permit, &WorkersBody { workers }))
 }
 
 /// Returns the reports on a store in doubt, and the target of a recovery.
@@ -207,9 +224,9 @@ pub(super) async fn workers(door: Asked<Door>) -> Result<Response, Refusal> {
     tag = "workers",
     responses((status = OK, description = "Journals, and what a recovery would move", body = RecoveryBody)),
 )]
-pub(super) async fn recovery(door: Asked<Door>) -> Result<Response, Refusal> {
+pub(super) async fn recovery(state: ForCaller<HttpState>) -> Result<Response, ErrorResponse> {
     let request = RecoveryRequest { dry_run: true, ..RecoveryRequest::default() };
-    Ok(answer::json(&door.service.recover(request).await?))
+    Ok(response::json(&state.service.recover(request).await?))
 }
 
 /// Moves a store in doubt past everything that its journals reported, so that minting continues. Or
@@ -221,7 +238,10 @@ pub(super) async fn recovery(door: Asked<Door>) -> Result<Response, Refusal> {
     request_body = RecoveryRequest,
     responses((status = OK, description = "Journals, and what the recovery moved or would move", body = RecoveryBody)),
 )]
-pub(super) async fn recover(door: Asked<Door>, body: Body) -> Result<Response, Refusal> {
-    let body = answer::bytes(body, door.body_bytes_max).await?;
-    Ok(answer::json(&door.service.recover(answer::parsed(&body)?).await?))
+pub(super) async fn recover(
+    state: ForCaller<HttpState>,
+    body: Body,
+) -> Result<Response, ErrorResponse> {
+    let body = response::bytes(body, state.body_bytes_max).await?;
+    Ok(response::json(&state.service.recover(response::parsed(&body)?).await?))
 }

@@ -9,11 +9,11 @@ use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse as _, Response};
 use snowmint_wire::http::{CounterBody, number_in};
 
-use super::Door;
-use super::answer::{self, Form, Refusal};
-use super::asked::Asked;
-use super::forward::{Passed, is_to_pass_on};
-use crate::service::{ByOwner, Error, shown};
+use super::HttpState;
+use super::for_caller::ForCaller;
+use super::forward::{ForwardedRequest, must_forward};
+use super::response::{self, ErrorResponse, ResponseFormat};
+use crate::service::{Error, LocalCall, shown};
 
 /// Returns the bound of a counter, taking nothing.
 #[utoipa::path(
@@ -24,28 +24,28 @@ use crate::service::{ByOwner, Error, shown};
     responses((status = OK, description = "The highest number that the key may have returned", content((CounterBody = "application/json"), (String = "text/plain")))),
 )]
 pub(super) async fn bound(
-    door: Asked<Door>,
+    state: ForCaller<HttpState>,
     path: Result<Path<(String, String)>, PathRejection>,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    let (source, key) = answer::part(path)?;
-    let service = &door.service;
-    let shown = |bound: u64| match Form::wanted(&headers) {
-        Form::Json => answer::json(&CounterBody { bound: bound.to_string() }),
-        Form::Text => format!("{bound}\n").into_response(),
+) -> Result<Response, ErrorResponse> {
+    let (source, key) = response::path_part(path)?;
+    let service = &state.service;
+    let shown = |bound: u64| match ResponseFormat::wanted(&headers) {
+        ResponseFormat::Json => response::json(&CounterBody { bound: bound.to_string() }),
+        ResponseFormat::Text => format!("{bound}\n").into_response(),
     };
-    let refusal = match service.counted(&source, &key).await.map(shown) {
-        Err(refusal) if is_to_pass_on(&refusal, &headers) => refusal,
-        answer => return Ok(answer?),
+    let rejection = match service.bound_of(&source, &key).await.map(shown) {
+        Err(rejection) if must_forward(&rejection, &headers) => rejection,
+        result => return Ok(result?),
     };
     let (source, key) = (source.as_str(), key.as_str());
-    let here = || -> ByOwner<'_, _> {
-        Box::pin(async move { service.counted_here(source, key).await.map(shown) })
+    let here = || -> LocalCall<'_, _> {
+        Box::pin(async move { service.local_bound_of(source, key).await.map(shown) })
     };
     let (method, path, body) = (Method::GET, uri.path(), Vec::new());
-    let passed = Passed { service, method, path, headers: &headers, body, ids: 0 };
-    Ok(passed.after(refusal, &here).await?)
+    let forwarded = ForwardedRequest { service, method, path, headers: &headers, body, ids: 0 };
+    Ok(forwarded.after(rejection, &here).await?)
 }
 
 /// Makes every later number of a counter greater than the given bound.
@@ -58,40 +58,40 @@ pub(super) async fn bound(
     responses((status = OK, description = "Every later number is greater", body = CounterBody)),
 )]
 pub(super) async fn raise(
-    door: Asked<Door>,
+    state: ForCaller<HttpState>,
     path: Result<Path<(String, String)>, PathRejection>,
     uri: Uri,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Refusal> {
-    let (source, key) = answer::part(path)?;
-    let bytes = answer::bytes(body, door.body_bytes_max).await?;
-    let CounterBody { bound } = answer::parsed(&bytes)?;
+) -> Result<Response, ErrorResponse> {
+    let (source, key) = response::path_part(path)?;
+    let bytes = response::bytes(body, state.body_bytes_max).await?;
+    let CounterBody { bound } = response::parsed(&bytes)?;
     let highest = number_in(&bound).ok_or_else(|| {
         let bound = shown(&bound);
         Error::bad_request(format!("bound {bound} is not a whole number of at least 0; correct it"))
     })?;
-    let service = &door.service;
-    let shown = |()| answer::json(&CounterBody { bound: bound.clone() });
-    let refusal = match service.raise(&source, &key, highest).await.map(shown) {
-        Err(refusal) if is_to_pass_on(&refusal, &headers) => refusal,
-        answer => return Ok(answer?),
+    let service = &state.service;
+    let shown = |()| response::json(&CounterBody { bound: bound.clone() });
+    let rejection = match service.raise(&source, &key, highest).await.map(shown) {
+        Err(rejection) if must_forward(&rejection, &headers) => rejection,
+        result => return Ok(result?),
     };
     let (source, key, shown) = (source.as_str(), key.as_str(), &shown);
     let is_here = AtomicBool::new(false);
-    let asked_here = &is_here;
-    let here = || -> ByOwner<'_, _> {
+    let handled_here = &is_here;
+    let here = || -> LocalCall<'_, _> {
         Box::pin(async move {
             let raised = service.raise_here(source, key, highest).await;
-            asked_here.store(raised.is_ok(), Ordering::Relaxed);
+            handled_here.store(raised.is_ok(), Ordering::Relaxed);
             raised.map(shown)
         })
     };
     let (method, path, body) = (Method::PUT, uri.path(), bytes.to_vec());
-    let passed = Passed { service, method, path, headers: &headers, body, ids: 0 };
-    let answer = passed.after(refusal, &here).await;
+    let forwarded = ForwardedRequest { service, method, path, headers: &headers, body, ids: 0 };
+    let result = forwarded.after(rejection, &here).await;
     if !is_here.load(Ordering::Relaxed) {
-        service.raised_by_owner(source, highest, answer.as_ref().map(Response::status));
+        service.audit_owner_raise(source, highest, result.as_ref().map(Response::status));
     }
-    Ok(answer?)
+    Ok(result?)
 }

@@ -7,12 +7,12 @@ use axum::response::Response;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::ErrorBody;
 
-use super::answer;
-use crate::peers::{PASSED_ON, answer_bytes_max};
-use crate::service::{ByOwner, Error, FromOwner, Service, Unanswered};
+use super::response;
+use crate::peers::{FORWARDED, response_bytes_max};
+use crate::service::{Error, LocalCall, OwnerCall, OwnerFailure, Service};
 
 /// A request in its forwarded form.
-pub(super) struct Passed<'a> {
+pub(super) struct ForwardedRequest<'a> {
     pub(super) service: &'a Service,
     pub(super) method: Method,
     pub(super) path: &'a str,
@@ -22,47 +22,47 @@ pub(super) struct Passed<'a> {
     pub(super) ids: u64,
 }
 
-impl Passed<'_> {
-    /// Returns the response of the section owner, which `refusal` names; `here` calls this server
+impl ForwardedRequest<'_> {
+    /// Returns the response of the section owner, which `rejection` names; `here` calls this server
     /// once more, since the owner may change meanwhile.
     pub(super) async fn after<'a>(
         &'a self,
-        refusal: Error,
-        here: &(dyn Fn() -> ByOwner<'a, Response> + Sync),
+        rejection: Error,
+        here: &(dyn Fn() -> LocalCall<'a, Response> + Sync),
     ) -> Result<Response, Error> {
-        let there = |address: String| -> FromOwner<'a, _> { Box::pin(self.ask(address)) };
-        self.service.ask_owner(refusal, here, &there).await
+        let there = |address: String| -> OwnerCall<'a, _> { Box::pin(self.ask(address)) };
+        self.service.ask_owner(rejection, here, &there).await
     }
 
-    async fn ask(&self, address: String) -> Result<Response, Unanswered> {
+    async fn ask(&self, address: String) -> Result<Response, OwnerFailure> {
         let address = address.as_str();
         let (peers, accept) = (self.service.peers(), self.headers.get(ACCEPT));
         let (method, body) = (self.method.clone(), self.body.clone());
-        let bytes_max = answer_bytes_max(self.ids);
-        let hold = self.service.hold(self.ids)?;
+        let bytes_max = response_bytes_max(self.ids);
+        let unsent_permit = self.service.unsent_permit(self.ids)?;
         let _waits = self.service.waits_for(address)?;
-        let answer = peers.ask(address, method, self.path, accept, body, bytes_max).await;
-        let answer = answer.map_err(|why| peers.not_passed_on(address, &why))?;
-        let (head, body) = answer.into_parts();
+        let response = peers.ask(address, method, self.path, accept, body, bytes_max).await;
+        let response = response.map_err(|error| peers.not_forwarded(address, &error))?;
+        let (head, body) = response.into_parts();
         // The whole body has arrived.
         let body = to_bytes(body, bytes_max).await.unwrap_or_default();
         if head.status != StatusCode::SERVICE_UNAVAILABLE {
-            return Ok(answer::kept(Response::from_parts(head, body), hold));
+            return Ok(response::counted_response(Response::from_parts(head, body), unsent_permit));
         }
         // The peer may have handed over the section, or be about to stop.
         match serde_json::from_slice::<ErrorBody>(&body) {
-            Ok(said) => Err(Error::said(said.error).into()),
+            Ok(reported) => Err(Error::reported(reported.error).into()),
             Err(_) => Ok(Response::from_parts(head, Body::from(body))),
         }
     }
 }
 
 /// Returns whether to forward the request after this error.
-pub(super) fn is_to_pass_on(refusal: &Error, headers: &HeaderMap) -> bool {
-    refusal.code() == Code::NotOwner && !was_passed_on(headers)
+pub(super) fn must_forward(rejection: &Error, headers: &HeaderMap) -> bool {
+    rejection.code() == Code::NotOwner && !was_forwarded(headers)
 }
 
 /// Returns whether a peer has forwarded the request to this server.
-pub(super) fn was_passed_on(headers: &HeaderMap) -> bool {
-    headers.contains_key(PASSED_ON)
+pub(super) fn was_forwarded(headers: &HeaderMap) -> bool {
+    headers.contains_key(FORWARDED)
 }

@@ -6,9 +6,9 @@ use serde_json::json;
 use snowmint_core::Rfc3339;
 use snowmint_wire::http::ReadyBody;
 
-use super::Door;
-use super::answer;
-use super::asked::Asked;
+use super::HttpState;
+use super::for_caller::ForCaller;
+use super::response;
 
 /// Responds while the process runs, and checks nothing else.
 #[utoipa::path(
@@ -18,7 +18,7 @@ use super::asked::Asked;
     responses((status = OK, description = "The process responds", body = Object)),
 )]
 pub(super) async fn livez() -> Response {
-    answer::json(&json!({ "live": true }))
+    response::json(&json!({ "live": true }))
 }
 
 /// Returns 200 when IDs of the server's own sources can be minted with margin, else 503 and the
@@ -33,14 +33,14 @@ pub(super) async fn livez() -> Response {
         (status = SERVICE_UNAVAILABLE, description = "The server cannot mint, with the reasons", body = ReadyBody),
     ),
 )]
-pub(super) async fn readyz(door: Asked<Door>) -> Response {
-    let readiness = door.service.readiness();
+pub(super) async fn readyz(state: ForCaller<HttpState>) -> Response {
+    let readiness = state.service.readiness();
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let without_store_until = readiness.without_store_until.map(|until| Rfc3339(until).to_string());
     let codes = readiness.reasons.iter().map(|reason| reason.code.to_owned()).collect();
-    let reasons = door.service.told_reasons(&readiness);
-    let not_minting = door.service.told_stuck();
+    let reasons = state.service.reasons_for_caller(&readiness);
+    let not_minting = state.service.stuck_for_caller();
     let ready = readiness.ready;
     let body = ReadyBody { ready, reasons, codes, not_minting, without_store_until };
-    (status, answer::json(&body)).into_response()
+    (status, response::json(&body)).into_response()
 }

@@ -7,18 +7,18 @@ use axum::http::header::ALLOW;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
 use axum::routing::MethodRouter;
-use snowmint_coord::{Source, Values};
+use snowmint_coord::{IdBatch, Source};
 use snowmint_core::text::Format;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::{
     IdsBody, MintRequest, SegmentBody, SegmentRequest, write_id_lines, write_ids,
 };
 
-use super::answer::{self, Form, Refusal};
-use super::asked::Asked;
-use super::forward::{Passed, is_to_pass_on, was_passed_on};
-use super::{Door, issued};
-use crate::service::{ByOwner, Error, Minted, Service, shown};
+use super::for_caller::ForCaller;
+use super::forward::{ForwardedRequest, must_forward, was_forwarded};
+use super::response::{self, ErrorResponse, ResponseFormat};
+use super::{HttpState, issued};
+use crate::service::{Error, LocalCall, Minted, Service, shown};
 
 /// Path prefix of requests for IDs; the name of the source follows.
 pub(super) const PATH: &str = "/v1/ids/";
@@ -34,12 +34,12 @@ type Name = Result<Path<String>, PathRejection>;
     responses((status = OK, description = "Exactly the requested number of IDs", content((IdsBody = "application/json"), (String = "text/plain")))),
 )]
 pub(super) async fn get(
-    door: Asked<Door>,
+    state: ForCaller<HttpState>,
     name: Name,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    of_source(&door.service, &answer::part(name)?, &uri, &headers).await
+) -> Result<Response, ErrorResponse> {
+    of_source(&state.service, &response::path_part(name)?, &uri, &headers).await
 }
 
 /// Mints the IDs that the query asks for.
@@ -48,13 +48,13 @@ pub(super) async fn of_source(
     name: &str,
     uri: &Uri,
     headers: &HeaderMap,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ErrorResponse> {
     mint(service, name, &queried(uri)?, headers).await
 }
 
 /// Parses the query.
-fn queried(uri: &Uri) -> Result<MintRequest, Refusal> {
-    if uri.query().is_none() { Ok(MintRequest::default()) } else { answer::query(uri) }
+fn queried(uri: &Uri) -> Result<MintRequest, ErrorResponse> {
+    if uri.query().is_none() { Ok(MintRequest::default()) } else { response::query(uri) }
 }
 
 /// Mints IDs. Without a body, the query has the request, as of a `GET`; not both.
@@ -67,34 +67,34 @@ fn queried(uri: &Uri) -> Result<MintRequest, Refusal> {
     responses((status = OK, description = "Exactly the requested number of IDs", content((IdsBody = "application/json"), (String = "text/plain")))),
 )]
 pub(super) async fn post(
-    door: Asked<Door>,
+    state: ForCaller<HttpState>,
     name: Name,
     uri: Uri,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Refusal> {
-    let name = answer::part(name)?;
-    let body = answer::bytes(body, door.body_bytes_max).await?;
+) -> Result<Response, ErrorResponse> {
+    let name = response::path_part(name)?;
+    let body = response::bytes(body, state.body_bytes_max).await?;
     let request = match uri.query() {
         _ if body.is_empty() => queried(&uri)?,
-        None => answer::parsed(&body)?,
+        None => response::parsed(&body)?,
         Some(query) => {
             let query = shown(query);
             let message = format!("request has query {query} and a body; send one of them");
-            return Err(Refusal(Error::bad_request(message)));
+            return Err(ErrorResponse(Error::bad_request(message)));
         }
     };
-    mint(&door.service, &name, &request, &headers).await
+    mint(&state.service, &name, &request, &headers).await
 }
 
 /// Returns the methods of a path that takes IDs. `HEAD` would take one and throw it away, so it is
 /// rejected like all others but those in `allowed`; the router by itself would list it among them.
-pub(super) fn taking<S: Clone + Send + Sync + 'static>(
+pub(super) fn id_methods<S: Clone + Send + Sync + 'static>(
     methods: MethodRouter<S>,
     allowed: &'static str,
 ) -> MethodRouter<S> {
     let refuse = move |method: Method, uri: Uri| async move {
-        ([(ALLOW, allowed)], answer::no_such_method(method, uri).await)
+        ([(ALLOW, allowed)], response::no_such_method(method, uri).await)
     };
     methods.head(refuse).fallback(refuse)
 }
@@ -104,33 +104,36 @@ async fn mint(
     name: &str,
     request: &MintRequest,
     headers: &HeaderMap,
-) -> Result<Response, Refusal> {
-    let form = Form::wanted(headers);
-    let wish = Wish::read(request.format.as_deref())?;
+) -> Result<Response, ErrorResponse> {
+    let response_format = ResponseFormat::wanted(headers);
+    let encoding = IdEncoding::read(request.format.as_deref())?;
     let count = request.count.unwrap_or_default().get();
     let key = request.key.as_deref();
     let shown = |(source, minted): (Source, Minted)| {
-        let (values, hold) = minted.into_parts();
-        let bytes = written(&source, values, wish, form).map_err(|Refusal(error)| error)?;
-        let response = answer::held(form.content_type(), bytes, hold);
+        let (values, unsent_permit) = minted.into_parts();
+        let bytes = written(&source, values, encoding, response_format)
+            .map_err(|ErrorResponse(error)| error)?;
+        let response =
+            response::counted_bytes(response_format.content_type(), bytes, unsent_permit);
         Ok(issued(service, response, name, count))
     };
-    if was_passed_on(headers) {
+    if was_forwarded(headers) {
         return Ok(shown(service.mint(name, count, key).await?)?);
     }
     let admitted = service.admit_ids(name, count).await?;
-    let answer = service.mint_admitted(name, admitted, key).await.and_then(shown);
-    let refusal = match answer {
-        Err(refusal) if is_to_pass_on(&refusal, headers) => refusal,
-        answer => return Ok(answer?),
+    let result = service.mint_admitted(name, admitted, key).await.and_then(shown);
+    let rejection = match result {
+        Err(rejection) if must_forward(&rejection, headers) => rejection,
+        result => return Ok(result?),
     };
-    let here = || -> ByOwner<'_, _> {
+    let here = || -> LocalCall<'_, _> {
         Box::pin(async move { shown(service.mint_admitted(name, admitted, key).await?) })
     };
     let path = format!("{PATH}{name}");
     let body = serde_json::to_vec(request).unwrap_or_default();
-    let passed = Passed { service, method: Method::POST, path: &path, headers, body, ids: count };
-    Ok(passed.after(refusal, &here).await?)
+    let forwarded =
+        ForwardedRequest { service, method: Method::POST, path: &path, headers, body, ids: count };
+    Ok(forwarded.after(rejection, &here).await?)
 }
 
 /// Takes a range of numbers for the caller to issue.
@@ -143,25 +146,25 @@ async fn mint(
     responses((status = OK, description = "A range that no other caller gets", body = SegmentBody)),
 )]
 pub(super) async fn segment(
-    door: Asked<Door>,
+    state: ForCaller<HttpState>,
     name: Name,
     body: Body,
-) -> Result<Response, Refusal> {
-    let name = answer::part(name)?;
-    let body = answer::bytes(body, door.body_bytes_max).await?;
-    let SegmentRequest { length } = answer::parsed(&body)?;
-    let row = door.service.reserve_segment(&name, length.get()).await?;
+) -> Result<Response, ErrorResponse> {
+    let name = response::path_part(name)?;
+    let body = response::bytes(body, state.body_bytes_max).await?;
+    let SegmentRequest { length } = response::parsed(&body)?;
+    let range = state.service.reserve_segment(&name, length.get()).await?;
     let body = SegmentBody {
-        first: row.first.to_string(),
-        last: row.last.to_string(),
-        increment: row.increment,
+        first: range.first.to_string(),
+        last: range.last.to_string(),
+        increment: range.increment,
     };
-    Ok(issued(&door.service, answer::json(&body), &name, length.get()))
+    Ok(issued(&state.service, response::json(&body), &name, length.get()))
 }
 
 /// The caller's choice of a form for IDs.
 #[derive(Clone, Copy, Debug)]
-enum Wish {
+enum IdEncoding {
     /// The source's own form.
     Own,
     /// JSON numbers.
@@ -170,8 +173,8 @@ enum Wish {
     As(Format),
 }
 
-impl Wish {
-    fn read(format: Option<&str>) -> Result<Self, Refusal> {
+impl IdEncoding {
+    fn read(format: Option<&str>) -> Result<Self, ErrorResponse> {
         match format {
             None => Ok(Self::Own),
             Some("number") => Ok(Self::Number),
@@ -179,47 +182,53 @@ impl Wish {
                 let names: Vec<_> = Format::ALL.iter().map(|format| format.name()).collect();
                 let names = names.join(", ");
                 let message = format!("unknown format {}; expected number, {names}", shown(name));
-                Refusal(Error::bad_request(message))
+                ErrorResponse(Error::bad_request(message))
             }),
         }
     }
 }
 
-fn written(source: &Source, values: Values, wish: Wish, form: Form) -> Result<Vec<u8>, Refusal> {
+fn written(
+    source: &Source,
+    values: IdBatch,
+    encoding: IdEncoding,
+    response_format: ResponseFormat,
+) -> Result<Vec<u8>, ErrorResponse> {
     let mut bytes = Vec::new();
-    let texts = match (values, wish) {
-        (Values::Numbers(ids), _) => {
-            let format = match wish {
-                Wish::Own => source.format(),
-                Wish::Number => Format::default(),
-                Wish::As(format) => format,
+    let texts = match (values, encoding) {
+        (IdBatch::Numbers(ids), _) => {
+            let format = match encoding {
+                IdEncoding::Own => source.format(),
+                IdEncoding::Number => Format::default(),
+                IdEncoding::As(format) => format,
             };
             if format == Format::default() {
-                match form {
-                    Form::Json => write_ids(&mut bytes, &ids, !matches!(wish, Wish::Number)),
-                    Form::Text => write_id_lines(&mut bytes, &ids),
+                match response_format {
+                    ResponseFormat::Json => {
+                        write_ids(&mut bytes, &ids, !matches!(encoding, IdEncoding::Number))
+                    }
+                    ResponseFormat::Text => write_id_lines(&mut bytes, &ids),
                 }
                 return Ok(bytes);
             }
             let texts = ids.iter().map(|&id| Ok(source.encode(id, Some(format))?.to_string()));
             texts.collect::<Result<_, Error>>()?
         }
-        (Values::Texts(texts), Wish::Own) => texts,
-        (Values::Texts(_), Wish::Number | Wish::As(_)) => {
+        (IdBatch::Texts(texts), IdEncoding::Own) => texts,
+        (IdBatch::Texts(_), IdEncoding::Number | IdEncoding::As(_)) => {
             let (name, kind) = (source.name(), source.kind());
             let message = format!("source {name:?} mints {kind}s, not numbers; leave format out");
-            return Err(Refusal(Error::bad_request(message)));
+            return Err(ErrorResponse(Error::bad_request(message)));
         }
     };
-    match form {
-        Form::Json => {
-            serde_json::to_writer(&mut bytes, &IdsBody { ids: texts }).map_err(|error| {
+    match response_format {
+        ResponseFormat::Json => serde_json::to_writer(&mut bytes, &IdsBody { ids: texts })
+            .map_err(|error| {
                 let message =
                     format!("internal error: IDs cannot be written: {error}; please report it");
                 Error::new(Code::Internal, message)
-            })?
-        }
-        Form::Text => {
+            })?,
+        ResponseFormat::Text => {
             for text in &texts {
                 bytes.extend_from_slice(text.as_bytes());
                 bytes.push(b'\n');

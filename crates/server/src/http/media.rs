@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use snowmint_wire::error::Code;
 
-use super::answer::Refusal;
+use super::response::ErrorResponse;
 use crate::service::{Error, shown};
 
 /// Types that a page of any site can have a browser send without a prior check; `fetch` calls these
@@ -14,7 +14,7 @@ const OF_FORMS: [&str; 3] =
     ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
 
 /// Returns the error response for a body with the media type of a form.
-pub(super) fn refused_form(headers: &HeaderMap) -> Option<Response> {
+pub(super) fn form_error(headers: &HeaderMap) -> Option<Response> {
     let kind = String::from_utf8_lossy(headers.get(CONTENT_TYPE)?.as_bytes());
     let bare = kind.split(';').next().unwrap_or_default().trim();
     OF_FORMS.iter().find(|form| form.eq_ignore_ascii_case(bare))?;
@@ -23,12 +23,12 @@ pub(super) fn refused_form(headers: &HeaderMap) -> Option<Response> {
          application/json\" -d ...)",
         shown(bare)
     );
-    Some(Refusal(Error::new(Code::UnsupportedMediaType, message)).into_response())
+    Some(ErrorResponse(Error::new(Code::UnsupportedMediaType, message)).into_response())
 }
 
 /// Returns the error response for an encoded body, such as gzip. No encoding is accepted (RFC 9110,
 /// 12.5.3 and 15.5.16).
-pub(super) fn refused_encoding(headers: &HeaderMap) -> Option<Response> {
+pub(super) fn encoding_error(headers: &HeaderMap) -> Option<Response> {
     let is_plain = |encoding: &HeaderValue| {
         let encoding = encoding.as_bytes().trim_ascii();
         encoding.is_empty() || encoding.eq_ignore_ascii_case(b"identity")
@@ -37,6 +37,6 @@ pub(super) fn refused_encoding(headers: &HeaderMap) -> Option<Response> {
     let encoding = encodings.iter().find(|&encoding| !is_plain(encoding))?;
     let encoding = shown(&String::from_utf8_lossy(encoding.as_bytes()));
     let message = format!("Content-Encoding {encoding} is not read; send the body without one");
-    let refusal = Refusal(Error::new(Code::UnsupportedMediaType, message));
-    Some(([(ACCEPT_ENCODING, "identity")], refusal).into_response())
+    let response = ErrorResponse(Error::new(Code::UnsupportedMediaType, message));
+    Some(([(ACCEPT_ENCODING, "identity")], response).into_response())
 }

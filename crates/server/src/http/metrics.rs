@@ -2,9 +2,9 @@
 
 use axum::response::Response;
 
-use super::Door;
-use super::answer::{self, Refusal};
-use super::asked::Asked;
+use super::HttpState;
+use super::for_caller::ForCaller;
+use super::response::{self, ErrorResponse};
 use crate::meter::CONTENT_TYPE as PROMETHEUS;
 
 /// Returns all metrics, for callers that may read them.
@@ -14,8 +14,8 @@ use crate::meter::CONTENT_TYPE as PROMETHEUS;
     tag = "health",
     responses((status = OK, description = "OpenMetrics text for Prometheus", body = String, content_type = "application/openmetrics-text")),
 )]
-pub(super) async fn page(door: Asked<Door>) -> Result<Response, Refusal> {
-    let page = door.service.metrics().await?;
-    let hold = door.service.hold_bytes(page.len())?;
-    Ok(answer::held(PROMETHEUS, page.into_bytes(), hold))
+pub(super) async fn page(state: ForCaller<HttpState>) -> Result<Response, ErrorResponse> {
+    let page = state.service.metrics().await?;
+    let unsent_permit = state.service.hold_bytes(page.len())?;
+    Ok(response::counted_bytes(PROMETHEUS, page.into_bytes(), unsent_permit))
 }

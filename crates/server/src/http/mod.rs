@@ -1,22 +1,22 @@
 //! The HTTP adapter.
 
 mod admin;
-mod answer;
-mod asked;
-mod at_once;
+mod collecting_stream;
 pub(crate) mod compat;
 mod console;
 mod counters;
-mod fixed;
+mod dispatcher;
+mod fast_response;
+mod for_caller;
 mod forward;
 mod health;
 mod ids;
 mod media;
 mod metrics;
 mod openapi;
-mod owing;
-mod pages;
-mod stream;
+mod read_deadline_body;
+mod response;
+mod static_text;
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -41,23 +41,23 @@ use snowmint_wire::http::JSON;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::accept::{self, Surroundings, stopping};
+use crate::accept::{self, ListenerContext, stopping};
 use crate::config::{HEAD_BYTES_MIN, HttpSettings};
 use crate::grpc;
 use crate::hosts::Hosts;
 use crate::log_line::Issued;
 use crate::reading::Requests;
-use crate::roster::{Places, Roster, Ticket, Why};
 use crate::service::{CHANGED_PATH, Error, Service, layouts_body};
-use crate::tls::{Opening, Peer, Side};
-use answer::Refusal;
-use asked::Shared;
-use at_once::{AtOnce, Memory};
-use fixed::Fixed;
-use owing::{AllOpen, Open, Owing};
-pub(crate) use owing::{Counts, keeping};
-use pages::Pages;
-use stream::Watched;
+use crate::tls::{ConnectionInfo, Opening, Side};
+use crate::tracker::{ConnectionGuard, ConnectionTracker, EndReason, ListenerBounds};
+use collecting_stream::CollectingStream;
+use dispatcher::Dispatcher;
+use fast_response::{FastPath, FastResponse};
+use for_caller::HasService;
+pub(crate) use read_deadline_body::{BodyKind, keeping};
+use read_deadline_body::{ReadDeadlineBody, UnreadPermit, UnreadQuota};
+use response::ErrorResponse;
+use static_text::StaticText;
 
 /// Most requests at once on one HTTP/2 connection.
 const STREAMS_MAX: u32 = 128;
@@ -69,7 +69,7 @@ const ALL_UNREAD_BYTES_MAX: u32 = 256 * 1024;
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
 
 /// Response to a connection beyond the limit, regardless of its request.
-const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+const REJECTION: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
 content-type: application/json\r\n\
 cache-control: no-store\r\n\
 retry-after: 1\r\n\
@@ -80,26 +80,28 @@ content-length: 124\r\n\
 
 /// State that all requests share.
 #[derive(Debug)]
-struct Door {
+struct HttpState {
     service: Service,
     hosts: Arc<Hosts>,
     body_bytes_max: usize,
     /// Every layout that has a name.
-    layouts: Fixed,
+    layouts: StaticText,
 }
 
-impl Shared for Door {
+impl HasService for HttpState {
     fn service(&self) -> &Service {
         &self.service
     }
 }
 
-impl Door {
+impl HttpState {
     /// Returns the callers that the server admits, for the API description.
-    fn asks(&self) -> openapi::Asks {
+    fn token_policy(&self) -> openapi::TokenPolicy {
         match self.service.access() {
-            None => openapi::Asks::Nobody,
-            Some(access) => openapi::Asks::ForTokens { but_for_metrics: access.has_open_metrics() },
+            None => openapi::TokenPolicy::NotRequired,
+            Some(access) => {
+                openapi::TokenPolicy::Required { but_for_metrics: access.has_open_metrics() }
+            }
         }
     }
 }
@@ -113,47 +115,47 @@ fn issued(service: &Service, mut response: Response, source: &str, count: u64) -
 }
 
 /// A sent response: complete, or any other.
-type Sent = http_body_util::Either<Full<Bytes>, Body>;
+type SentBody = http_body_util::Either<Full<Bytes>, Body>;
 
 /// Serves HTTP, and gRPC with it, until the server stops.
 pub(crate) async fn serve(
     listener: TcpListener,
-    (service, grpc): (Service, grpc::Door),
+    (service, grpc): (Service, grpc::GrpcState),
     requests: Requests,
     settings: HttpSettings,
     (hosts, compat): (Arc<Hosts>, compat::Paths),
-    surroundings: Surroundings,
+    ctx: ListenerContext,
 ) {
-    let places = Places {
+    let bounds = ListenerBounds {
         max: settings.connections_max,
         key: "http.connections_max",
         token_within_ms: service.access().map(|_| settings.auth_time_max.ms()),
     };
-    let roster = Roster::new(places, Arc::clone(&surroundings.timer));
-    service.watch(&roster);
+    let tracker = ConnectionTracker::new(bounds, Arc::clone(&ctx.timer));
+    service.watch(&tracker);
     // Plain data always becomes JSON.
     let layouts = serde_json::to_vec(&layouts_body()).unwrap_or_default();
-    let layouts = Fixed::new(JSON, layouts.into());
-    let door = Door { service, hosts, body_bytes_max: settings.body_bytes_max, layouts };
-    let door = Arc::new(door);
+    let layouts = StaticText::new(JSON, layouts.into());
+    let state = HttpState { service, hosts, body_bytes_max: settings.body_bytes_max, layouts };
+    let state = Arc::new(state);
     let compat::Paths { router: compat, prefixes } = compat;
-    let router = router(Arc::clone(&door), compat);
-    let (timer, within_ms) = (Arc::clone(&surroundings.timer), settings.request_time_max.ms());
-    let all_open = AllOpen::new();
-    let pages =
-        Pages { door, grpc, router, compat: prefixes, requests, all_open, timer, within_ms };
-    let pages = Arc::new(pages);
+    let router = router(Arc::clone(&state), compat);
+    let (timer, within_ms) = (Arc::clone(&ctx.timer), settings.request_time_max.ms());
+    let unread = UnreadQuota::new();
+    let dispatcher =
+        Dispatcher { state, grpc, router, compat: prefixes, requests, unread, timer, within_ms };
+    let dispatcher = Arc::new(dispatcher);
     let builder = Arc::new(builder(&settings));
     let settings = Arc::new(settings);
-    let closing = surroundings.closing.clone();
-    let opening = Opening::new(surroundings.tls.as_ref(), Side::Http);
-    accept::serve(listener, roster, surroundings, opening.refusal(REFUSAL), |stream, ticket| {
-        converse(
+    let closing = ctx.closing.clone();
+    let opening = Opening::new(ctx.tls.as_ref(), Side::Http);
+    accept::serve(listener, tracker, ctx, opening.rejection(REJECTION), |stream, guard| {
+        serve_connection(
             (stream, opening.clone()),
-            Arc::new(ticket),
+            Arc::new(guard),
             Arc::clone(&builder),
             Arc::clone(&settings),
-            Arc::clone(&pages),
+            Arc::clone(&dispatcher),
             closing.clone(),
         )
     })
@@ -180,75 +182,76 @@ fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
 }
 
 /// Returns the router of every path. `compat` has the paths of other systems, in their formats.
-fn router(door: Arc<Door>, compat: Router) -> Router {
+fn router(state: Arc<HttpState>, compat: Router) -> Router {
     let (described, about) = openapi::described().split_for_parts();
     described
-        .route("/v1/ids/{source}", ids::taking(MethodRouter::new(), "GET,POST"))
+        .route("/v1/ids/{source}", ids::id_methods(MethodRouter::new(), "GET,POST"))
         .route(CHANGED_PATH, post(admin::changed))
-        .merge(openapi::pages(&about, door.asks()))
+        .merge(openapi::pages(&about, state.token_policy()))
         .merge(console::pages())
         .merge(compat.with_state(()))
-        .fallback(answer::no_such_path)
-        .method_not_allowed_fallback(answer::no_such_method)
-        .layer(map_response(answer::never_stored))
+        .fallback(response::no_such_path)
+        .method_not_allowed_fallback(response::no_such_method)
+        .layer(map_response(response::set_no_store))
         .layer(DefaultBodyLimit::disable())
-        .with_state(door)
+        .with_state(state)
 }
 
 /// Serves one connection, until a stop or until others need its place, and then the requests in
 /// progress. Two events move its deadline: a request's head is complete, bytes were sent. Received
 /// bytes move nothing, so that a trickle keeps no connection open. Responses that count toward the
 /// limit of unsent IDs have deadlines of their own.
-async fn converse(
+async fn serve_connection(
     (stream, opening): (TcpStream, Opening),
-    ticket: Arc<Ticket>,
+    guard: Arc<ConnectionGuard>,
     builder: Arc<auto::Builder<TokioExecutor>>,
     settings: Arc<HttpSettings>,
-    pages: Arc<Pages>,
+    dispatcher: Arc<Dispatcher>,
     mut closing: watch::Receiver<bool>,
 ) {
-    ticket.allow_ms(settings.head_time_max.ms());
-    let peer = ticket.entry().peer;
+    guard.allow_ms(settings.head_time_max.ms());
+    let peer = guard.connection().peer;
     let Some(stream) = opening.open(stream, peer, &mut closing).await else { return };
     let (request_ms, idle_ms) = (settings.request_time_max.ms(), settings.idle_max.ms());
-    let from = Peer { connection: Arc::clone(ticket.entry()), names: stream.names() };
-    let on_request = Arc::clone(&ticket);
-    let on_end = Arc::clone(&ticket);
-    let memory = RefCell::new(Memory::default());
+    let from = ConnectionInfo { connection: Arc::clone(guard.connection()), names: stream.names() };
+    let on_request = Arc::clone(&guard);
+    let on_end = Arc::clone(&guard);
+    let fast_path = RefCell::new(FastPath::default());
     let service = service_fn(move |request: Request<Incoming>| {
-        on_request.answered(1);
+        on_request.responded(1);
         on_request.allow_ms(request_ms);
-        let now = |answer| Either::Left(async move { told(answer) });
-        let at_once = memory.borrow_mut().answer(&pages.door, &request);
-        if let Some(at_once) = at_once {
-            return now(Ok(at_once));
+        let now = |response| Either::Left(async move { fast_result(response) });
+        let fast_response = fast_path.borrow_mut().response(&dispatcher.state, &request);
+        if let Some(fast_response) = fast_response {
+            return now(Ok(fast_response));
         }
-        let open = match pages.opens(&request, &on_request, &from) {
+        let open = match dispatcher.count_unread(&request, &on_request, &from) {
             Ok(open) => open,
             Err(refused) => return now(Err(refused)),
         };
-        let ticket = Arc::clone(&on_request);
-        let busy = Arc::clone(&ticket).works(request.body().is_end_stream());
-        let (pages, from) = (Arc::clone(&pages), from.clone());
+        let guard = Arc::clone(&on_request);
+        let busy = Arc::clone(&guard).works(request.body().is_end_stream());
+        let (dispatcher, from) = (Arc::clone(&dispatcher), from.clone());
         // Only when it is polled: many requests come at once, and most memory is a response's.
-        let answer = async move {
-            match from.connection.asked_to_leave() {
-                Some(Why::Refused) => dismissal(),
-                _ => pages.answer(request, from).await,
+        let response = async move {
+            match from.connection.end_requested() {
+                Some(EndReason::Refused) => dismissal(),
+                _ => dispatcher.response(request, from).await,
             }
         };
         let sent = move |response: Response| {
-            if is_refusal(&response) {
-                ticket.refused();
+            if is_error(&response) {
+                guard.refused();
             }
             let kept = (response.extensions().get().copied(), open);
-            let response = response.map(|body| Sent::Right(owed(body, kept, ticket, idle_ms)));
+            let response = response
+                .map(|body| SentBody::Right(with_read_deadline(body, kept, guard, idle_ms)));
             drop(busy);
             Ok(response)
         };
-        Either::Right(answer.map(sent))
+        Either::Right(response.map(sent))
     });
-    let stream = TokioIo::new(Watched::new(stream, ticket, idle_ms));
+    let stream = TokioIo::new(CollectingStream::new(stream, guard, idle_ms));
     let connection = builder.serve_connection(stream, service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
@@ -258,8 +261,8 @@ async fn converse(
             connection.as_mut().graceful_shutdown();
             connection.await
         }
-        why = on_end.asked_to_leave() => {
-            tracing::debug!(%peer, ?why, "connection asked to end");
+        reason = on_end.end_requested() => {
+            tracing::debug!(%peer, ?reason, "graceful end of a connection requested");
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -273,43 +276,43 @@ async fn converse(
 /// another caller's request.
 fn dismissal() -> Response {
     let message = "connection ends after too many requests without a token; connect again";
-    Refusal(Error::new(Code::Overloaded, message)).into_response()
+    ErrorResponse(Error::new(Code::Overloaded, message)).into_response()
 }
 
 /// Returns whether a response of HTTP or gRPC rejects the request.
-fn is_refusal(response: &Response) -> bool {
+fn is_error(response: &Response) -> bool {
     let status = response.headers().get("grpc-status");
     response.status().is_client_error() || status.is_some_and(|status| status != "0")
 }
 
 /// Returns the immediate response, or the reason for its absence.
-fn told(now: Result<AtOnce, Reason>) -> Result<Response<Sent>, h2::Error> {
-    now.map(AtOnce::written).map_err(h2::Error::from)
+fn fast_result(now: Result<FastResponse, Reason>) -> Result<Response<SentBody>, h2::Error> {
+    now.map(FastResponse::written).map_err(h2::Error::from)
 }
 
 /// Wraps a body that has a read deadline, or counts for its connection.
-fn owed(
+fn with_read_deadline(
     body: Body,
-    (counts, open): (Option<Counts>, Option<Open>),
-    ticket: Arc<Ticket>,
+    (kind, open): (Option<BodyKind>, Option<UnreadPermit>),
+    guard: Arc<ConnectionGuard>,
     within_ms: u64,
 ) -> Body {
-    if counts.is_none() && open.is_none() {
+    if kind.is_none() && open.is_none() {
         return body;
     }
-    let owed = counts.map(|counts| (counts, ticket.owes(within_ms)));
-    Body::new(Owing::new(body, owed, open))
+    let read_deadline = kind.map(|kind| (kind, guard.add_read_deadline(within_ms)));
+    Body::new(ReadDeadlineBody::new(body, read_deadline, open))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::REFUSAL;
+    use super::REJECTION;
     use snowmint_wire::error::Code;
     use snowmint_wire::http::ErrorBody;
 
     #[test]
     fn unavailable_response_is_complete() {
-        let text = std::str::from_utf8(REFUSAL).unwrap();
+        let text = std::str::from_utf8(REJECTION).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(&format!("content-length: {}", body.len())), "{}", body.len());
         let body: ErrorBody = serde_json::from_str(body).unwrap();

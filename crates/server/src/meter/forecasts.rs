@@ -35,13 +35,13 @@ impl Forecasts {
             self.next_ms.compare_exchange(next_ms, fresh_until, set, seen).is_ok()
         };
         if now_ms >= next_ms && is_first(next_ms) {
-            let asked = tokio::select! {
+            let newest = tokio::select! {
                 biased;
-                asked = node.forecast() => asked.ok(),
+                newest = node.forecast() => newest.ok(),
                 () = timer.sleep_ms(within_ms) => None,
             };
-            match asked {
-                Some(asked) => *self.lock() = asked.into(),
+            match newest {
+                Some(newest) => *self.lock() = newest.into(),
                 None => self.next_ms.store(now_ms.saturating_add(RETRY_MS), Ordering::Relaxed),
             }
         }

@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use snowmint_coord::Times;
 use snowmint_wire::error::Code;
 
-use crate::roster::Roster;
+use crate::tracker::ConnectionTracker;
 use forecasts::Forecasts;
 pub(crate) use page::CONTENT_TYPE;
 
@@ -81,24 +81,24 @@ impl Tally {
 /// Metrics of one protocol.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Door {
+struct ProtocolMetrics {
     /// Errors, in the order of [`Code::ALL`].
     errors: [AtomicU64; Code::ALL.len()],
     times: Times,
-    roster: OnceLock<Arc<Roster>>,
+    tracker: OnceLock<Arc<ConnectionTracker>>,
 }
 
-impl Default for Door {
+impl Default for ProtocolMetrics {
     fn default() -> Self {
         let errors = std::array::from_fn(|_| AtomicU64::new(0));
-        Self { errors, times: Times::default(), roster: OnceLock::new() }
+        Self { errors, times: Times::default(), tracker: OnceLock::new() }
     }
 }
 
 /// All metrics of the server.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    doors: [Door; Protocol::ALL.len()],
+    by_protocol: [ProtocolMetrics; Protocol::ALL.len()],
     /// Sources that are, or were, in the catalog.
     tallies: RwLock<BTreeMap<String, Arc<Tally>>>,
     forecasts: Forecasts,
@@ -118,30 +118,31 @@ impl Meter {
         })
     }
 
-    fn door(&self, protocol: Protocol) -> Option<&Door> {
-        self.doors.get(protocol as usize)
+    fn protocol_metrics(&self, protocol: Protocol) -> Option<&ProtocolMetrics> {
+        self.by_protocol.get(protocol as usize)
     }
 
     /// Counts a failed request.
     pub(crate) fn add_error(&self, protocol: Protocol, code: Code) {
-        let errors = self.door(protocol).and_then(|door| door.errors.get(code as usize));
+        let errors =
+            self.protocol_metrics(protocol).and_then(|metrics| metrics.errors.get(code as usize));
         if let Some(errors) = errors {
             errors.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Counts requests that came together, with the time after which all had their responses.
-    pub(crate) fn answered(&self, protocol: Protocol, requests: u64, took_us: u64) {
-        if let Some(door) = self.door(protocol) {
-            door.times.add(took_us, requests);
+    pub(crate) fn responded(&self, protocol: Protocol, requests: u64, took_us: u64) {
+        if let Some(metrics) = self.protocol_metrics(protocol) {
+            metrics.times.add(took_us, requests);
         }
     }
 
     /// Sets the connections of this protocol.
-    pub(crate) fn watch(&self, protocol: Protocol, roster: &Arc<Roster>) {
-        if let Some(door) = self.door(protocol) {
+    pub(crate) fn watch(&self, protocol: Protocol, tracker: &Arc<ConnectionTracker>) {
+        if let Some(metrics) = self.protocol_metrics(protocol) {
             // Each protocol is served at one place.
-            let _ = door.roster.set(Arc::clone(roster));
+            let _ = metrics.tracker.set(Arc::clone(tracker));
         }
     }
 }

@@ -37,7 +37,7 @@ impl Meter {
         Ok(page)
     }
 
-    fn seen(&self, node: &Node, ready: bool, forecasts: Arc<[Forecast]>) -> Seen {
+    fn seen(&self, node: &Node, ready: bool, forecasts: Arc<[Forecast]>) -> MetricsSnapshot {
         let running = node.running();
         for source in &running {
             // Starts at 0, so that the first ID is an increase.
@@ -52,27 +52,30 @@ impl Meter {
         let issued = tallies.iter().flat_map(|(name, tally)| {
             Protocol::ALL.map(|protocol| (name.clone(), protocol, tally.issued(protocol)))
         });
-        Seen {
+        MetricsSnapshot {
             ready,
             node: node.stats(),
             sources: running.iter().map(source).collect(),
             issued: issued.collect(),
             errors: tallies.iter().map(|(name, tally)| (name.clone(), tally.errors())).collect(),
-            doors: Protocol::ALL.iter().filter_map(|protocol| self.one_door(*protocol)).collect(),
+            by_protocol: Protocol::ALL
+                .iter()
+                .filter_map(|protocol| self.protocol_snapshot(*protocol))
+                .collect(),
             forecasts,
             process: process::look(),
         }
     }
 
-    fn one_door(&self, protocol: Protocol) -> Option<OneDoor> {
-        let door = self.door(protocol)?;
-        let errors = Code::ALL.iter().zip(&door.errors);
+    fn protocol_snapshot(&self, protocol: Protocol) -> Option<ProtocolSnapshot> {
+        let metrics = self.protocol_metrics(protocol)?;
+        let errors = Code::ALL.iter().zip(&metrics.errors);
         let errors = errors.map(|(code, count)| (code.row().name, count.load(Ordering::Relaxed)));
-        let connections = door.roster.get().map(|roster| roster.counts());
-        Some(OneDoor {
+        let connections = metrics.tracker.get().map(|tracker| tracker.counts());
+        Some(ProtocolSnapshot {
             name: protocol.name(),
             errors: errors.filter(|(_, count)| *count > 0).collect(),
-            times: door.times.seen(),
+            times: metrics.times.seen(),
             connected: connections.map_or(0, |counts| counts.connected),
             turned_away: connections.map_or(0, |counts| counts.refused),
             gave_way: connections.map_or(0, |counts| counts.gave_way),
@@ -82,13 +85,13 @@ impl Meter {
 
 /// All values of the page, at one moment.
 #[derive(Debug)]
-struct Seen {
+struct MetricsSnapshot {
     ready: bool,
     node: NodeStats,
     sources: Vec<OneSource>,
     issued: Vec<(String, Protocol, u64)>,
     errors: Vec<(String, u64)>,
-    doors: Vec<OneDoor>,
+    by_protocol: Vec<ProtocolSnapshot>,
     forecasts: Arc<[Forecast]>,
     process: Option<Process>,
 }
@@ -101,7 +104,7 @@ struct OneSource {
 }
 
 #[derive(Debug)]
-struct OneDoor {
+struct ProtocolSnapshot {
     name: &'static str,
     errors: Vec<(&'static str, u64)>,
     times: TimesSeen,
@@ -110,7 +113,7 @@ struct OneDoor {
     gave_way: u64,
 }
 
-impl Collector for Seen {
+impl Collector for MetricsSnapshot {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut families = Families(encoder);
         self.server(&mut families)?;
@@ -124,7 +127,7 @@ impl Collector for Seen {
     }
 }
 
-impl Seen {
+impl MetricsSnapshot {
     fn server(&self, to: &mut Families<'_>) -> fmt::Result {
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         to.info("snowmint_build", "Version of this build.", version)?;
@@ -148,30 +151,30 @@ impl Seen {
         to.counters(
             "snowmint_request_errors",
             "Requests that ended in an error; absent for a code until its first error.",
-            self.doors.iter().flat_map(|door| {
-                let labels = |code| [("protocol", door.name), ("code", code)];
-                door.errors.iter().map(move |(code, count)| (labels(*code), *count))
+            self.by_protocol.iter().flat_map(|it| {
+                let labels = |code| [("protocol", it.name), ("code", code)];
+                it.errors.iter().map(move |(code, count)| (labels(*code), *count))
             }),
         )?;
         to.times(
             "snowmint_request_seconds",
             "Seconds until the response of a request was ready; for requests that came together, until all were.",
-            self.doors.iter().map(|door| ([("protocol", door.name)], door.times.clone())),
+            self.by_protocol.iter().map(|it| ([("protocol", it.name)], it.times.clone())),
         )?;
         to.gauges(
             "snowmint_connections",
             "Open connections.",
-            self.doors.iter().map(|door| ([("protocol", door.name)], door.connected as f64)),
+            self.by_protocol.iter().map(|it| ([("protocol", it.name)], it.connected as f64)),
         )?;
         to.counters(
             "snowmint_connections_refused",
             "Connections rejected because there were too many.",
-            self.doors.iter().map(|door| ([("protocol", door.name)], door.turned_away)),
+            self.by_protocol.iter().map(|it| ([("protocol", it.name)], it.turned_away)),
         )?;
         to.counters(
             "snowmint_connections_gave_way",
             "Connections closed to make room for others: idle ones first, then ones in use.",
-            self.doors.iter().map(|door| ([("protocol", door.name)], door.gave_way)),
+            self.by_protocol.iter().map(|it| ([("protocol", it.name)], it.gave_way)),
         )
     }
 

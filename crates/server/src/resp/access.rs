@@ -7,8 +7,8 @@ use super::cmd;
 use super::session::{Session, Target};
 use crate::log_line::{Issued, Line};
 use crate::meter::Protocol;
-use crate::roster::lock;
 use crate::trace::Span;
+use crate::tracker::lock;
 
 /// Name of a command outside the table, or with a wrong number of arguments: its text may be a
 /// token.
@@ -16,7 +16,7 @@ const UNKNOWN: &str = "(unknown)";
 
 /// A command before its reply.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct CommandLog {
     name: String,
     /// Argument in the place of a source.
     source: Option<String>,
@@ -25,11 +25,11 @@ pub(super) struct Asked {
     pub(super) span: Option<Span>,
 }
 
-impl Asked {
+impl CommandLog {
     /// Returns `None` when neither the log nor traces record commands.
     pub(super) fn of(command: &Command<'_>, session: &Session) -> Option<Self> {
-        let door = &session.door;
-        let (service, live) = (&door.service, door.service.live());
+        let state = &session.state;
+        let (service, live) = (&state.service, state.service.live());
         if !live.is_watched() {
             return None;
         }
@@ -44,7 +44,7 @@ impl Asked {
         let source = command.arg(1).filter(|_| known.is_some_and(|known| known.takes_source));
         let target = source.map(|source| match name.as_str() {
             "MINT" => Target::read(source),
-            _ => Target::counter(source, &door.settings.default_counter_source),
+            _ => Target::counter(source, &state.settings.default_counter_source),
         });
         let count = match name.as_str() {
             "INCR" => Some(1),
@@ -53,17 +53,17 @@ impl Asked {
             _ => None,
         };
         let source = target.and_then(Result::ok).map(|target| target.source);
-        *lock(&session.refusal) = None;
+        *lock(&session.last_error) = None;
         let span = live.traces().map(|traces| traces.begin(Protocol::Resp, name.clone(), None));
-        Some(Self { name, source, count, begun_us: service.begun_us(), span })
+        Some(Self { name, source, count, begun_us: service.now_us(), span })
     }
 
     /// Writes the log line of the reply.
-    pub(super) fn answered(&self, reply: &[u8], session: &Session) {
-        let service = &session.door.service;
+    pub(super) fn log_reply(&self, reply: &[u8], session: &Session) {
+        let service = &session.state.service;
         // Errors in Redis's own words are mistakes of the client.
         let error =
-            reply.starts_with(b"-").then(|| lock(&session.refusal).unwrap_or(Code::BadRequest));
+            reply.starts_with(b"-").then(|| lock(&session.last_error).unwrap_or(Code::BadRequest));
         // A name without a source may be a token in the wrong place.
         let source = self.source.as_deref().filter(|name| service.known(name).is_some());
         let issued = source.zip(self.count).filter(|_| error.is_none());
@@ -74,9 +74,9 @@ impl Asked {
             issued: issued.as_ref(),
             source,
             outcome: error.map_or("ok", Code::as_str),
-            micros: service.begun_us().saturating_sub(self.begun_us),
+            micros: service.now_us().saturating_sub(self.begun_us),
             span: self.span.as_ref(),
         };
-        line.tell(service.live());
+        line.log(service.live());
     }
 }

@@ -11,14 +11,14 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::Door;
-use super::answers::{Answers, Rest};
-use super::kept::{self, Kept};
+use super::RespState;
+use super::buffered_bytes::{self, BufferedBytes};
+use super::dispatcher::{Dispatcher, RemainingWork};
 use super::replies::Replies;
 use super::session::Session;
 use crate::accept::stopping;
-use crate::roster::Ticket;
 use crate::tls::Opening;
+use crate::tracker::ConnectionGuard;
 
 /// Bytes that one read takes, at most.
 const READ_BYTES: usize = 16 * 1024;
@@ -29,28 +29,28 @@ const UNNAMED_BYTES_MAX: usize = 4 * 1024;
 /// left for a message.
 pub(super) async fn converse(
     (stream, opening): (TcpStream, Opening),
-    door: Arc<Door>,
-    ticket: Ticket,
+    state: Arc<RespState>,
+    guard: ConnectionGuard,
     mut closing: watch::Receiver<bool>,
 ) {
-    let peer = ticket.entry().peer;
-    ticket.allow_ms(door.settings.frame_time_max.ms());
+    let peer = guard.connection().peer;
+    guard.allow_ms(state.settings.frame_time_max.ms());
     let Some(stream) = opening.open(stream, peer, &mut closing).await else { return };
     let names = stream.names();
-    let ticket = Arc::new(ticket);
+    let guard = Arc::new(guard);
     let replies = Replies {
         stream,
         unsent: Vec::new(),
-        requests: door.requests.clone(),
-        ticket: Arc::clone(&ticket),
-        write_max_ms: door.settings.write_time_max.ms(),
+        requests: state.requests.clone(),
+        guard: Arc::clone(&guard),
+        write_max_ms: state.settings.write_time_max.ms(),
     };
-    let session = Session::new(door, Arc::clone(&ticket), names);
+    let session = Session::new(state, Arc::clone(&guard), names);
     let mut connection = Connection {
-        answers: Answers { replies, session },
+        dispatcher: Dispatcher { replies, session },
         parser: Parser::new(),
         input: Vec::new(),
-        kept: Kept::default(),
+        buffered_bytes: BufferedBytes::default(),
         midway: false,
     };
     let mut stopping = pin!(stopping(&mut closing));
@@ -58,25 +58,25 @@ pub(super) async fn converse(
         let more = tokio::select! {
             biased;
             more = connection.read() => more,
-            why = ticket.asked_to_leave() => return connection.answers.leave(why).await,
+            reason = guard.end_requested() => return connection.dispatcher.leave(reason).await,
             () = &mut stopping => return,
         };
-        ticket.entry().set_busy(true);
-        let answered = match more {
+        guard.connection().set_busy(true);
+        let outcome = match more {
             Ok(0) => return,
-            Ok(_) => connection.answer().await,
+            Ok(_) => connection.respond().await,
             Err(error) => Err(error),
         };
-        ticket.entry().set_busy(false);
-        match answered {
-            Ok(Afterwards::GoOn) => {
+        guard.connection().set_busy(false);
+        match outcome {
+            Ok(Afterwards::Continue) => {
                 // A connection with steady requests is never idle, and yet may have to end.
-                if let Some(why) = ticket.entry().asked_to_leave() {
-                    return connection.answers.leave(why).await;
+                if let Some(reason) = guard.connection().end_requested() {
+                    return connection.dispatcher.leave(reason).await;
                 }
                 tokio::task::consume_budget().await;
             }
-            Ok(Afterwards::Close) => return connection.answers.replies.close().await,
+            Ok(Afterwards::Close) => return connection.dispatcher.replies.close().await,
             Err(error) => {
                 tracing::debug!(%peer, %error, "connection lost");
                 return;
@@ -86,26 +86,26 @@ pub(super) async fn converse(
 }
 
 struct Connection {
-    answers: Answers,
+    dispatcher: Dispatcher,
     parser: Parser,
     /// Bytes from the first unfinished request on.
     input: Vec<u8>,
-    kept: Kept,
+    buffered_bytes: BufferedBytes,
     /// Whether the first of them has its time limit, which counts from its first byte.
     midway: bool,
 }
 
 enum Afterwards {
-    GoOn,
+    Continue,
     Close,
 }
 
 impl Connection {
     /// Waits for bytes and reads some: 0 at the end of the stream. A drop half-way loses nothing.
     async fn read(&mut self) -> io::Result<usize> {
-        let Answers { replies, session } = &mut self.answers;
+        let Dispatcher { replies, session } = &mut self.dispatcher;
         if !self.midway {
-            session.ticket.allow_ms(session.door.settings.idle_max.ms());
+            session.guard.allow_ms(session.state.settings.idle_max.ms());
         }
         loop {
             self.input.reserve(READ_BYTES);
@@ -130,12 +130,12 @@ impl Connection {
     }
 
     /// Replies to every complete request, in order.
-    async fn answer(&mut self) -> io::Result<Afterwards> {
+    async fn respond(&mut self) -> io::Result<Afterwards> {
         let mut at: usize = 0;
         let mut requests: u64 = 0;
-        let answers = &mut self.answers;
-        let begun_us = answers.session.service.begun_us();
-        answers.session.follow();
+        let dispatcher = &mut self.dispatcher;
+        let begun_us = dispatcher.session.service.now_us();
+        dispatcher.session.follow();
         let outcome = loop {
             let unread = self.input.get(at..).unwrap_or_default();
             let next = self.parser.next(unread);
@@ -143,21 +143,21 @@ impl Connection {
                 Ok(Next::Command { bytes, .. }) => *bytes,
                 _ => unread.len(),
             };
-            if next.is_ok() && answers.session.is_nobody && length > UNNAMED_BYTES_MAX {
+            if next.is_ok() && dispatcher.session.is_anonymous && length > UNNAMED_BYTES_MAX {
                 let message = format!(
                     "Protocol error: request longer than {UNNAMED_BYTES_MAX} bytes before AUTH"
                 );
-                let output = &mut answers.replies.unsent;
-                answers.session.reply(output).error("ERR", &message);
+                let output = &mut dispatcher.replies.unsent;
+                dispatcher.session.reply(output).error("ERR", &message);
                 break Afterwards::Close;
             }
             let (command, bytes) = match next {
                 Ok(Next::Command { command, bytes }) => (command, bytes),
-                Ok(Next::Incomplete { .. }) => break Afterwards::GoOn,
+                Ok(Next::Incomplete { .. }) => break Afterwards::Continue,
                 Err(error) => {
                     // The beginning of the next request is unknown now.
-                    let output = &mut answers.replies.unsent;
-                    answers.session.reply(output).error("ERR", &error.to_string());
+                    let output = &mut dispatcher.replies.unsent;
+                    dispatcher.session.reply(output).error("ERR", &error.to_string());
                     break Afterwards::Close;
                 }
             };
@@ -166,28 +166,28 @@ impl Connection {
                 continue;
             }
             requests = requests.saturating_add(1);
-            if answers.replies.unsent.capacity() == 0 {
+            if dispatcher.replies.unsent.capacity() == 0 {
                 // Room for all replies at once: they are about as long as the requests.
-                answers.replies.unsent.reserve(self.input.len().min(READ_BYTES));
+                dispatcher.replies.unsent.reserve(self.input.len().min(READ_BYTES));
             }
-            let rest = answers.begin(&command);
-            if matches!(rest, Rest::Nothing) && !answers.replies.are_many() {
+            let rest = dispatcher.begin(&command);
+            if matches!(rest, RemainingWork::Nothing) && !dispatcher.replies.are_many() {
                 continue;
             }
-            if !answers.finish(rest).await? {
+            if !dispatcher.finish(rest).await? {
                 break Afterwards::Close;
             }
         };
-        let session = &mut answers.session;
-        session.ticket.answered(requests);
+        let session = &mut dispatcher.session;
+        session.guard.responded(requests);
         if requests > 0 {
             session.settle();
-            session.service.answered(requests, begun_us);
+            session.service.record_responses(requests, begun_us);
         }
-        answers.replies.send().await?;
+        dispatcher.replies.send().await?;
         self.input.drain(..at.min(self.input.len()));
         match outcome {
-            Afterwards::GoOn => self.keep_rest(at > 0).await,
+            Afterwards::Continue => self.keep_rest(at > 0).await,
             Afterwards::Close => Ok(outcome),
         }
     }
@@ -196,19 +196,21 @@ impl Connection {
     async fn keep_rest(&mut self, is_another: bool) -> io::Result<Afterwards> {
         if self.input.is_empty() {
             self.midway = false;
-            self.kept = Kept::default();
-            return Ok(Afterwards::GoOn);
+            self.buffered_bytes = BufferedBytes::default();
+            return Ok(Afterwards::Continue);
         }
-        let Answers { replies, session } = &mut self.answers;
+        let Dispatcher { replies, session } = &mut self.dispatcher;
         if !self.midway || is_another {
             self.midway = true;
-            session.ticket.allow_ms(session.door.settings.frame_time_max.ms());
+            session.guard.allow_ms(session.state.settings.frame_time_max.ms());
         }
-        let (requests, connection) = (&session.door.requests, session.ticket.entry());
-        let Err(full) = self.kept.hold(self.input.capacity(), requests, connection) else {
-            return Ok(Afterwards::GoOn);
+        let (requests, connection) = (&session.state.requests, session.guard.connection());
+        let Err(full) = self.buffered_bytes.hold(self.input.capacity(), requests, connection)
+        else {
+            return Ok(Afterwards::Continue);
         };
-        let refused = kept::refusal("half a request", self.input.len(), full, requests);
+        let refused =
+            buffered_bytes::limit_error("half a request", self.input.len(), full, requests);
         session.refused(refused.code(), None);
         let prefix = refused.code().row().resp.as_str();
         session.reply(&mut replies.unsent).error(prefix, refused.message());

@@ -1,10 +1,10 @@
 //! The RESP adapter: any Redis client can connect.
 
 mod access;
-mod answers;
+mod buffered_bytes;
 mod cmd;
 mod connection;
-mod kept;
+mod dispatcher;
 mod replies;
 mod session;
 mod transaction;
@@ -13,19 +13,19 @@ use snowmint_coord::Timer;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
-use crate::accept::{self, Surroundings};
+use crate::accept::{self, ListenerContext};
 use crate::config::RespSettings;
 use crate::reading::Requests;
-use crate::roster::{Places, Roster};
 use crate::service::Service;
 use crate::tls::{Opening, Side};
+use crate::tracker::{ConnectionTracker, ListenerBounds};
 
 /// Redis's reply to a connection beyond the limit.
-const REFUSAL: &[u8] = b"-ERR max number of clients reached\r\n";
+const REJECTION: &[u8] = b"-ERR max number of clients reached\r\n";
 
 /// State that all connections share.
 #[derive(Debug)]
-struct Door {
+struct RespState {
     service: Service,
     /// Limit of all waiting requests, toward which memory kept for clients counts.
     requests: Requests,
@@ -41,27 +41,27 @@ pub(crate) async fn serve(
     listener: TcpListener,
     (service, requests): (Service, Requests),
     settings: RespSettings,
-    surroundings: Surroundings,
+    ctx: ListenerContext,
 ) {
-    let places = Places {
+    let bounds = ListenerBounds {
         max: settings.connections_max,
         key: "resp.connections_max",
         token_within_ms: service.access().map(|_| settings.auth_time_max.ms()),
     };
-    let roster = Roster::new(places, Arc::clone(&surroundings.timer));
-    service.watch(&roster);
-    let door = Arc::new(Door {
+    let tracker = ConnectionTracker::new(bounds, Arc::clone(&ctx.timer));
+    service.watch(&tracker);
+    let state = Arc::new(RespState {
         service,
         requests,
         settings,
-        started_ms: surroundings.timer.elapsed().get(),
-        timer: Arc::clone(&surroundings.timer),
+        started_ms: ctx.timer.elapsed().get(),
+        timer: Arc::clone(&ctx.timer),
         port: listener.local_addr().map_or(0, |address| address.port()),
     });
-    let closing = surroundings.closing.clone();
-    let opening = Opening::new(surroundings.tls.as_ref(), Side::Resp);
-    accept::serve(listener, roster, surroundings, opening.refusal(REFUSAL), |stream, ticket| {
-        connection::converse((stream, opening.clone()), Arc::clone(&door), ticket, closing.clone())
+    let closing = ctx.closing.clone();
+    let opening = Opening::new(ctx.tls.as_ref(), Side::Resp);
+    accept::serve(listener, tracker, ctx, opening.rejection(REJECTION), |stream, guard| {
+        connection::converse((stream, opening.clone()), Arc::clone(&state), guard, closing.clone())
     })
     .await;
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use super::kept::Kept;
+use super::buffered_bytes::BufferedBytes;
 use crate::quota::Full;
 use crate::reading::Requests;
-use crate::roster::Ticket;
 use crate::stream::Stream;
+use crate::tracker::ConnectionGuard;
 
 /// Bytes of replies at which they are sent; all are sent at the end of a read. The server reads
 /// nothing from a client that does not read. So at most this many bytes, and one reply, wait for
@@ -23,7 +23,7 @@ pub(super) struct Replies {
     pub(super) unsent: Vec<u8>,
     /// Limit toward which unread replies count.
     pub(super) requests: Requests,
-    pub(super) ticket: Arc<Ticket>,
+    pub(super) guard: Arc<ConnectionGuard>,
     /// Time in which the client must read.
     pub(super) write_max_ms: u64,
 }
@@ -51,15 +51,17 @@ impl Replies {
         }
         match &mut self.stream {
             Stream::Plain(stream) => {
-                let whose = (&*self.ticket, &self.requests);
+                let whose = (&*self.guard, &self.requests);
                 send_plain(stream, &self.unsent, whose, self.write_max_ms).await?;
             }
             Stream::Tls(stream) => {
                 // TLS does not show in advance whether the client reads.
-                let mut kept = Kept::default();
+                let mut buffered_bytes = BufferedBytes::default();
                 let bytes = counted(&self.unsent);
-                kept.hold(bytes, &self.requests, self.ticket.entry()).map_err(unread)?;
-                self.ticket.allow_ms(self.write_max_ms);
+                buffered_bytes
+                    .hold(bytes, &self.requests, self.guard.connection())
+                    .map_err(unread)?;
+                self.guard.allow_ms(self.write_max_ms);
                 stream.write_all(&self.unsent).await?;
                 stream.flush().await?;
             }
@@ -73,7 +75,7 @@ impl Replies {
     /// Announces the end of the stream over TLS, where a closed socket does not.
     pub(super) async fn close(mut self) {
         if let Stream::Tls(stream) = &mut self.stream {
-            self.ticket.allow_ms(self.write_max_ms);
+            self.guard.allow_ms(self.write_max_ms);
             // A client that has disconnected needs no message.
             let _ = stream.shutdown().await;
         }
@@ -85,12 +87,12 @@ impl Replies {
 async fn send_plain(
     stream: &TcpStream,
     bytes: &[u8],
-    (ticket, requests): (&Ticket, &Requests),
+    (guard, requests): (&ConnectionGuard, &Requests),
     write_max_ms: u64,
 ) -> io::Result<()> {
     let mut sent: usize = 0;
     let mut waiting = false;
-    let mut kept = Kept::default();
+    let mut buffered_bytes = BufferedBytes::default();
     while let Some(unsent) = bytes.get(sent..)
         && !unsent.is_empty()
     {
@@ -99,15 +101,17 @@ async fn send_plain(
             Ok(bytes) => {
                 sent = sent.saturating_add(bytes);
                 if waiting {
-                    ticket.moved();
+                    guard.moved();
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 if !waiting {
                     waiting = true;
-                    kept.hold(counted(bytes), requests, ticket.entry()).map_err(unread)?;
-                    ticket.allow_ms(write_max_ms);
-                    ticket.entry().set_busy(false);
+                    buffered_bytes
+                        .hold(counted(bytes), requests, guard.connection())
+                        .map_err(unread)?;
+                    guard.allow_ms(write_max_ms);
+                    guard.connection().set_busy(false);
                 }
                 stream.writable().await?;
             }
@@ -115,7 +119,7 @@ async fn send_plain(
         }
     }
     if waiting {
-        ticket.entry().set_busy(true);
+        guard.connection().set_busy(true);
     }
     Ok(())
 }
@@ -128,7 +132,7 @@ fn counted(unsent: &[u8]) -> usize {
 
 /// Returns the error of a client that does not read; it ends the connection without a message.
 fn unread(full: Full) -> io::Error {
-    io::Error::other(format!("too many replies {} wait to be read", full.whose()))
+    io::Error::other(format!("too many replies {} wait to be read", full.scope()))
 }
 
 #[cfg(test)]
@@ -139,21 +143,21 @@ mod tests {
 
     use super::*;
     use crate::quota::Bounds;
-    use crate::roster::{Places, Roster};
+    use crate::tracker::{ConnectionTracker, ListenerBounds};
 
     #[tokio::test]
     async fn unread_replies_end_connections_of_a_client_over_its_share() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, peer) = listener.accept().await.unwrap();
-        let places = Places { max: 1, key: "resp.connections_max", token_within_ms: None };
-        let roster = Roster::new(places, Arc::new(ManualTimer::new(1_000)));
+        let bounds = ListenerBounds { max: 1, key: "resp.connections_max", token_within_ms: None };
+        let tracker = ConnectionTracker::new(bounds, Arc::new(ManualTimer::new(1_000)));
         let mut replies = Replies {
             stream: stream.into(),
             // More than both sockets take.
             unsent: vec![b'x'; 64 * 1024 * 1024],
             requests: Requests::within(Bounds { all: 20_000, share: 5_000, connection: 20_000 }),
-            ticket: Arc::new(roster.admit(peer).unwrap()),
+            guard: Arc::new(tracker.admit(peer).unwrap()),
             write_max_ms: 60_000,
         };
         let refused = replies.send().now_or_never().expect("nothing is waited for").unwrap_err();

@@ -7,61 +7,61 @@ use snowmint_coord::Source;
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Encoder, Protocol};
 
-use super::Door;
+use super::RespState;
 use super::transaction::Transaction;
 use crate::access::{Access, Caller, Names};
-use crate::roster::{Ticket, lock};
-use crate::service::{AtHand, Cause, Error, Service, shown};
+use crate::service::{CachedSource, Cause, Error, Service, shown};
+use crate::tracker::{ConnectionGuard, lock};
 
 /// State of a connection.
 #[derive(Debug)]
 pub(super) struct Session {
-    pub(super) door: Arc<Door>,
+    pub(super) state: Arc<RespState>,
     /// The service, acting for the client.
     pub(super) service: Service,
     /// Whether the client still has to authenticate.
-    pub(super) is_nobody: bool,
+    pub(super) is_anonymous: bool,
     /// Whether each ID counts toward a rate.
     is_limited: bool,
     /// Generation of the tokens that decided this.
     generation: u64,
     /// Names in the client's certificate.
     names: Names,
-    pub(super) ticket: Arc<Ticket>,
+    pub(super) guard: Arc<ConnectionGuard>,
     pub(super) protocol: Protocol,
     /// Error of the last command, for the access log.
-    pub(super) refusal: Mutex<Option<Code>>,
+    pub(super) last_error: Mutex<Option<Code>>,
     /// Last used source: most clients use one again and again.
-    source: Option<AtHand>,
+    source: Option<CachedSource>,
     /// Commands since `MULTI`.
     pub(super) transaction: Option<Box<Transaction>>,
 }
 
 impl Session {
-    pub(super) fn new(door: Arc<Door>, ticket: Arc<Ticket>, names: Names) -> Self {
-        let service = door.service.clone();
+    pub(super) fn new(state: Arc<RespState>, guard: Arc<ConnectionGuard>, names: Names) -> Self {
+        let service = state.service.clone();
         let generation = service.access().map_or(0, Access::generation);
         let mut session = Self {
-            door,
+            state,
             service,
-            is_nobody: false,
+            is_anonymous: false,
             is_limited: false,
             generation,
             names,
-            ticket,
+            guard,
             protocol: Protocol::default(),
-            refusal: Mutex::default(),
+            last_error: Mutex::default(),
             source: None,
             transaction: None,
         };
-        session.is_now(session.nobody());
+        session.is_now(session.anonymous());
         session
     }
 
     /// Returns the client before `AUTH`: the caller that its certificate names, if any.
-    fn nobody(&self) -> Caller {
-        let service = &self.door.service;
-        let from = self.ticket.entry();
+    fn anonymous(&self) -> Caller {
+        let service = &self.state.service;
+        let from = self.guard.connection();
         match service.access() {
             Some(access) => access.caller_named(&self.names, from),
             None => service.caller().clone().over(from),
@@ -72,9 +72,9 @@ impl Session {
     /// its rights.
     pub(super) fn is_now(&mut self, caller: Caller) {
         self.source = None;
-        self.is_nobody = !caller.is_known();
+        self.is_anonymous = !caller.is_known();
         self.is_limited = caller.is_limited();
-        self.service = self.door.service.asked_by(caller);
+        self.service = self.state.service.for_caller(caller);
     }
 
     /// Follows a change of tokens: the client may have lost its token, or some of its rights.
@@ -85,15 +85,15 @@ impl Session {
             self.generation = generation;
             // The certificate may map to another token now, or to a first one.
             let now = self.service.caller();
-            let caller = if now.has_shown() { now.clone() } else { self.nobody() };
+            let caller = if now.has_shown() { now.clone() } else { self.anonymous() };
             self.is_now(caller);
         }
     }
 
     /// Records the error of a command.
     pub(super) fn refused(&self, code: Code, cause: Option<&Cause>) {
-        *lock(&self.refusal) = Some(code);
-        self.service.refused(code, cause);
+        *lock(&self.last_error) = Some(code);
+        self.service.record_error(code, cause);
     }
 
     /// Aborts the transaction after an error of a queued command: none of its commands will run.
@@ -112,10 +112,10 @@ impl Session {
     /// Parses an argument like [`Target::counter`], if its source is the cached one: returns the
     /// source, and the key.
     #[inline]
-    pub(super) fn target_at_hand<'a>(&self, arg: &'a [u8]) -> Option<(&Source, Option<&'a [u8]>)> {
-        let at_hand = self.source.as_ref()?;
-        let (name, source) = (at_hand.name().as_bytes(), at_hand.source());
-        let default = self.door.settings.default_counter_source.as_bytes();
+    pub(super) fn cached_target<'a>(&self, arg: &'a [u8]) -> Option<(&Source, Option<&'a [u8]>)> {
+        let cached = self.source.as_ref()?;
+        let (name, source) = (cached.name().as_bytes(), cached.source());
+        let default = self.state.settings.default_counter_source.as_bytes();
         if !default.is_empty() {
             return (default == name).then_some((source, Some(arg)));
         }
@@ -131,14 +131,14 @@ impl Session {
     #[inline]
     pub(super) fn spend(&self) -> Result<(), Error> {
         match &self.source {
-            Some(at_hand) if self.is_limited => self.service.caller().spend(at_hand.name(), 1),
+            Some(cached) if self.is_limited => self.service.caller().spend(cached.name(), 1),
             _ => Ok(()),
         }
     }
 
     /// Caches a source.
     pub(super) fn keep_source(&mut self, name: &str, source: Source) {
-        if self.source.as_ref().is_none_or(|at_hand| at_hand.name() != name) {
+        if self.source.as_ref().is_none_or(|cached| cached.name() != name) {
             self.source = Some(self.service.keep(name, source));
         }
     }
@@ -146,15 +146,15 @@ impl Session {
     /// Notes an issued ID of the cached source.
     #[inline]
     pub(super) fn issued(&mut self) {
-        if let Some(at_hand) = &mut self.source {
-            at_hand.issued();
+        if let Some(cached) = &mut self.source {
+            cached.issued();
         }
     }
 
     /// Counts the issued IDs: once for all requests that came together.
     pub(super) fn settle(&mut self) {
-        if let Some(at_hand) = &mut self.source {
-            at_hand.settle();
+        if let Some(cached) = &mut self.source {
+            cached.settle();
         }
     }
 
@@ -167,9 +167,9 @@ impl Session {
     pub(super) fn reset(&mut self) {
         self.protocol = Protocol::default();
         self.transaction = None;
-        self.ticket.entry().is_of_nobody();
-        self.is_now(self.nobody());
-        lock(&self.ticket.entry().label).name.clear();
+        self.guard.connection().forget_caller();
+        self.is_now(self.anonymous());
+        lock(&self.guard.connection().label).name.clear();
     }
 }
 

@@ -4,10 +4,10 @@ use std::fmt;
 
 use snowmint_wire::resp::{Command, Encoder, Protocol};
 
-use super::kept::Kept;
+use super::buffered_bytes::BufferedBytes;
 use crate::quota::Full;
 use crate::reading::Requests;
-use crate::roster::Entry;
+use crate::tracker::TrackedConnection;
 
 /// Longest transaction, in bytes of requests: about 8,000 times `INCR`.
 pub(super) const TRANSACTION_BYTES_MAX: usize = 256 * 1024;
@@ -20,12 +20,12 @@ pub(super) struct Transaction {
     count: usize,
     /// Whether a command failed, after which `EXEC` runs none.
     is_aborted: bool,
-    kept: Kept,
+    buffered_bytes: BufferedBytes,
 }
 
 /// Reason why a command is not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotKept {
+pub(super) enum NotQueued {
     /// The transaction would have this many bytes.
     TooLong(usize),
     /// It would have this many bytes, and the client's kept bytes reach a bound.
@@ -42,8 +42,8 @@ impl Transaction {
         &mut self,
         command: &Command<'_>,
         requests: &Requests,
-        connection: &Entry,
-    ) -> Result<(), NotKept> {
+        connection: &TrackedConnection,
+    ) -> Result<(), NotQueued> {
         if self.is_aborted {
             return Ok(());
         }
@@ -51,24 +51,24 @@ impl Transaction {
         request.array(command.len());
         command.args().for_each(|arg| request.bulk(arg));
         let length = self.requests.len();
-        let kept = if length > TRANSACTION_BYTES_MAX {
-            Err(NotKept::TooLong(length))
+        let queued = if length > TRANSACTION_BYTES_MAX {
+            Err(NotQueued::TooLong(length))
         } else {
-            let held = self.kept.hold(self.requests.capacity(), requests, connection);
-            held.map_err(|full| NotKept::Full(length, full))
+            let held = self.buffered_bytes.hold(self.requests.capacity(), requests, connection);
+            held.map_err(|full| NotQueued::Full(length, full))
         };
-        match kept {
+        match queued {
             Ok(()) => self.count = self.count.saturating_add(1),
             Err(_) => self.abort(),
         }
-        kept
+        queued
     }
 
     /// Aborts: none of the commands will run.
     pub(super) fn abort(&mut self) {
         self.is_aborted = true;
         self.requests = Vec::new();
-        self.kept = Kept::default();
+        self.buffered_bytes = BufferedBytes::default();
     }
 
     pub(super) const fn is_aborted(&self) -> bool {
@@ -101,15 +101,15 @@ mod tests {
     use crate::quota::Bounds;
 
     /// Queues `ECHO` of this many bytes.
-    fn echo(to: &mut Transaction, bytes: usize, requests: &Requests) -> Result<(), NotKept> {
-        let mut asked = Vec::new();
-        let mut request = Encoder::new(&mut asked, Protocol::Resp2);
+    fn echo(to: &mut Transaction, bytes: usize, requests: &Requests) -> Result<(), NotQueued> {
+        let mut sent = Vec::new();
+        let mut request = Encoder::new(&mut sent, Protocol::Resp2);
         request.array(2);
         request.bulk(b"ECHO");
         request.bulk(&vec![b'x'; bytes]);
         let mut parser = Parser::new();
-        let Ok(Next::Command { command, .. }) = parser.next(&asked) else { panic!("a request") };
-        to.queue(&command, requests, &Entry::new(1, "10.0.0.1:1".parse().unwrap(), 0))
+        let Ok(Next::Command { command, .. }) = parser.next(&sent) else { panic!("a request") };
+        to.queue(&command, requests, &TrackedConnection::new(1, "10.0.0.1:1".parse().unwrap(), 0))
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
             transactions.push(transaction);
             assert!(transactions.len() < 10, "half of the limit, and no more");
         };
-        assert!(matches!(refused, NotKept::Full(14_000.., Full::Share)), "{refused:?}");
+        assert!(matches!(refused, NotQueued::Full(14_000.., Full::Share)), "{refused:?}");
         // A finished transaction frees its bytes.
         transactions.pop();
         assert_eq!(echo(&mut Transaction::default(), 14_000, &requests), Ok(()));

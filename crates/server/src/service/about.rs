@@ -12,14 +12,14 @@ impl Service {
     /// # Errors
     /// Without a token, where tokens are required.
     pub fn about(&self) -> Result<ServerBody, Error> {
-        let token = self.caller().told()?;
+        let token = self.caller().described()?;
         let (node, store) = (&self.node, self.node.store());
-        let said = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let non_empty = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         Ok(ServerBody {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             namespace: store.namespace().to_owned(),
-            owner: said(node.owner()),
-            host: said(node.host()),
+            owner: non_empty(node.owner()),
+            host: non_empty(node.host()),
             member: self.incarnation().map(|member| member.to_string()),
             store: store_body(store.capabilities(), store.warnings()),
             tokens_required: self.access().is_some(),

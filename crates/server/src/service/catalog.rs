@@ -19,7 +19,7 @@ use snowmint_wire::error::Code;
 
 use super::merge::{merge, without_leftovers};
 use super::turns::SharedTurn;
-use super::{Error, Hold, Service, check_source_name};
+use super::{Error, Service, UnsentPermit, check_source_name};
 use crate::access::Right;
 
 /// Key that every source has.
@@ -32,11 +32,11 @@ impl Service {
     /// Without the admin right over it, or over the objects that it names; when the keys are
     /// invalid, or disagree with a definition of that name.
     pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo, Error> {
-        let defined = self.define_or_not(name, spec).await;
-        self.tried("defined", name, defined)
+        let defined = self.try_define(name, spec).await;
+        self.audit_failure("defined", name, defined)
     }
 
-    async fn define_or_not(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo, Error> {
+    async fn try_define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
         self.admit(Right::Admin, name).await?;
         let turn = SharedTurn::new(self.turn().await?);
@@ -47,8 +47,8 @@ impl Service {
         let room = self.room_for(own, &DefinedRoom::of(name, spec)).await?;
         let defined = self.node.define_checked(name, spec, checked).await?;
         drop(room);
-        self.changed("defined", name, before.as_ref(), Some(&defined));
-        Ok(self.told_source(defined))
+        self.record_change("defined", name, before.as_ref(), Some(&defined));
+        Ok(self.source_for_caller(defined))
     }
 
     /// Changes the given keys of a source, as a JSON merge patch (RFC 7396). The rest stay, except
@@ -56,7 +56,7 @@ impl Service {
     ///
     /// # Errors
     /// Without the admin right over it, or over the objects that it newly names; when the keys are
-    /// invalid or part of the source's identity; when another caller changed the source at the same
+    /// invalid or part of the source's identity. When another caller changed the source at the same
     /// time, or since that version.
     pub async fn alter(
         &self,
@@ -64,11 +64,11 @@ impl Service {
         changes: &Map<String, Value>,
         if_version: Option<u64>,
     ) -> Result<SourceInfo, Error> {
-        let altered = self.alter_or_not(name, changes, if_version).await;
-        self.tried("altered", name, altered)
+        let altered = self.try_alter(name, changes, if_version).await;
+        self.audit_failure("altered", name, altered)
     }
 
-    async fn alter_or_not(
+    async fn try_alter(
         &self,
         name: &str,
         changes: &Map<String, Value>,
@@ -92,8 +92,8 @@ impl Service {
         let room = self.room_for(own, &DefinedRoom::of(name, &spec)).await?;
         let altered = self.node.alter_checked(name, &spec, Some(before.version), checked).await?;
         drop(room);
-        self.changed("altered", name, Some(&before), Some(&altered));
-        Ok(self.told_source(altered))
+        self.record_change("altered", name, Some(&before), Some(&altered));
+        Ok(self.source_for_caller(altered))
     }
 
     /// Gives a segment source another stripe of the numbers, while it serves.
@@ -101,18 +101,18 @@ impl Service {
     /// # Errors
     /// Without the admin right; when the stripe is invalid, or would begin below issued numbers.
     pub async fn restripe(&self, name: &str, stripe: NewStripe) -> Result<SourceInfo, Error> {
-        let restriped = self.restripe_or_not(name, stripe).await;
-        self.tried("restriped", name, restriped)
+        let restriped = self.try_restripe(name, stripe).await;
+        self.audit_failure("restriped", name, restriped)
     }
 
-    async fn restripe_or_not(&self, name: &str, stripe: NewStripe) -> Result<SourceInfo, Error> {
+    async fn try_restripe(&self, name: &str, stripe: NewStripe) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
         self.admit(Right::Admin, name).await?;
         let _turn = self.turn().await?;
         let before = self.node.definition(name).await.ok();
         let restriped = self.node.restripe(name, stripe).await?;
-        self.changed("restriped", name, before.as_ref(), Some(&restriped));
-        Ok(self.told_source(restriped))
+        self.record_change("restriped", name, before.as_ref(), Some(&restriped));
+        Ok(self.source_for_caller(restriped))
     }
 
     /// Deletes a source. Its mark stays, so that the name can never mint an old ID again.
@@ -120,17 +120,17 @@ impl Service {
     /// # Errors
     /// Without the admin right; when the name has no source.
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
-        let deleted = self.delete_or_not(name).await;
-        self.tried("deleted", name, deleted)
+        let deleted = self.try_delete(name).await;
+        self.audit_failure("deleted", name, deleted)
     }
 
-    async fn delete_or_not(&self, name: &str) -> Result<(), Error> {
+    async fn try_delete(&self, name: &str) -> Result<(), Error> {
         check_source_name(name)?;
         self.admit(Right::Admin, name).await?;
         let _turn = self.turn().await?;
         let before = self.node.definition(name).await.ok();
         self.node.delete(name).await?;
-        self.changed("deleted", name, before.as_ref(), None);
+        self.record_change("deleted", name, before.as_ref(), None);
         Ok(())
     }
 
@@ -141,7 +141,7 @@ impl Service {
     pub async fn definition(&self, name: &str) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
         self.caller.may_see(name)?;
-        Ok(self.told_source(self.node.definition(name).await?))
+        Ok(self.source_for_caller(self.node.definition(name).await?))
     }
 
     /// Returns every definition that was not deleted, by name, if the caller has a right over it.
@@ -157,13 +157,13 @@ impl Service {
         self.listed.store(listed.sources.len(), Ordering::Relaxed);
         listed.sources.retain(|source| self.caller.may_see(&source.name).is_ok());
         listed.unreadable.retain(|(name, _)| self.caller.may_see(name).is_ok());
-        listed.sources = listed.sources.into_iter().map(|it| self.told_source(it)).collect();
+        listed.sources = listed.sources.into_iter().map(|it| self.source_for_caller(it)).collect();
         Ok(listed)
     }
 
     /// Takes the list's part of the limit of unsent IDs before the wait, by its last known length:
     /// all waiting callers get the list at the same moment, and their work begins together.
-    fn wait_for_list(&self) -> Result<Hold, Error> {
+    fn wait_for_list(&self) -> Result<UnsentPermit, Error> {
         self.hold_rows(self.listed.load(Ordering::Relaxed)).map_err(|_| {
             // The error omits the number of sources, which some callers may not see.
             let message =
@@ -182,20 +182,23 @@ impl Service {
     }
 
     /// Returns a secondary store, by its name in definitions.
-    pub(crate) async fn store_beside(&self, name: &str) -> snowmint_coord::Result<Arc<dyn Store>> {
-        self.node.store_beside(name).await
+    pub(crate) async fn secondary_store(
+        &self,
+        name: &str,
+    ) -> snowmint_coord::Result<Arc<dyn Store>> {
+        self.node.secondary_store(name).await
     }
 
     /// Takes numbers for an embedded client from this store: the server's own, or the secondary
     /// store of that name.
-    pub(crate) async fn reserve_for_program(
+    pub(crate) async fn reserve_for_client(
         &self,
-        (beside, store): (&str, &dyn Store),
+        (secondary_store, store): (&str, &dyn Store),
         reserve: &Reserve,
     ) -> snowmint_coord::Result<Segment> {
-        match beside {
-            "" => self.node.reserve_for_program(store, reserve).await,
-            name => self.node.secondary(name).await?.reserve_for_program(store, reserve).await,
+        match secondary_store {
+            "" => self.node.reserve_for_client(store, reserve).await,
+            name => self.node.secondary(name).await?.reserve_for_client(store, reserve).await,
         }
     }
 
@@ -219,9 +222,14 @@ impl Service {
     }
 
     /// Takes in that a definition was changed without the node, or may have been.
-    pub(crate) async fn changed_beside(&self, how: &str, name: &str, before: Option<SourceInfo>) {
+    pub(crate) async fn changed_secondary(
+        &self,
+        how: &str,
+        name: &str,
+        before: Option<SourceInfo>,
+    ) {
         self.node.catalog_changed();
         let after = self.node.definition(name).await.ok();
-        self.changed(how, name, before.as_ref(), after.as_ref());
+        self.record_change(how, name, before.as_ref(), after.as_ref());
     }
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use snowmint_coord::{Shares, Source};
+use snowmint_coord::{SectionAssignment, Source};
 
 use super::{Error, Limit, Service};
 use crate::access::Right;
 
 /// Consecutive numbers of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub struct CountedNumbers {
     /// First number.
     pub first: u64,
     /// Last number.
@@ -22,33 +22,33 @@ impl Service {
     /// # Errors
     /// Without the right to mint; more than `limits.incrby_max`, a source of another kind, a key of
     /// another server's section, or an error of the store.
-    pub async fn count(&self, name: &str, key: &str, count: u64) -> Result<Counted, Error> {
+    pub async fn count(&self, name: &str, key: &str, count: u64) -> Result<CountedNumbers, Error> {
         self.admit_many(Right::Mint, name, count, Limit::InARow).await?;
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
-        let take = async |source: Source| {
+        let reserve = async |source: Source| {
             let _turn = self.turn_for(&source).await?;
             Ok::<_, Error>(source.count(key.as_bytes(), count, wait_ms).await?)
         };
-        let ((first, last), tally) = self.ask(name, take).await?;
+        let ((first, last), tally) = self.ask(name, reserve).await?;
         tally.add(self.protocol, count);
-        Ok(Counted { first, last })
+        Ok(CountedNumbers { first, last })
     }
 
     /// Returns the bound: the highest number that a key may have returned; 0 if it has none.
     ///
     /// # Errors
     /// Those of [`Service::count`].
-    pub async fn counted(&self, name: &str, key: &str) -> Result<u64, Error> {
+    pub async fn bound_of(&self, name: &str, key: &str) -> Result<u64, Error> {
         self.admit(Right::Mint, name).await?;
-        self.counted_here(name, key).await
+        self.local_bound_of(name, key).await
     }
 
     /// Returns the same, for an admitted caller.
-    pub(crate) async fn counted_here(&self, name: &str, key: &str) -> Result<u64, Error> {
+    pub(crate) async fn local_bound_of(&self, name: &str, key: &str) -> Result<u64, Error> {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let look = async |source: Source| {
             let _turn = self.turn_for(&source).await?;
-            Ok::<_, Error>(source.counted(key.as_bytes(), wait_ms).await?)
+            Ok::<_, Error>(source.bound_of(key.as_bytes(), wait_ms).await?)
         };
         Ok(self.ask(name, look).await?.0)
     }
@@ -59,11 +59,11 @@ impl Service {
     /// Without the right to administer; above `limits.bound_max`, for every caller, since nothing
     /// lowers a bound again; and those of [`Service::count`].
     pub async fn raise(&self, name: &str, key: &str, highest: u64) -> Result<(), Error> {
-        let raised = self.raise_or_not(name, key, highest).await;
-        self.tried("raised", name, raised)
+        let raised = self.try_raise(name, key, highest).await;
+        self.audit_failure("raised", name, raised)
     }
 
-    async fn raise_or_not(&self, name: &str, key: &str, highest: u64) -> Result<(), Error> {
+    async fn try_raise(&self, name: &str, key: &str, highest: u64) -> Result<(), Error> {
         self.caller().may(Right::Admin, name)?;
         let limit = self.live.limit(|limits| limits.bound_max);
         if highest > limit {
@@ -86,20 +86,20 @@ impl Service {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let raise = async |source: Source| {
             let _turn = self.turn_for(&source).await?;
-            let before = source.counted(key.as_bytes(), wait_ms).await?;
+            let before = source.bound_of(key.as_bytes(), wait_ms).await?;
             source.raise(key.as_bytes(), highest, wait_ms).await?;
             Ok::<_, Error>((source.section(key.as_bytes()).ok(), before))
         };
         let ((section, before), _) = self.ask(name, raise).await?;
         if before < highest {
-            self.raised((name, section), Some(before), highest);
+            self.audit_raise((name, section), Some(before), highest);
         }
         Ok(())
     }
 
     /// Returns the owners of the sections.
     #[must_use]
-    pub fn shares(&self) -> Arc<Shares> {
-        self.node.shares()
+    pub fn section_assignment(&self) -> Arc<SectionAssignment> {
+        self.node.section_assignment()
     }
 }

@@ -7,8 +7,8 @@ use snowmint_coord::{ErrorKind, Retry};
 use snowmint_wire::error::{Code, RespPrefix};
 use snowmint_wire::http::ErrorInfo;
 
-use super::complaint::Cause;
-use crate::reach::Reach;
+use super::throttled_log::Cause;
+use crate::advertised_addrs::AdvertisedAddrs;
 use crate::share::OverShare;
 
 /// Milliseconds until a retry of something unavailable, where no better hint is known.
@@ -33,7 +33,7 @@ pub struct SectionOwner {
     /// Section of the key.
     pub section: u16,
     /// Addresses of the owner.
-    pub reach: Reach,
+    pub advertised_addrs: AdvertisedAddrs,
 }
 
 impl Error {
@@ -59,17 +59,17 @@ impl Error {
     }
 
     /// Creates an error for a client with more than its share of unsent IDs.
-    pub(crate) fn unsent(asked: u64, over: &OverShare) -> Self {
+    pub(crate) fn unsent(requested: u64, over: &OverShare) -> Self {
         let OverShare { client, held, free, limit } = over;
         let message = format!(
-            "{asked} more unsent IDs exceed the share of {client} (holds {held}, free {free} of \
+            "{requested} more unsent IDs exceed the share of {client} (holds {held}, free {free} of \
              limits.unsent_max {limit}); read responses or ask for fewer"
         );
         Self::new(Code::Overloaded, message)
     }
 
     /// Creates an error for a client with more than its share of requests that wait for a peer.
-    pub(crate) fn passed_on(address: &str, over: &OverShare) -> Self {
+    pub(crate) fn too_many_forwarded(address: &str, over: &OverShare) -> Self {
         let OverShare { client, held, free, limit } = over;
         let message = format!(
             "one more request exceeds the share of {client} of those that wait for one server \
@@ -79,11 +79,14 @@ impl Error {
     }
 
     /// Returns the error of a peer, for the caller.
-    pub(crate) fn said(said: ErrorInfo) -> Self {
-        let code = Code::from_name(&said.code).unwrap_or(Code::Unavailable);
-        let ErrorInfo { message, retry_after_ms, owner, .. } = said;
+    pub(crate) fn reported(info: ErrorInfo) -> Self {
+        let code = Code::from_name(&info.code).unwrap_or(Code::Unavailable);
+        let ErrorInfo { message, retry_after_ms, owner, .. } = info;
         let owner = owner.map(|owner| {
-            Box::new(SectionOwner { section: owner.section, reach: Reach::read(&owner.address) })
+            Box::new(SectionOwner {
+                section: owner.section,
+                advertised_addrs: AdvertisedAddrs::read(&owner.address),
+            })
         });
         let message = visible(message);
         Self { code, message, detail: None, retry_after_ms, owner, cause: None }
@@ -194,8 +197,8 @@ impl From<snowmint_coord::Error> for Error {
         };
         let owner = match error.kind() {
             ErrorKind::NotOwner { section, address } => {
-                let reach = Reach::read(address);
-                Some(Box::new(SectionOwner { section: *section, reach }))
+                let advertised_addrs = AdvertisedAddrs::read(address);
+                Some(Box::new(SectionOwner { section: *section, advertised_addrs }))
             }
             _ => None,
         };
@@ -276,13 +279,13 @@ mod tests {
     #[test]
     fn quoted_control_characters_are_visible() {
         let message = "unknown format a\u{1b}[2J\n; correct it".to_owned();
-        let said = ErrorInfo {
+        let reported = ErrorInfo {
             code: "bad_request".to_owned(),
             message: message.clone(),
             retry_after_ms: None,
             owner: None,
         };
-        for error in [Error::bad_request(message), Error::said(said)] {
+        for error in [Error::bad_request(message), Error::reported(reported)] {
             assert_eq!(error.message(), "unknown format a\\u{1b}[2J\\n; correct it");
         }
     }

@@ -1,5 +1,5 @@
-//! Sentences for requests that a parser rejects. They stand here once, for all protocols: a parser's
-//! own text has another style, and may quote control characters.
+//! Sentences for requests that a parser rejects. They stand here once, for all protocols: a
+//! parser's own text has another style, and may quote control characters.
 
 use serde_json::error::Category;
 use snowmint_coord::json;
@@ -50,24 +50,24 @@ mod tests {
 
     #[test]
     fn rejected_json_is_reported_in_our_sentences() {
-        let told = |text: &str| {
+        let message = |text: &str| {
             let error = serde_json::from_str::<Map<String, Value>>(text).unwrap_err();
             json("request body", &error).message().to_owned()
         };
         let start = "request body is not valid JSON at line 1 column 5: ";
-        let syntax = told(r#"{"a" 1}"#);
+        let syntax = message(r#"{"a" 1}"#);
         assert!(syntax.starts_with("request body is not valid JSON at line 1 column "), "{syntax}");
         assert!(syntax.ends_with("; send valid JSON"), "{syntax}");
-        let cut = told(r#"{"a":"#);
+        let cut = message(r#"{"a":"#);
         assert_eq!(cut, format!("{start}text ends inside a value; send valid JSON"));
-        let list = told("[]");
+        let list = message("[]");
         assert!(list.starts_with("request body is invalid at line 1 column "), "{list}");
         assert!(list.ends_with(", expected a map; correct it"), "{list}");
     }
 
     #[test]
     fn rejected_query_names_its_parameter() {
-        for (cause, told) in [
+        for (cause, expected) in [
             (
                 "count: invalid digit found in string",
                 "query parameter \"count\": invalid digit found in string; correct it",
@@ -79,7 +79,7 @@ mod tests {
             ("missing field `id`", "query is invalid: missing field \"id\"; correct it"),
             ("Broken", "query is invalid: broken; correct it"),
         ] {
-            assert_eq!(query(cause).message(), told);
+            assert_eq!(query(cause).message(), expected);
         }
         assert!(!query("a\u{1b}: no").message().contains('\u{1b}'));
     }

@@ -31,7 +31,7 @@ pub(super) fn without_leftovers(
         let spec = spec_of(keys.clone())?;
         match spec.check() {
             Err(SpecError::Needs { key, .. })
-                if !is_set(changes, key) && take_away(&mut keys, key) => {}
+                if !is_set(changes, key) && remove_key(&mut keys, key) => {}
             _ => return Ok(spec),
         }
     }
@@ -47,12 +47,12 @@ fn is_set(keys: &Map<String, Value>, name: &str) -> bool {
 }
 
 /// Removes a key; returns whether it was present.
-fn take_away(keys: &mut Map<String, Value>, name: &str) -> bool {
+fn remove_key(keys: &mut Map<String, Value>, name: &str) -> bool {
     match name.split_once('.') {
         None => keys.remove(name).is_some(),
         Some((table, rest)) => keys
             .get_mut(table)
             .and_then(Value::as_object_mut)
-            .is_some_and(|table| take_away(table, rest)),
+            .is_some_and(|table| remove_key(table, rest)),
     }
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use snowmint_wire::error::Code;
 
-use super::complaint::Cause;
+use super::throttled_log::Cause;
 use super::{Error, Service};
 use crate::access::Right;
 use crate::meter::{Protocol, Tally};
-use crate::roster::Roster;
+use crate::tracker::ConnectionTracker;
 
 impl Service {
     /// Returns the same service, for callers of this protocol.
@@ -18,8 +18,8 @@ impl Service {
     }
 
     /// Sets the connections of the callers.
-    pub(crate) fn watch(&self, roster: &Arc<Roster>) {
-        self.meter.watch(self.protocol, roster);
+    pub(crate) fn watch(&self, tracker: &Arc<ConnectionTracker>) {
+        self.meter.watch(self.protocol, tracker);
     }
 
     /// Returns the metrics of a source, for handlers that mint from it themselves.
@@ -27,34 +27,34 @@ impl Service {
         self.meter.tally(source)
     }
 
-    /// Returns the begin time of requests, for [`Service::answered`].
-    pub(crate) fn begun_us(&self) -> u64 {
+    /// Returns the elapsed time in microseconds, for [`Service::record_responses`].
+    pub(crate) fn now_us(&self) -> u64 {
         self.peers().timer().elapsed_us()
     }
 
     /// Counts requests that came together, with their duration.
-    pub(crate) fn answered(&self, requests: u64, begun_us: u64) {
-        let took_us = self.begun_us().saturating_sub(begun_us);
-        self.meter.answered(self.protocol, requests, took_us);
+    pub(crate) fn record_responses(&self, requests: u64, begun_us: u64) {
+        let took_us = self.now_us().saturating_sub(begun_us);
+        self.meter.responded(self.protocol, requests, took_us);
     }
 
     /// Counts a request that waited for nothing: its duration is too short to measure.
-    pub(crate) fn answered_at_once(&self) {
-        self.meter.answered(self.protocol, 1, 0);
+    pub(crate) fn record_fast_response(&self) {
+        self.meter.responded(self.protocol, 1, 0);
     }
 
     /// Counts and logs a failed request.
-    pub(crate) fn refused(&self, code: Code, cause: Option<&Cause>) {
+    pub(crate) fn record_error(&self, code: Code, cause: Option<&Cause>) {
         self.meter.add_error(self.protocol, code);
         if let Some(cause) = cause {
-            self.complaints.tell(code, cause, self.begun_us() / 1_000);
+            self.throttled_log.log(code, cause, self.now_us() / 1_000);
         }
     }
 
     /// Logs an error that ends a begun response; it is not counted a second time.
-    pub(crate) fn broke_off(&self, error: &Error) {
+    pub(crate) fn record_stream_error(&self, error: &Error) {
         if let Some(cause) = error.cause() {
-            self.complaints.tell(error.code(), cause, self.begun_us() / 1_000);
+            self.throttled_log.log(error.code(), cause, self.now_us() / 1_000);
         }
     }
 

@@ -1,31 +1,31 @@
 //! Use cases, as plain functions on domain types. The protocols only translate.
 
 mod about;
-mod asked;
-mod at_hand;
+mod audit;
+mod authorize;
+mod cached_source;
 mod catalog;
-mod changing;
-mod complaint;
 mod counters;
+mod definition_room;
 mod describe;
+mod embedded_clients;
 mod error;
-mod hold;
+mod external_lease;
+mod forward;
 pub(crate) mod invalid;
-mod lend;
+mod live_settings;
 mod merge;
 mod metrics;
-mod naming;
-mod notice;
+mod named_objects;
 mod order;
 mod owner;
-mod passed;
+mod peer_notices;
 mod probing;
-mod programs;
 mod readiness;
 mod recovery;
-mod room;
-mod told;
+mod throttled_log;
 mod turns;
+mod unsent_permit;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
@@ -36,34 +36,35 @@ use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::spec::SourceSpec;
-use snowmint_coord::{Decoded, Incarnation, Node, Row, Source, Values};
+use snowmint_coord::{Decoded, IdBatch, Incarnation, Node, NumberRange, Source};
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
 use snowmint_wire::error::Code;
 use tokio::sync::watch;
 
-use self::complaint::Complaints;
-use self::order::Relay;
+use self::order::OrderForwarder;
+use self::throttled_log::ThrottledLog;
 use self::turns::Turns;
-use crate::access::{Access, Caller, Logins, Right, Unknown};
+use crate::access::{Access, AnonymousReason, Caller, Logins, Right};
 use crate::live::Live;
 use crate::meter::{Meter, Protocol, Tally};
 use crate::peers::Peers;
 use crate::share::Shares;
 
-pub(crate) use asked::Limit;
-pub(crate) use at_hand::AtHand;
-pub(crate) use complaint::Cause;
-pub use counters::Counted;
+pub(crate) use authorize::Limit;
+pub(crate) use cached_source::CachedSource;
+pub use counters::CountedNumbers;
+pub(crate) use definition_room::NoRoom;
 pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_body};
 pub use error::{Error, SectionOwner, code_of};
-pub use hold::Hold;
-pub(crate) use notice::CHANGED_PATH;
-pub(crate) use owner::{ByOwner, FromOwner, Unanswered};
+pub(crate) use owner::{LocalCall, OwnerCall, OwnerFailure};
+pub(crate) use peer_notices::CHANGED_PATH;
 pub(crate) use probing::probe_peers;
 pub use recovery::{moved_to, recovery_body};
-pub(crate) use room::NoRoom;
+pub(crate) use throttled_log::Cause;
+pub use throttled_log::FAILED_REQUESTS_TARGET;
 pub(crate) use turns::{SharedTurn, Target};
+pub use unsent_permit::UnsentPermit;
 
 /// A source, and its metrics.
 type Tallied = (Source, Arc<Tally>);
@@ -71,7 +72,7 @@ type Tallied = (Source, Arc<Tally>);
 /// All use cases. Clones are the same service, and cost next to nothing: each call has one.
 #[derive(Clone, Debug)]
 pub struct Service {
-    shared: Arc<Shared>,
+    shared: Arc<ServiceInner>,
     /// Protocol of the callers.
     protocol: Protocol,
     /// Caller of the requests.
@@ -80,18 +81,18 @@ pub struct Service {
 
 /// Part of a [`Service`] that does not depend on the caller.
 #[derive(Debug)]
-pub struct Shared {
+pub struct ServiceInner {
     node: Node,
     live: Live,
     unsent: Arc<Shares>,
     turns: Arc<Turns>,
     closing: watch::Receiver<bool>,
-    relay: Relay,
+    order_forwarder: OrderForwarder,
     /// Sources that were used: opening one goes through the node's driver. Only sources in the
     /// catalog get in.
     sources: RwLock<HashMap<String, Tallied>>,
     meter: Meter,
-    complaints: Complaints,
+    throttled_log: ThrottledLog,
     /// Access control; `None` where tokens are not required.
     access: Option<Access>,
     logins: Arc<Logins>,
@@ -104,10 +105,10 @@ pub struct Shared {
 }
 
 impl Deref for Service {
-    type Target = Shared;
+    type Target = ServiceInner;
 
     #[inline]
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &ServiceInner {
         &self.shared
     }
 }
@@ -117,15 +118,15 @@ impl Deref for Service {
 #[derive(Debug)]
 pub struct Minted {
     /// The IDs.
-    pub values: Values,
-    hold: Hold,
+    pub values: IdBatch,
+    unsent_permit: UnsentPermit,
 }
 
 impl Minted {
     /// Returns the IDs, and the hold to keep until they are sent.
     #[must_use]
-    pub fn into_parts(self) -> (Values, Hold) {
-        (self.values, self.hold)
+    pub fn into_parts(self) -> (IdBatch, UnsentPermit) {
+        (self.values, self.unsent_permit)
     }
 }
 
@@ -141,22 +142,23 @@ impl Service {
         peers: Peers,
         access: Option<Access>,
     ) -> Self {
-        let caller =
-            access.as_ref().map_or_else(Caller::anyone, |_| Caller::nobody(Unknown::NothingShown));
+        let caller = access.as_ref().map_or_else(Caller::unrestricted, |_| {
+            Caller::anonymous(AnonymousReason::NothingShown)
+        });
         let own = || Arc::new(Logins::new(peers.shared_timer()));
         let logins = access.as_ref().map_or_else(own, Access::logins);
-        let relay = Relay::new(peers, live.clone());
+        let order_forwarder = OrderForwarder::new(peers, live.clone());
         let unsent = Shares::new(live.limit(|limits| limits.unsent_max.into()));
-        let shared = Shared {
+        let shared = ServiceInner {
             node,
             live,
             unsent,
             turns: Arc::default(),
             closing,
-            relay,
+            order_forwarder,
             sources: RwLock::default(),
             meter: Meter::default(),
-            complaints: Complaints::default(),
+            throttled_log: ThrottledLog::default(),
             access,
             logins,
             defining: Mutex::default(),
@@ -167,7 +169,7 @@ impl Service {
     }
 
     pub(crate) fn peers(&self) -> &Peers {
-        self.relay.peers()
+        self.order_forwarder.peers()
     }
 
     /// Returns a source by name, to read.
@@ -227,14 +229,14 @@ impl Service {
         F: Future<Output = Result<T, Error>>,
     {
         let (source, tally) = self.tallied(name).await?;
-        let answer = match ask(source).await {
+        let result = match ask(source).await {
             Err(error) if error.code() == Code::UnknownSource => {
                 self.sources.write().unwrap_or_else(PoisonError::into_inner).remove(name);
                 ask(self.opened(name).await?).await
             }
-            answer => answer,
+            result => result,
         };
-        Ok((answer?, tally))
+        Ok((result?, tally))
     }
 
     /// Mints exactly `count` IDs, waiting for the next tick or the store within the limit. Returns
@@ -249,7 +251,7 @@ impl Service {
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
         let count = self.admit_ids(name, count).await?;
-        self.mint_here(name, count, key).await
+        self.mint_local(name, count, key).await
     }
 
     /// Admits a caller that wants `count` IDs of a source in one response.
@@ -263,14 +265,14 @@ impl Service {
     }
 
     /// Mints like [`Service::mint`], for an admitted caller.
-    async fn mint_here(
+    async fn mint_local(
         &self,
         name: &str,
         count: u32,
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
-        let hold = self.hold(count.into())?;
+        let unsent_permit = self.unsent_permit(count.into())?;
         let mint = async |source: Source| {
             let _turn = self.turn_for(&source).await?;
             let values = source.mint(count, key, wait_ms).await?;
@@ -278,7 +280,7 @@ impl Service {
         };
         let ((source, values), tally) = self.ask(name, mint).await?;
         tally.add(self.protocol, u64::from(count));
-        Ok((source, Minted { values, hold }))
+        Ok((source, Minted { values, unsent_permit }))
     }
 
     /// Takes a range of a segment source out of the store, for a caller to issue.
@@ -286,8 +288,8 @@ impl Service {
     /// # Errors
     /// Without the right; more than `limits.segment_max`, a source of another kind, or an error of
     /// the store.
-    pub async fn reserve_segment(&self, name: &str, length: u64) -> Result<Row, Error> {
-        self.row(Right::Reserve, name, length, Limit::Segment).await
+    pub async fn reserve_segment(&self, name: &str, length: u64) -> Result<NumberRange, Error> {
+        self.reserve_within(Right::Reserve, name, length, Limit::Segment).await
     }
 
     /// Takes `length` numbers in a row, like `INCRBY`.
@@ -295,20 +297,26 @@ impl Service {
     /// # Errors
     /// Without the right to mint; more than `limits.incrby_max`, a source of another kind, or an
     /// error of the store.
-    pub async fn take_in_a_row(&self, name: &str, length: u64) -> Result<Row, Error> {
-        self.row(Right::Mint, name, length, Limit::InARow).await
+    pub async fn reserve_consecutive(&self, name: &str, length: u64) -> Result<NumberRange, Error> {
+        self.reserve_within(Right::Mint, name, length, Limit::InARow).await
     }
 
-    async fn row(&self, right: Right, name: &str, length: u64, limit: Limit) -> Result<Row, Error> {
+    async fn reserve_within(
+        &self,
+        right: Right,
+        name: &str,
+        length: u64,
+        limit: Limit,
+    ) -> Result<NumberRange, Error> {
         self.admit_many(right, name, length, limit).await?;
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
-        let take = async |source: Source| {
+        let reserve = async |source: Source| {
             let _turn = self.turn_of(&source).await?;
-            Ok::<_, Error>(source.row(length, wait_ms).await?)
+            Ok::<_, Error>(source.reserve_range(length, wait_ms).await?)
         };
-        let (row, tally) = self.ask(name, take).await?;
+        let (range, tally) = self.ask(name, reserve).await?;
         tally.add(self.protocol, length);
-        Ok(row)
+        Ok(range)
     }
 
     /// Decodes an ID of a source.

@@ -1,26 +1,26 @@
 //! Global-order sources: a server that does not mint calls the one that does, in the batches of
-//! [`relay::Relay`].
+//! [`Batcher`].
 
-use snowmint_coord::relay::{self, Asks};
-use snowmint_coord::{Source, Values};
+use snowmint_coord::batcher::{Batcher, Forward};
+use snowmint_coord::{IdBatch, Source};
 use snowmint_wire::error::Code;
 
-use super::owner::{ByOwner, FromOwner};
-use super::passed::{Failure, Other};
+use super::forward::{PeerFailure, RemotePeer};
+use super::owner::{LocalCall, OwnerCall};
 use super::{Error, Minted, Service};
 use crate::live::Live;
 use crate::peers::Peers;
 
 /// Client of the minting servers. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Relay {
-    asking: Asking,
-    batches: relay::Relay<Asking>,
+pub(super) struct OrderForwarder {
+    owner_caller: OwnerCaller,
+    batches: Batcher<OwnerCaller>,
 }
 
 /// Caller of a minting server.
 #[derive(Clone, Debug)]
-struct Asking {
+struct OwnerCaller {
     peers: Peers,
     /// Source of two limits: the most IDs of one call, and the longest time of a whole response.
     live: Live,
@@ -32,7 +32,7 @@ impl Service {
     /// # Errors
     /// Those of [`Service::mint`]; `Unavailable` or `NotOwner` when no minting server could be
     /// reached within the limit for a wait.
-    pub async fn mint_anywhere(
+    pub async fn mint_or_forward(
         &self,
         name: &str,
         count: u64,
@@ -42,43 +42,43 @@ impl Service {
         self.mint_admitted(name, count, key).await
     }
 
-    /// Mints like [`Service::mint_anywhere`], for an admitted caller.
+    /// Mints like [`Service::mint_or_forward`], for an admitted caller.
     pub(crate) async fn mint_admitted(
         &self,
         name: &str,
         count: u32,
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
-        let refusal = match self.mint_here(name, count, key).await {
-            Err(refusal) if refusal.code() == Code::NotOwner => refusal,
-            answer => return answer,
+        let rejection = match self.mint_local(name, count, key).await {
+            Err(rejection) if rejection.code() == Code::NotOwner => rejection,
+            result => return result,
         };
         let source = self.opened(name).await?;
         // The protocols call the section owner of a key themselves, each in its form.
         if !source.is_ordered() {
-            return Err(refusal);
+            return Err(rejection);
         }
-        let here = || -> ByOwner<'_, _> { Box::pin(self.mint_here(name, count, key)) };
-        let there = |address| -> FromOwner<'_, _> {
+        let here = || -> LocalCall<'_, _> { Box::pin(self.mint_local(name, count, key)) };
+        let there = |address| -> OwnerCall<'_, _> {
             let source = source.clone();
             Box::pin(async move {
-                let hold = self.hold(count.into())?;
-                let ids = self.relay.fetch(name, address, count).await?;
-                Ok((source, Minted { values: Values::Numbers(ids), hold }))
+                let unsent_permit = self.unsent_permit(count.into())?;
+                let ids = self.order_forwarder.fetch(name, address, count).await?;
+                Ok((source, Minted { values: IdBatch::Numbers(ids), unsent_permit }))
             })
         };
-        self.ask_owner(refusal, &here, &there).await
+        self.ask_owner(rejection, &here, &there).await
     }
 }
 
-impl Relay {
+impl OrderForwarder {
     pub(super) fn new(peers: Peers, live: Live) -> Self {
-        let asking = Asking { peers, live };
-        Self { batches: relay::Relay::new(asking.clone()), asking }
+        let owner_caller = OwnerCaller { peers, live };
+        Self { batches: Batcher::new(owner_caller.clone()), owner_caller }
     }
 
     pub(super) const fn peers(&self) -> &Peers {
-        &self.asking.peers
+        &self.owner_caller.peers
     }
 
     /// Returns `count` IDs of a source from the server at this address.
@@ -87,22 +87,22 @@ impl Relay {
     }
 }
 
-impl Asking {
-    fn not_reached(&self, why: &str) -> Error {
-        self.peers.not_reached(format!("owner of the source did not respond: {why}; retry"))
+impl OwnerCaller {
+    fn not_reached(&self, reason: &str) -> Error {
+        self.peers.not_reached(format!("owner of the source did not respond: {reason}; retry"))
     }
 }
 
-impl Asks for Asking {
+impl Forward for OwnerCaller {
     type Error = Error;
 
     async fn ask(&self, source: &str, address: &str, count: u64) -> Result<Vec<u64>, Error> {
-        let other = Other { peers: &self.peers, address };
-        other.ids(source, count, None).await.map_err(|failure| match failure {
-            Failure::Refused(error) => error,
-            Failure::NoAnswer(why) => {
-                tracing::warn!(%source, %address, %why, "whoever orders a source could not be asked");
-                self.not_reached(&why.to_string()).with_detail(format!("server {address}"))
+        let remote_peer = RemotePeer { peers: &self.peers, address };
+        remote_peer.ids(source, count, None).await.map_err(|failure| match failure {
+            PeerFailure::Refused(error) => error,
+            PeerFailure::NoResponse(error) => {
+                tracing::warn!(%source, %address, %error, "failed to call the section owner of a source");
+                self.not_reached(&error.to_string()).with_detail(format!("server {address}"))
             }
         })
     }
@@ -131,7 +131,7 @@ mod tests {
     /// A server that begins a response and never ends it delays callers only for a bounded time.
     #[tokio::test]
     async fn late_peer_is_not_waited_for() {
-        for said in ["", "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"ids\":["] {
+        for raw in ["", "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"ids\":["] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = format!("http://{}", listener.local_addr().unwrap());
             let stalls = tokio::spawn(async move {
@@ -140,20 +140,20 @@ mod tests {
                     let (mut stream, _) = listener.accept().await.unwrap();
                     let mut head = [0; 16];
                     stream.read_exact(&mut head).await.unwrap();
-                    stream.write_all(said.as_bytes()).await.unwrap();
+                    stream.write_all(raw.as_bytes()).await.unwrap();
                     held.push(stream);
                 }
             });
             let limits = Limits { wait_max: Span::from_ms(100), ..Limits::default() };
             let live = Live::new(limits, false, None);
             let peers = Peers::of_tests(live.clone());
-            let relay = Relay::new(peers, live);
-            let fetch = || relay.fetch("orders", address.clone(), 1);
+            let order_forwarder = OrderForwarder::new(peers, live);
+            let fetch = || order_forwarder.fetch("orders", address.clone(), 1);
             let both = async { tokio::join!(fetch(), fetch()) };
             let (one, other) = tokio::time::timeout(Duration::from_secs(30), both).await.unwrap();
             for refused in [one.unwrap_err(), other.unwrap_err()] {
-                assert_eq!(refused.code(), Code::Unavailable, "{said:?}: {refused}");
-                assert_eq!(refused.retry_after_ms(), Some(1_000), "{said:?}: {refused}");
+                assert_eq!(refused.code(), Code::Unavailable, "{raw:?}: {refused}");
+                assert_eq!(refused.retry_after_ms(), Some(1_000), "{raw:?}: {refused}");
             }
             stalls.abort();
         }

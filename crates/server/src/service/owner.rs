@@ -7,14 +7,14 @@ use snowmint_wire::error::Code;
 
 use super::{Error, Service};
 
-/// Result of a call to any server. Boxed, so that it is known to be `Send` whatever it borrows.
-pub(crate) type ByOwner<'a, T> = BoxFuture<'a, Result<T, Error>>;
+/// Call to this server. Boxed, so that it is known to be `Send` whatever it borrows.
+pub(crate) type LocalCall<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
-/// Result of a call to the owner.
-pub(crate) type FromOwner<'a, T> = BoxFuture<'a, Result<T, Unanswered>>;
+/// Call to the owner.
+pub(crate) type OwnerCall<'a, T> = BoxFuture<'a, Result<T, OwnerFailure>>;
 
 /// Milliseconds until the owner is looked up again.
-const LOOK_AGAIN_MS: u64 = 20;
+const RECHECK_MS: u64 = 20;
 
 impl Service {
     /// Calls the owner that an error names, and looks it up again, since it may have died or handed
@@ -26,102 +26,104 @@ impl Service {
     /// The given error, if it names no server with HTTP; else the last one received.
     pub(crate) async fn ask_owner<'a, T>(
         &self,
-        refusal: Error,
-        here: &(dyn Fn() -> ByOwner<'a, T> + Sync),
-        there: &(dyn Fn(String) -> FromOwner<'a, T> + Sync),
+        rejection: Error,
+        here: &(dyn Fn() -> LocalCall<'a, T> + Sync),
+        there: &(dyn Fn(String) -> OwnerCall<'a, T> + Sync),
     ) -> Result<T, Error> {
         let within_ms = self.live.limit(|limits| limits.wait_max.ms()).saturating_mul(2);
-        let asking = Asking { timer: self.peers().timer(), within_ms, here, there };
-        match asking.after(refusal).await {
-            Err(Refused::Owner(error)) => Err(error),
-            Err(Refused::Time(address)) => {
+        let search = OwnerSearch { timer: self.peers().timer(), within_ms, here, there };
+        match search.run(rejection).await {
+            Err(SearchError::Owner(error)) => Err(error),
+            Err(SearchError::Time(address)) => {
                 let message = format!("owner sent no response in {within_ms} ms; retry");
                 Err(self.peers().not_reached(message).with_detail(format!("server {address}")))
             }
-            Ok(answer) => Ok(answer),
+            Ok(result) => Ok(result),
         }
     }
 }
 
 /// Search for the server that handles a request.
-struct Asking<'t, 'a, T> {
+struct OwnerSearch<'t, 'a, T> {
     timer: &'t dyn Timer,
     within_ms: u64,
     /// Calls this server once more, which may be the owner by now.
-    here: &'t (dyn Fn() -> ByOwner<'a, T> + Sync),
+    here: &'t (dyn Fn() -> LocalCall<'a, T> + Sync),
     /// Calls the server at this address.
-    there: &'t (dyn Fn(String) -> FromOwner<'a, T> + Sync),
+    there: &'t (dyn Fn(String) -> OwnerCall<'a, T> + Sync),
 }
 
 /// Reason why no server succeeded.
 #[derive(Debug)]
-enum Refused {
+enum SearchError {
     /// Last error received.
     Owner(Error),
     /// The server at this address has not responded in time.
     Time(String),
 }
 
-impl<T> Asking<'_, '_, T> {
-    async fn after(&self, mut refusal: Error) -> Result<T, Refused> {
+impl<T> OwnerSearch<'_, '_, T> {
+    async fn run(&self, mut rejection: Error) -> Result<T, SearchError> {
         let begun = self.timer.elapsed();
         let passed_ms = || self.timer.elapsed().since(begun);
         let left_ms = || self.within_ms.saturating_sub(passed_ms());
         let mut was_sent_on = false;
         // The owner's reason, which is more useful than a timeout of the repeated call.
-        let mut said = None;
+        let mut reported = None;
         loop {
-            let Some(address) = http_of(&refusal) else { return Err(Refused::Owner(refusal)) };
-            let answer = tokio::select! {
+            let Some(address) = http_of(&rejection) else {
+                return Err(SearchError::Owner(rejection));
+            };
+            let result = tokio::select! {
                 biased;
-                answer = (self.there)(address.clone()) => answer,
+                result = (self.there)(address.clone()) => result,
                 () = self.timer.sleep_ms(left_ms()) => {
-                    return Err(said.map_or(Refused::Time(address), Refused::Owner));
+                    return Err(reported.map_or(SearchError::Time(address), SearchError::Owner));
                 }
             };
-            let error = match answer {
-                Ok(answer) => return Ok(answer),
-                Err(Unanswered { error, lasts: true }) => return Err(Refused::Owner(error)),
-                Err(Unanswered { error, lasts: false }) => error,
+            let error = match result {
+                Ok(result) => return Ok(result),
+                Err(OwnerFailure { error, lasts: true }) => return Err(SearchError::Owner(error)),
+                Err(OwnerFailure { error, lasts: false }) => error,
             };
             // Prevents an endless loop between two servers.
             was_sent_on = !was_sent_on && http_of(&error).is_some_and(|next| next != address);
             if was_sent_on {
-                refusal = error;
+                rejection = error;
                 continue;
             }
-            self.timer.sleep_ms(LOOK_AGAIN_MS).await;
-            let answer = tokio::select! {
+            self.timer.sleep_ms(RECHECK_MS).await;
+            let result = tokio::select! {
                 biased;
-                answer = (self.here)() => answer,
-                () = self.timer.sleep_ms(left_ms()) => return Err(Refused::Owner(error)),
+                result = (self.here)() => result,
+                () = self.timer.sleep_ms(left_ms()) => return Err(SearchError::Owner(error)),
             };
-            said = Some(error).filter(|error| error.code() != Code::NotOwner).or(said);
-            refusal = match answer {
-                Err(refusal) if refusal.code() == Code::NotOwner => refusal,
-                answer => return answer.map_err(Refused::Owner),
+            reported = Some(error).filter(|error| error.code() != Code::NotOwner).or(reported);
+            rejection = match result {
+                Err(rejection) if rejection.code() == Code::NotOwner => rejection,
+                result => return result.map_err(SearchError::Owner),
             };
             if passed_ms() >= self.within_ms {
-                return Err(Refused::Owner(refusal));
+                return Err(SearchError::Owner(rejection));
             }
         }
     }
 }
 
 /// Returns the HTTP address of the owner that an error names.
-fn http_of(refusal: &Error) -> Option<String> {
-    refusal.owner().and_then(|owner| owner.reach.http.clone())
+fn http_of(rejection: &Error) -> Option<String> {
+    rejection.owner().and_then(|owner| owner.advertised_addrs.http.clone())
 }
 
 /// Reason why the owner did not do a request.
 #[derive(Debug)]
-pub(crate) struct Unanswered {
+pub(crate) struct OwnerFailure {
     pub(crate) error: Error,
     /// Whether a quick retry is useless.
     pub(crate) lasts: bool,
 }
 
-impl From<Error> for Unanswered {
+impl From<Error> for OwnerFailure {
     fn from(error: Error) -> Self {
         // Error of the owner, or of the previous owner.
         let may_pass = matches!(error.code(), Code::NotOwner | Code::Unavailable | Code::Closed);
@@ -141,7 +143,7 @@ mod tests {
     /// Returns the error of a server that names another one as the owner.
     fn not_owner(owner: &str) -> Error {
         let address = format!("http={owner}");
-        Error::said(ErrorInfo {
+        Error::reported(ErrorInfo {
             code: Code::NotOwner.as_str().to_owned(),
             message: format!("ask {owner}"),
             retry_after_ms: None,
@@ -151,20 +153,20 @@ mod tests {
 
     /// Sends a request to `first`, where each server names the owner or handles the request.
     /// Returns the result, and the called servers, in order. This server keeps naming `first`.
-    async fn asked(
+    async fn search_from(
         first: &str,
         says: &(dyn Fn(&str) -> Option<&'static str> + Sync),
-    ) -> (Result<String, Refused>, Vec<String>) {
+    ) -> (Result<String, SearchError>, Vec<String>) {
         let seen = Mutex::new(Vec::new());
         let saw = |who: &str| seen.lock().unwrap_or_else(PoisonError::into_inner).push(who.into());
-        let answer = {
-            let here = || -> ByOwner<'_, String> {
+        let result = {
+            let here = || -> LocalCall<'_, String> {
                 Box::pin(async {
                     saw("here");
                     Err(not_owner(first))
                 })
             };
-            let there = |address: String| -> FromOwner<'_, String> {
+            let there = |address: String| -> OwnerCall<'_, String> {
                 let saw = &saw;
                 Box::pin(async move {
                     let name = address.trim_start_matches("http://");
@@ -173,17 +175,19 @@ mod tests {
                         .map_or_else(|| Ok(name.to_owned()), |owner| Err(not_owner(owner).into()))
                 })
             };
-            let asking = Asking { timer: &BootTimer, within_ms: 200, here: &here, there: &there };
-            asking.after(not_owner(first)).await
+            let search =
+                OwnerSearch { timer: &BootTimer, within_ms: 200, here: &here, there: &there };
+            search.run(not_owner(first)).await
         };
-        (answer, seen.into_inner().unwrap_or_else(PoisonError::into_inner))
+        (result, seen.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     #[tokio::test]
     async fn present_owner_is_called_at_once_when_named() {
-        let (answer, who) = asked("next:1", &|name| (name == "next:1").then_some("last:1")).await;
+        let (result, who) =
+            search_from("next:1", &|name| (name == "next:1").then_some("last:1")).await;
         assert_eq!(
-            (answer.unwrap(), who),
+            (result.unwrap(), who),
             ("last:1".to_owned(), vec!["next:1".into(), "last:1".into()])
         );
     }
@@ -191,12 +195,12 @@ mod tests {
     /// The owner returns its reason, and has not responded a second time when time runs out.
     #[tokio::test]
     async fn an_owner_that_cannot_yet_is_repeated_with_its_reason() {
-        let asked = Mutex::new(0);
-        let here = || -> ByOwner<'_, ()> { Box::pin(async { Err(not_owner("one:1")) }) };
-        let there = |_| -> FromOwner<'_, ()> {
-            let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
-            *asked += 1;
-            let is_first = *asked == 1;
+        let calls = Mutex::new(0);
+        let here = || -> LocalCall<'_, ()> { Box::pin(async { Err(not_owner("one:1")) }) };
+        let there = |_| -> OwnerCall<'_, ()> {
+            let mut calls = calls.lock().unwrap_or_else(PoisonError::into_inner);
+            *calls += 1;
+            let is_first = *calls == 1;
             Box::pin(async move {
                 if !is_first {
                     std::future::pending::<()>().await;
@@ -205,7 +209,7 @@ mod tests {
             })
         };
         let timer = ManualTimer::new(0);
-        let asking = Asking { timer: &timer, within_ms: 200, here: &here, there: &there };
+        let search = OwnerSearch { timer: &timer, within_ms: 200, here: &here, there: &there };
         let passing = async {
             for _ in 0..1_000 {
                 tokio::task::yield_now().await;
@@ -214,20 +218,20 @@ mod tests {
         };
         let refused = tokio::select! {
             biased;
-            answer = asking.after(not_owner("one:1")) => answer.unwrap_err(),
+            result = search.run(not_owner("one:1")) => result.unwrap_err(),
             () = passing => panic!("it asks for ever"),
         };
         let took_ms = timer.elapsed().get();
         assert!((200..=220).contains(&took_ms), "{took_ms}");
-        let said = |error: &Error| error.to_string().contains("until noon");
-        assert!(matches!(&refused, Refused::Owner(error) if said(error)), "{refused:?}");
+        let reported = |error: &Error| error.to_string().contains("until noon");
+        assert!(matches!(&refused, SearchError::Owner(error) if reported(error)), "{refused:?}");
     }
 
     #[tokio::test]
     async fn peers_that_name_each_other_are_called_until_the_deadline() {
         let other = |name: &str| Some(if name == "one:1" { "two:1" } else { "one:1" });
-        let (answer, who) = asked("one:1", &other).await;
-        assert!(matches!(answer, Err(Refused::Owner(error)) if error.code() == Code::NotOwner));
+        let (result, who) = search_from("one:1", &other).await;
+        assert!(matches!(result, Err(SearchError::Owner(error)) if error.code() == Code::NotOwner));
         assert_eq!(who[..4], ["one:1", "two:1", "here", "one:1"]);
         // Each called once per 20 ms, with time for both: not as fast as they respond.
         assert!((3..=3 * 12).contains(&who.len()), "{who:?}");

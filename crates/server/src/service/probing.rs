@@ -6,8 +6,8 @@ use snowmint_coord::Node;
 use snowmint_coord::sources::Server;
 use tokio::sync::mpsc;
 
+use crate::advertised_addrs::AdvertisedAddrs;
 use crate::peers::Peers;
-use crate::reach::Reach;
 
 /// Interval of probes of peers that may be unreachable.
 const PROBE_EVERY_MS: u64 = 1_000;
@@ -28,14 +28,19 @@ pub(crate) async fn probe_peers(node: Node, peers: Peers, mut unanswered: mpsc::
 }
 
 fn suspect(node: &Node, address: &str) {
-    let shares = node.shares();
-    let is_there = |server: &&Server| Reach::read(&server.address).http.as_deref() == Some(address);
-    shares.servers().iter().filter(is_there).for_each(|server| node.suspect_peer(server.member));
+    let section_assignment = node.section_assignment();
+    let is_there =
+        |server: &&Server| AdvertisedAddrs::read(&server.address).http.as_deref() == Some(address);
+    section_assignment
+        .servers()
+        .iter()
+        .filter(is_there)
+        .for_each(|server| node.suspect_peer(server.member));
 }
 
 async fn probe(node: &Node, peers: &Peers, server: &Server) {
     // A peer without HTTP gets no requests either.
-    let responded = match Reach::read(&server.address).http {
+    let responded = match AdvertisedAddrs::read(&server.address).http {
         Some(address) => peers.is_reached(&address).await,
         None => true,
     };

@@ -22,7 +22,7 @@ impl Service {
 
     /// Returns the reasons in sentences. They name sources and stores, so a caller without any
     /// right gets none. Only callers that may read details get addresses.
-    pub(crate) fn told_reasons(&self, readiness: &Readiness) -> Vec<String> {
+    pub(crate) fn reasons_for_caller(&self, readiness: &Readiness) -> Vec<String> {
         if !self.caller.has_some_right() {
             return Vec::new();
         }
@@ -31,7 +31,7 @@ impl Service {
 
     /// Returns in sentences why sources that were defined at run time cannot mint here. They do not
     /// decide readiness. A caller learns of the sources over which it has a right.
-    pub(crate) fn told_stuck(&self) -> Vec<String> {
+    pub(crate) fn stuck_for_caller(&self) -> Vec<String> {
         if !self.caller.has_some_right() {
             return Vec::new();
         }
@@ -51,7 +51,7 @@ impl Service {
 
     /// Returns a definition for the caller: with the addresses of its failed stores, if the caller
     /// may read details.
-    pub(super) fn told_source(&self, mut source: SourceInfo) -> SourceInfo {
+    pub(super) fn source_for_caller(&self, mut source: SourceInfo) -> SourceInfo {
         let in_full = self.caller.sees_details();
         for status in &mut source.store_status {
             if let Some(detail) = status.error_detail.take().filter(|_| in_full)

@@ -35,15 +35,15 @@ impl Service {
         request: http::RecoveryRequest,
     ) -> Result<http::RecoveryBody, Error> {
         let dry_run = request.dry_run;
-        let recovered = self.recover_or_not(request).await;
+        let recovered = self.try_recover(request).await;
         recovered.inspect_err(|error| {
             if !dry_run {
-                self.not_changed("store not recovered", error);
+                self.audit_rejection("store not recovered", error);
             }
         })
     }
 
-    async fn recover_or_not(
+    async fn try_recover(
         &self,
         request: http::RecoveryRequest,
     ) -> Result<http::RecoveryBody, Error> {
@@ -64,8 +64,7 @@ impl Service {
         let (dry_run, other_server) = (request.dry_run, request.other_server);
         let secondary = request.secondary.clone();
         let request = understood(request)?;
-        let which =
-            || secondary.as_ref().map_or_else(String::new, |name| format!("{name} beside: "));
+        let which = || secondary.as_ref().map_or_else(String::new, |name| format!("{name}: "));
         // The recovery of the node's own store determines the secondary stores.
         let (node, configured) = match &secondary {
             None => (self.node.clone(), self.configured.load_full()),
@@ -82,7 +81,7 @@ impl Service {
         if other_server {
             node.accept_other_server().await?;
             // Leaves its line whatever follows.
-            self.moved(&format!("{}present database server accepted", which()));
+            self.audit_store_move(&format!("{}present database server accepted", which()));
         }
         let (mut recovery, mut forward) = look().await?;
         if dry_run || other_server || recovery.doubt().is_none() {
@@ -98,7 +97,7 @@ impl Service {
         }
         let after = node.recover(&forward).await?;
         let mut body = recovery_body(&recovery, &forward, Some(&after));
-        self.moved(&format!("{}recovered: {}", which(), moved_to(&body)));
+        self.audit_store_move(&format!("{}recovered: {}", which(), moved_to(&body)));
         if recovery.lacks_sources() {
             let refused = self.define_lost(&recovery, &configured).await;
             body.undefined.extend(refused);
@@ -186,7 +185,7 @@ pub fn recovery_body(
     });
     let next = |(name, mark): &(String, Mark)| (name.clone(), mark.get().to_string());
     http::RecoveryBody {
-        doubt: recovery.doubt().map(|doubt| doubt.clone().refusal().to_string()),
+        doubt: recovery.doubt().map(|doubt| doubt.clone().into_error().to_string()),
         journals: journals.collect(),
         unsaid: recovery.unsaid(),
         marks_at_least: time(forward.marks_at_least.unix_millis()),

@@ -22,7 +22,7 @@ use super::{Error, Service, shown};
 use crate::share::Client;
 
 /// Calls of one client at one target at the same time. With 2 ms each, 4,000 a second.
-const AT_ONCE: usize = 8;
+const CALLS_MAX: usize = 8;
 
 /// Target of a call: what the call waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -83,7 +83,7 @@ struct Entry {
 pub(crate) struct Turn {
     /// Returned first: the place forgets a client without calls.
     _permit: OwnedSemaphorePermit,
-    _place: Place,
+    _place: TurnPlace,
 }
 
 /// Turn that its call may release for a while. Clones are the same turn.
@@ -107,7 +107,7 @@ impl SharedTurn {
 
 /// Place of a client that has a turn or waits for one.
 #[derive(Debug)]
-struct Place {
+struct TurnPlace {
     turns: Arc<Turns>,
     holder: Holder,
 }
@@ -118,27 +118,27 @@ impl Turns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until fewer than [`AT_ONCE`] calls of the client are at the target. Returns none only
+    /// Waits until fewer than [`CALLS_MAX`] calls of the client are at the target. Returns none only
     /// if the semaphore were closed, which this module never does.
-    async fn take(self: &Arc<Self>, holder: Holder) -> Option<Turn> {
+    async fn acquire(self: &Arc<Self>, holder: Holder) -> Option<Turn> {
         let (place, semaphore) = self.place(holder);
         let permit = semaphore.acquire_owned().await.ok()?;
         Some(Turn { _permit: permit, _place: place })
     }
 
-    fn place(self: &Arc<Self>, holder: Holder) -> (Place, Arc<Semaphore>) {
+    fn place(self: &Arc<Self>, holder: Holder) -> (TurnPlace, Arc<Semaphore>) {
         let semaphore = {
             let mut holders = self.holders();
-            let new = || Entry { semaphore: Arc::new(Semaphore::new(AT_ONCE)), places: 0 };
+            let new = || Entry { semaphore: Arc::new(Semaphore::new(CALLS_MAX)), places: 0 };
             let entry = holders.entry(holder.clone()).or_insert_with(new);
             entry.places += 1;
             Arc::clone(&entry.semaphore)
         };
-        (Place { turns: Arc::clone(self), holder }, semaphore)
+        (TurnPlace { turns: Arc::clone(self), holder }, semaphore)
     }
 }
 
-impl Drop for Place {
+impl Drop for TurnPlace {
     fn drop(&mut self) {
         if let hash_map::Entry::Occupied(mut entry) =
             self.turns.holders().entry(self.holder.clone())
@@ -174,12 +174,12 @@ impl Service {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let turn = tokio::select! {
             biased;
-            turn = self.turns.take((client.clone(), target.clone())) => turn,
+            turn = self.turns.acquire((client.clone(), target.clone())) => turn,
             () = self.peers().timer().sleep_ms(wait_ms) => None,
         };
         turn.map(Some).ok_or_else(|| {
             let message = format!(
-                "{AT_ONCE} calls of {client} were at {target} for {wait_ms} ms (limits.wait_max), and more \
+                "{CALLS_MAX} calls of {client} were at {target} for {wait_ms} ms (limits.wait_max), and more \
                  wait; send fewer at once"
             );
             Error::new(Code::Overloaded, message)
@@ -270,14 +270,14 @@ mod tests {
         let at = |target: &Target| (Client::token("one"), target.clone());
         let targets =
             [Target::Primary, Target::Secondary("a".into()), Target::Upstream("a".into())];
-        let mut taken = Vec::new();
+        let mut acquired = Vec::new();
         for target in &targets {
-            for _ in 0..AT_ONCE {
-                taken.push(turns.take(at(target)).now_or_never().flatten().unwrap());
+            for _ in 0..CALLS_MAX {
+                acquired.push(turns.acquire(at(target)).now_or_never().flatten().unwrap());
             }
-            assert!(turns.take(at(target)).now_or_never().is_none(), "{target} is full");
+            assert!(turns.acquire(at(target)).now_or_never().is_none(), "{target} is full");
         }
-        drop(taken);
+        drop(acquired);
         assert!(turns.holders().is_empty(), "targets without calls are forgotten");
     }
 
@@ -285,7 +285,7 @@ mod tests {
     async fn released_turn_is_free_for_the_next_call() {
         let turns = Arc::new(Turns::default());
         let holder = (Client::token("one"), Target::Primary);
-        let shared = SharedTurn::new(turns.take(holder).now_or_never().flatten());
+        let shared = SharedTurn::new(turns.acquire(holder).now_or_never().flatten());
         assert_eq!(turns.holders().len(), 1);
         let same = shared.clone();
         same.replace(None);
@@ -298,18 +298,18 @@ mod tests {
         let turns = Arc::new(Turns::default());
         let at_store = |name: &str| (Client::token(name), Target::Primary);
         let (greedy, other) = (at_store("greedy"), at_store("other"));
-        let mut taken = Vec::new();
-        for _ in 0..AT_ONCE {
-            taken.push(turns.take(greedy.clone()).now_or_never().flatten().unwrap());
+        let mut acquired = Vec::new();
+        for _ in 0..CALLS_MAX {
+            acquired.push(turns.acquire(greedy.clone()).now_or_never().flatten().unwrap());
         }
-        let mut waiting = Box::pin(turns.take(greedy.clone()));
+        let mut waiting = Box::pin(turns.acquire(greedy.clone()));
         assert!((&mut waiting).now_or_never().is_none(), "one more waits");
-        let honest = turns.take(other).now_or_never().flatten().unwrap();
-        taken.pop();
+        let honest = turns.acquire(other).now_or_never().flatten().unwrap();
+        acquired.pop();
         let last = waiting.await.unwrap();
         // A caller that gives up while it waits leaves nothing behind.
-        drop(turns.take(greedy).now_or_never());
-        drop((taken, last, honest));
+        drop(turns.acquire(greedy).now_or_never());
+        drop((acquired, last, honest));
         assert!(turns.holders().is_empty(), "clients without calls are forgotten");
     }
 }

@@ -29,10 +29,10 @@ pub(crate) use client::Client;
 
 /// A limit, and the parts that clients hold.
 #[derive(Debug)]
-pub(crate) struct Shares(Mutex<Held>);
+pub(crate) struct Shares(Mutex<HeldShares>);
 
 #[derive(Debug)]
-struct Held {
+struct HeldShares {
     limit: u64,
     /// Sum of all clients.
     all: u64,
@@ -61,11 +61,11 @@ pub(crate) struct OverShare {
 
 impl Shares {
     pub(crate) fn new(limit: u64) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Held { limit, all: 0, by_client: HashMap::new() })))
+        Arc::new(Self(Mutex::new(HeldShares { limit, all: 0, by_client: HashMap::new() })))
     }
 
     /// The numbers are whole after every statement, so a poisoned lock is still usable.
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldShares> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,14 +75,18 @@ impl Shares {
     }
 
     /// Takes this much of the limit for a client, if its share permits it.
-    pub(crate) fn take(self: &Arc<Self>, client: Client, count: u64) -> Result<Share, OverShare> {
-        self.held().take(&client, count)?;
+    pub(crate) fn try_acquire(
+        self: &Arc<Self>,
+        client: Client,
+        count: u64,
+    ) -> Result<Share, OverShare> {
+        self.held().try_acquire(&client, count)?;
         Ok(Share { shares: Arc::clone(self), client, count })
     }
 }
 
-impl Held {
-    fn take(&mut self, client: &Client, count: u64) -> Result<(), OverShare> {
+impl HeldShares {
+    fn try_acquire(&mut self, client: &Client, count: u64) -> Result<(), OverShare> {
         let held = self.by_client.get(client).copied().unwrap_or_default();
         if !self.has_room(held, count) {
             let free = self.limit.saturating_sub(self.all);
@@ -134,20 +138,20 @@ mod tests {
 
     /// Takes all that a client gets, in pieces of this size.
     fn greedy(shares: &Arc<Shares>, number: u32, piece: u64) -> Vec<Share> {
-        std::iter::from_fn(|| shares.take(client(number), piece).ok()).collect()
+        std::iter::from_fn(|| shares.try_acquire(client(number), piece).ok()).collect()
     }
 
     #[test]
     fn lone_greedy_client_leaves_room_for_others() {
         let shares = Shares::new(LIMIT);
-        let taken = greedy(&shares, 1, 1_000);
-        assert_eq!(taken.len(), 381, "0.38 of the limit");
-        let refused = shares.take(client(1), 1_000).unwrap_err();
+        let acquired = greedy(&shares, 1, 1_000);
+        assert_eq!(acquired.len(), 381, "0.38 of the limit");
+        let refused = shares.try_acquire(client(1), 1_000).unwrap_err();
         let free = LIMIT - 381_000;
         assert_eq!(refused, OverShare { client: client(1), held: 381_000, free, limit: LIMIT });
         // Its requests are rejected, those of other clients are not.
-        let other = shares.take(client(2), LIMIT / 9).unwrap();
-        drop((taken, other));
+        let other = shares.try_acquire(client(2), LIMIT / 9).unwrap();
+        drop((acquired, other));
         let held = shares.held();
         assert!(held.by_client.is_empty(), "who holds nothing is not remembered");
         assert_eq!(held.all, 0);
@@ -156,27 +160,30 @@ mod tests {
     #[test]
     fn any_number_of_greedy_clients_leaves_room() {
         let shares = Shares::new(LIMIT);
-        let mut taken = Vec::new();
+        let mut acquired = Vec::new();
         for others in 0..200_u32 {
             let free = LIMIT - shares.held().all;
-            assert!(free >= LIMIT / u64::from(others + 1), "{free} beside {others}");
+            assert!(free >= LIMIT / u64::from(others + 1), "{free} with {others} others");
             let room = LIMIT / u64::from(others + 2).pow(2);
-            assert!(shares.take(client(u32::MAX), room).is_ok(), "{room} beside {others}");
-            taken.extend(greedy(&shares, others, 10));
+            assert!(
+                shares.try_acquire(client(u32::MAX), room).is_ok(),
+                "{room} with {others} others"
+            );
+            acquired.extend(greedy(&shares, others, 10));
         }
     }
 
     #[test]
     fn lower_limit_refuses_until_it_is_kept() {
         let shares = Shares::new(LIMIT);
-        let taken = greedy(&shares, 1, 100_000);
+        let acquired = greedy(&shares, 1, 100_000);
         shares.set_limit(LIMIT / 10);
-        assert!(shares.take(client(2), 1).is_err());
-        drop(taken);
-        assert!(shares.take(client(2), 1).is_ok());
+        assert!(shares.try_acquire(client(2), 1).is_err());
+        drop(acquired);
+        assert!(shares.try_acquire(client(2), 1).is_ok());
         shares.set_limit(0);
-        assert!(shares.take(client(2), 1).is_err());
-        assert!(shares.take(client(2), u64::MAX).is_err());
+        assert!(shares.try_acquire(client(2), 1).is_err());
+        assert!(shares.try_acquire(client(2), u64::MAX).is_err());
     }
 
     proptest! {
@@ -187,22 +194,22 @@ mod tests {
             steps in proptest::collection::vec((0..12_u32, 1..10_000_u64, any::<bool>()), 1..200),
         ) {
             let shares = Shares::new(limit);
-            let mut taken: Vec<(u32, Share)> = Vec::new();
+            let mut acquired: Vec<(u32, Share)> = Vec::new();
             for (who, count, takes) in steps {
                 if takes {
-                    taken.extend(shares.take(client(who), count).ok().map(|share| (who, share)));
-                } else if let Some(at) = taken.iter().position(|(holder, _)| *holder == who) {
-                    taken.swap_remove(at);
+                    acquired.extend(shares.try_acquire(client(who), count).ok().map(|share| (who, share)));
+                } else if let Some(at) = acquired.iter().position(|(holder, _)| *holder == who) {
+                    acquired.swap_remove(at);
                 }
                 let (all, holders) = {
                     let held = shares.held();
                     prop_assert_eq!(held.all, held.by_client.values().sum::<u64>());
                     (held.all, held.by_client.len() as u64)
                 };
-                prop_assert!(holders <= taken.len() as u64);
+                prop_assert!(holders <= acquired.len() as u64);
                 prop_assert!((limit - all) * (holders + 1) >= limit);
                 let room = limit / (holders + 2).pow(2);
-                prop_assert!(shares.take(client(99), room).is_ok());
+                prop_assert!(shares.try_acquire(client(99), room).is_ok());
             }
         }
     }

@@ -19,9 +19,9 @@ use crate::meter::Protocol;
 
 /// Exporter of spans, and their form in headers. Clones share it.
 #[derive(Clone)]
-pub struct Traces(Arc<Shared>);
+pub struct Traces(Arc<TracesInner>);
 
-struct Shared {
+struct TracesInner {
     tracer: BoxedTracer,
     form: Box<dyn TextMapPropagator + Send + Sync>,
 }
@@ -32,7 +32,7 @@ pub(crate) type Span = Context;
 impl Traces {
     /// Creates spans by this tracer, and reads the callers' own in this form of headers.
     pub fn new(tracer: BoxedTracer, form: impl TextMapPropagator + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Shared { tracer, form: Box::new(form) }))
+        Self(Arc::new(TracesInner { tracer, form: Box::new(form) }))
     }
 
     /// Returns the same store, with a span for each call.
@@ -48,10 +48,10 @@ impl Traces {
         name: String,
         headers: Option<&HeaderMap>,
     ) -> Span {
-        let nobody = Context::new();
+        let empty = Context::new();
         let parent = match headers {
-            Some(headers) => self.0.form.extract_with_context(&nobody, &Sent(headers)),
-            None => nobody,
+            Some(headers) => self.0.form.extract_with_context(&empty, &RequestHeaders(headers)),
+            None => empty,
         };
         let protocol = KeyValue::new("snowmint.protocol", protocol.name());
         self.span(name.into(), SpanKind::Server, vec![protocol], &parent)
@@ -75,7 +75,7 @@ impl Traces {
 
     /// Writes the current span into headers for another server.
     pub(crate) fn send(&self, headers: &mut HeaderMap) {
-        self.0.form.inject_context(&Context::current(), &mut Sending(headers));
+        self.0.form.inject_context(&Context::current(), &mut ForwardHeaders(headers));
     }
 }
 
@@ -103,9 +103,9 @@ impl fmt::Debug for Traces {
 }
 
 /// Headers of a caller.
-struct Sent<'a>(&'a HeaderMap);
+struct RequestHeaders<'a>(&'a HeaderMap);
 
-impl Extractor for Sent<'_> {
+impl Extractor for RequestHeaders<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key)?.to_str().ok()
     }
@@ -116,9 +116,9 @@ impl Extractor for Sent<'_> {
 }
 
 /// Headers for another server.
-struct Sending<'a>(&'a mut HeaderMap);
+struct ForwardHeaders<'a>(&'a mut HeaderMap);
 
-impl Injector for Sending<'_> {
+impl Injector for ForwardHeaders<'_> {
     fn set(&mut self, key: &str, value: String) {
         if let (Ok(key), Ok(value)) = (HeaderName::try_from(key), HeaderValue::try_from(value)) {
             self.0.insert(key, value);

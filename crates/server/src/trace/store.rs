@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{FutureExt as _, Status, TraceContextExt as _};
-use snowmint_coord::pool::Ground;
+use snowmint_coord::pool::SlotDefaults;
 use snowmint_coord::{
     Acquire, Acquired, Catalog, ClaimRequest, Definition, Doubt, Evidence, Exclude, Extend,
     Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member,
@@ -37,13 +37,13 @@ impl Traced {
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         let span = self.traces.part(verb.span_name(), about);
-        let answer = call.with_context(span.clone()).await;
-        if let Err(error) = &answer {
+        let result = call.with_context(span.clone()).await;
+        if let Err(error) = &result {
             // The code alone: the back end's message may name hosts and users.
             span.span().set_status(Status::error(error.kind().code()));
         }
         span.span().end();
-        answer
+        result
     }
 }
 
@@ -186,7 +186,7 @@ impl Store for Traced {
         self.call(Verb::AcceptLead, vec![], self.store.accept_lead(until)).await
     }
 
-    async fn ground(&self) -> Result<Ground> {
+    async fn ground(&self) -> Result<SlotDefaults> {
         self.call(Verb::Ground, vec![], self.store.ground()).await
     }
 

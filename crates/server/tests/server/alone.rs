@@ -17,10 +17,10 @@ pub(crate) fn alone<T>(_: T, test: impl Future<Output = ()>) {
     let mut again = Command::new(std::env::current_exe().unwrap());
     again.args([name, "--exact", "--nocapture", "--test-threads=1"]).env(ALONE, name);
     let output = again.output().unwrap();
-    let said =
+    let streams =
         [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    assert!(output.status.success(), "{}{}", said[0], said[1]);
-    assert!(said[0].contains("1 passed"), "{name} is no test: {}", said[0]);
+    assert!(output.status.success(), "{}{}", streams[0], streams[1]);
+    assert!(streams[0].contains("1 passed"), "{name} is no test: {}", streams[0]);
 }
 
 /// Returns the memory that this process has allocated and uses, in KiB. Pages of its code do not

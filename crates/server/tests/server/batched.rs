@@ -130,7 +130,7 @@ impl Client {
         while found < lines {
             line.clear();
             soon(self.0.read_line(&mut line)).await.unwrap();
-            assert!(!line.is_empty(), "{found} of {lines} answers, and no more");
+            assert!(!line.is_empty(), "{found} of {lines} responses, and no more");
             found += usize::from(line.contains(found_by));
         }
         records(self) - before
@@ -143,9 +143,9 @@ impl Client {
         for _ in 0..10 {
             alone += self.writes(request, 1, found_by).await;
         }
-        assert!(alone >= 10, "{alone} writes for 10 answers, each of which was waited for");
+        assert!(alone >= 10, "{alone} writes for 10 responses, each of which was waited for");
         let writes = self.writes(&request.repeat(many), many, found_by).await;
-        assert!(writes <= most, "{writes} writes for {many} answers to {request:?}");
+        assert!(writes <= most, "{writes} writes for {many} responses to {request:?}");
     }
 }
 
@@ -172,6 +172,6 @@ async fn responses_of_an_http_pipeline_are_sent_together() {
     let mut client = Client::to(server.http, &connector).await;
     let get = "GET /v1/ids/default HTTP/1.1\r\nhost: localhost\r\n\r\n";
     client.batches(get, 100, "HTTP/1.1 200", 10).await;
-    let unknown = "GET /v1/ids/nobody HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let unknown = "GET /v1/ids/absent HTTP/1.1\r\nhost: localhost\r\n\r\n";
     client.batches(unknown, 50, "HTTP/1.1 404", 10).await;
 }

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use snowmint_server::Settings;
-use snowmint_wire::error::Code as Told;
+use snowmint_wire::error::Code as ErrorCode;
 use snowmint_wire::grpc::mint_client::MintClient;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request};
 
 use super::access::{ADMIN, bearer, guarded};
-use super::common::{Answer, Client, Server, server, server_with, soon};
+use super::common::{Client, HttpResponse, Server, server, server_with, soon};
 use super::grpc::{reason, wish};
 
 const EVERY_METHOD: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
@@ -22,7 +22,7 @@ const FORMS: [&str; 5] = [
     "text/plain;charset=UTF-8",
 ];
 
-fn all_doors(settings: &mut Settings) {
+fn all_compat_apis(settings: &mut Settings) {
     settings.http.hosts = vec!["ids.example".to_owned()];
     settings.compat.leaf.enabled = true;
     settings.compat.tinyid.enabled = true;
@@ -31,14 +31,14 @@ fn all_doors(settings: &mut Settings) {
 
 impl Server {
     /// Sends a request with exactly these lines as its head.
-    async fn raw(&self, lines: &[&str], body: &str) -> Answer {
+    async fn raw(&self, lines: &[&str], body: &str) -> HttpResponse {
         let mut client = Client::to(self.http).await;
         let head = lines.join("\r\n");
         let length = body.len();
         client
             .send(format!("{head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"))
             .await;
-        Answer::read(&client.rest().await)
+        HttpResponse::read(&client.rest().await)
     }
 
     /// Makes a gRPC call with this authority.
@@ -46,14 +46,14 @@ impl Server {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.http)).unwrap();
         let origin = format!("http://{authority}").parse().unwrap();
         let channel: Channel = soon(endpoint.origin(origin).connect()).await.unwrap();
-        let answer = soon(MintClient::new(channel).mint(wish("numbers", None))).await?;
-        Ok(answer.into_inner().ids)
+        let response = soon(MintClient::new(channel).mint(wish("numbers", None))).await?;
+        Ok(response.into_inner().ids)
     }
 }
 
 #[tokio::test]
 async fn rebound_name_gets_nothing_without_tokens() {
-    let server = server_with(all_doors).await;
+    let server = server_with(all_compat_apis).await;
     let port = server.http.port();
     for host in ["evil.example", &format!("evil.example:{port}"), "localhost.evil.example"] {
         for (method, path) in [
@@ -124,12 +124,15 @@ async fn every_request_of_a_connection_names_its_host() {
 
 #[tokio::test]
 async fn call_of_grpc_names_a_host_too() {
-    let server = server_with(all_doors).await;
+    let server = server_with(all_compat_apis).await;
     for own in ["127.0.0.1:1", "localhost", "ids.example:7700", "[::1]:7700"] {
         assert!(server.mint_from(own).await.is_ok(), "{own}");
     }
     let refused = server.mint_from("evil.example").await.unwrap_err();
-    assert_eq!((refused.code(), reason(&refused)), (Code::PermissionDenied, Told::Misdirected));
+    assert_eq!(
+        (refused.code(), reason(&refused)),
+        (Code::PermissionDenied, ErrorCode::Misdirected)
+    );
     assert!(refused.message().contains("http.hosts"), "{refused:?}");
 }
 
@@ -140,8 +143,8 @@ async fn host_is_free_where_tokens_are_required() {
     let token = bearer(ADMIN);
     let line = ["GET /v1/ids/numbers HTTP/1.1", "host: any.example", token.trim_end()];
     assert_eq!(server.raw(&line, "").await.status, 200);
-    let foreign = [&line[..], &["origin: http://evil.example"]].concat();
-    assert_eq!(server.raw(&foreign, "").await.status, 403);
+    let other_site = [&line[..], &["origin: http://evil.example"]].concat();
+    assert_eq!(server.raw(&other_site, "").await.status, 403);
     let own = [&line[..], &["origin: https://any.example"]].concat();
     assert_eq!(server.raw(&own, "").await.status, 200);
 }
@@ -174,7 +177,7 @@ async fn host_is_named_once() {
 
 #[tokio::test]
 async fn page_of_another_origin_changes_nothing() {
-    let server = server_with(all_doors).await;
+    let server = server_with(all_compat_apis).await;
     let here = format!("http://{}", server.http);
     let ask = async |method: &str, path: &str, origin: &str, body: &str| {
         let (line, host) = (format!("{method} {path} HTTP/1.1"), format!("host: {}", server.http));
@@ -223,7 +226,7 @@ async fn page_of_another_origin_changes_nothing() {
 /// Pages can send these calls, too.
 #[tokio::test]
 async fn page_of_another_site_takes_no_ids_over_grpc() {
-    let server = server_with(all_doors).await;
+    let server = server_with(all_compat_apis).await;
     let mut client = server.grpc().await;
     let mut mint = async |header: &'static str, value: &str| {
         let mut request = Request::new(wish("numbers", None));
@@ -238,13 +241,13 @@ async fn page_of_another_site_takes_no_ids_over_grpc() {
         ("sec-fetch-site", "same-site"),
     ] {
         let refused = mint(header, value).await.unwrap_err();
-        let told = (refused.code(), reason(&refused));
-        assert_eq!(told, (Code::PermissionDenied, Told::Forbidden), "{header}: {value}");
+        let codes = (refused.code(), reason(&refused));
+        assert_eq!(codes, (Code::PermissionDenied, ErrorCode::Forbidden), "{header}: {value}");
     }
     let here = format!("http://{}", server.http);
     for (origin, id) in [(here.as_str(), 1), ("https://ids.example", 2)] {
-        let answer = mint("origin", origin).await.unwrap().into_inner();
-        assert_eq!(answer.ids, [id], "{origin}: those that were refused took none");
+        let response = mint("origin", origin).await.unwrap().into_inner();
+        assert_eq!(response.ids, [id], "{origin}: those that were refused took none");
     }
 }
 
@@ -252,7 +255,7 @@ async fn page_of_another_site_takes_no_ids_over_grpc() {
 /// name the page's site.
 #[tokio::test]
 async fn form_is_read_only_by_compatibility_apis() {
-    let server = server_with(all_doors).await;
+    let server = server_with(all_compat_apis).await;
     let body = r#"{"name":"theirs","kind":"segment"}"#;
     for kind in FORMS {
         let header = format!("content-type: {kind}\r\n");
@@ -286,12 +289,12 @@ async fn form_is_read_only_by_compatibility_apis() {
         let header = format!("content-type: {kind}\r\n");
         assert_eq!(server.send("POST", "/v1/sources", &header, body).await.status, 200, "{kind}");
     }
-    assert_eq!(server.post("/v1/sources", body).await.status, 200, "none is said");
+    assert_eq!(server.post("/v1/sources", body).await.status, 200, "without a content type");
 }
 
 #[tokio::test]
 async fn body_in_an_encoding_is_refused() {
-    let server = server_with(all_doors).await;
+    let server = server_with(all_compat_apis).await;
     let body = r#"{"count":2}"#;
     for encoding in ["gzip", "br", "deflate", "identity, gzip"] {
         let header = format!("content-type: application/json\r\ncontent-encoding: {encoding}\r\n");
@@ -313,7 +316,7 @@ async fn body_in_an_encoding_is_refused() {
 /// every interface.
 #[tokio::test]
 async fn allow_names_the_methods_that_are_served() {
-    let server = server_with(all_doors).await;
+    let server = server_with(all_compat_apis).await;
     let described = server.get("/openapi.json").await.json();
     let described = described["paths"].as_object().unwrap().keys().map(|path| {
         path.replace("{source}", "numbers").replace("{name}", "none").replace("{key}", "a")

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use snowmint_coord::spec::Span;
 use snowmint_coord::{BootTimer, ManualTimer, MemoryStore, Node, NodeSettings, Timer as _};
-use snowmint_server::{Access, Handle, Parts, Settings, Tls, start};
+use snowmint_server::{Access, Handle, ServerDeps, Settings, Tls, start};
 use snowmint_wire::grpc::store::{DescribeRequest, VERSION};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Longer than any step takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Step of test time, in milliseconds: shorter than any limit of a test.
 const STEP_MS: u64 = 50;
 
@@ -70,7 +70,7 @@ pub(crate) async fn server_behind(
 ) -> Server {
     let http = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let resp = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let parts = Parts {
+    let parts = ServerDeps {
         offered: Some(Arc::clone(node.store())),
         node,
         configured: std::collections::BTreeMap::new(),
@@ -98,12 +98,12 @@ pub(crate) async fn node() -> Node {
 /// Opens a node on this store.
 pub(crate) async fn node_on(store: MemoryStore) -> Node {
     let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
-    Node::open(Arc::new(store), settings, snowmint_coord::Parts::system()).await.unwrap()
+    Node::open(Arc::new(store), settings, snowmint_coord::Platform::system()).await.unwrap()
 }
 
 /// Waits for a future that must end soon.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, what).await.expect("it happens within the test's patience")
+    tokio::time::timeout(WAIT_MAX, what).await.expect("it happens within the test's bound")
 }
 
 /// Waits for a future that must end when only this timer moves.
@@ -197,17 +197,17 @@ pub(crate) fn request(args: &[&str]) -> String {
 
 /// An HTTP response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl HttpResponse {
     pub(crate) fn read(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) =
-            text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+            text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response: {text:?}"));
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap();
         Self { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
     }
@@ -243,7 +243,13 @@ impl Server {
     }
 
     /// Sends a request over a connection of its own.
-    pub(crate) async fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: &str,
+    ) -> HttpResponse {
         let mut client = Client::to(self.http).await;
         let length = body.len();
         client
@@ -251,14 +257,14 @@ impl Server {
                 "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
             ))
             .await;
-        Answer::read(&client.rest().await)
+        HttpResponse::read(&client.rest().await)
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> HttpResponse {
         self.send("GET", path, "", "").await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: &str) -> HttpResponse {
         self.send("POST", path, "", body).await
     }
 }

@@ -2,7 +2,7 @@
 
 use tokio::io::AsyncReadExt as _;
 
-use super::common::{Answer, Client, server, soon};
+use super::common::{Client, HttpResponse, server, soon};
 
 /// Requests sent without waiting for responses come back in order, on one connection.
 #[tokio::test]
@@ -102,9 +102,9 @@ async fn unsent_ids_are_bounded() {
     soon(slow.0.readable()).await.unwrap();
     let refused = soon(async {
         loop {
-            let answer = server.get("/v1/ids/default?count=500000").await;
-            if answer.status != 200 {
-                return answer;
+            let response = server.get("/v1/ids/default?count=500000").await;
+            if response.status != 200 {
+                return response;
             }
         }
     })
@@ -138,5 +138,5 @@ async fn request_without_a_host_is_served() {
     let server = server().await;
     let mut client = Client::to(server.http).await;
     client.send("GET /livez HTTP/1.0\r\n\r\n").await;
-    assert_eq!(Answer::read(&client.rest().await).status, 200);
+    assert_eq!(HttpResponse::read(&client.rest().await).status, 200);
 }

@@ -24,12 +24,12 @@ async fn description_matches_the_paths_and_methods() {
         let methods = methods.as_object().unwrap();
         for (method, call) in methods {
             if method == "get" {
-                let answer = server.get(&fill(path)).await;
-                let said = answer.status.to_string();
-                let content = &call["responses"][&said]["content"];
-                let sent = answer.header("content-type").unwrap_or_default();
+                let response = server.get(&fill(path)).await;
+                let status_text = response.status.to_string();
+                let content = &call["responses"][&status_text]["content"];
+                let sent = response.header("content-type").unwrap_or_default();
                 let kind = sent.split(';').next().unwrap_or_default();
-                assert!(!content[kind].is_null(), "{method} {path}: {answer:?}");
+                assert!(!content[kind].is_null(), "{method} {path}: {response:?}");
             }
         }
         let wrong = server.send("OPTIONS", &fill(path), "", "").await;
@@ -124,8 +124,8 @@ async fn the_console_is_at_the_root() {
     let again =
         format!("if-none-match: {}\r\n", plain.header("etag").unwrap().replacen("w/", "W/", 1));
     let unchanged = server.send("GET", "/console/style.css", &again, "").await;
-    for answer in [pressed, plain, unchanged] {
-        assert_eq!(answer.header("vary"), Some("accept-encoding"), "{}", answer.head);
+    for response in [pressed, plain, unchanged] {
+        assert_eq!(response.header("vary"), Some("accept-encoding"), "{}", response.head);
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use snowmint_coord::{
-    GiveBack, MemoryStore, Node, NodeSettings, Parts, SourceSpec, Store as _, random,
+    GiveBack, MemoryStore, Node, NodeSettings, Platform, SourceSpec, Store as _, random,
 };
 use snowmint_core::{Clock as _, SystemClock};
 
@@ -41,7 +41,7 @@ async fn start(store: &MemoryStore, dir: Option<&Scratch>) -> (Server, Node) {
     };
     let open = async || {
         let store = Arc::new(store.handle("test").unwrap());
-        Node::open(store, settings_of_node.clone(), Parts::system()).await
+        Node::open(store, settings_of_node.clone(), Platform::system()).await
     };
     // The previous user of the directory is still closing.
     let node = soon(async {
@@ -73,14 +73,14 @@ async fn set_back(store: &MemoryStore) {
 }
 
 /// Returns why the server cannot mint, once it reports a store rollback.
-async fn went_back(server: &Server) -> String {
+async fn rollback_reason(server: &Server) -> String {
     soon(async {
         loop {
             let ready = server.get("/readyz").await;
-            let told = ready.json();
-            if told["codes"].as_array().unwrap().contains(&"store_rolled_back".into()) {
-                assert_eq!(ready.status, 503, "{told}");
-                return told["reasons"].to_string();
+            let readiness = ready.json();
+            if readiness["codes"].as_array().unwrap().contains(&"store_rolled_back".into()) {
+                assert_eq!(ready.status, 503, "{readiness}");
+                return readiness["reasons"].to_string();
             }
         }
     })
@@ -95,8 +95,8 @@ async fn start_below_a_journal_end_names_the_source() {
     drop((server, node));
     set_back(&store).await;
     let (server, _node) = start(&store, Some(&dir)).await;
-    let why = went_back(&server).await;
-    assert!(why.contains(r#"next number of source \"one\" seen by the journal"#), "{why}");
+    let reason = rollback_reason(&server).await;
+    assert!(reason.contains(r#"next number of source \"one\" seen by the journal"#), "{reason}");
 }
 
 /// No caller requests a number of the source.
@@ -116,8 +116,8 @@ async fn rejoin_below_a_seen_end_names_the_source() {
     })
     .await;
     store.leave(member, SystemClock.unix_ms()).await.unwrap();
-    let why = went_back(&server).await;
-    assert!(why.contains(r#"next number of source \"one\" seen by this process"#), "{why}");
+    let reason = rollback_reason(&server).await;
+    assert!(reason.contains(r#"next number of source \"one\" seen by this process"#), "{reason}");
 }
 
 #[tokio::test]
@@ -127,6 +127,6 @@ async fn reserve_of_issued_numbers_names_the_source() {
     set_back(&store).await;
     let refused = server.get("/v1/ids/one").await;
     assert_eq!((refused.status, refused.code().as_str()), (503, "store_rolled_back"));
-    let why = went_back(&server).await;
-    assert!(why.contains(r#"next number of source \"one\""#), "{why}");
+    let reason = rollback_reason(&server).await;
+    assert!(reason.contains(r#"next number of source \"one\""#), "{reason}");
 }

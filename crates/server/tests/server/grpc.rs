@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prost::Message as _;
 use snowmint_coord::{Incarnation, Timer as _};
-use snowmint_wire::error::Code as Told;
+use snowmint_wire::error::Code as ErrorCode;
 use snowmint_wire::grpc::decode_request::{By, Id};
 use snowmint_wire::grpc::mint_client::MintClient;
 use snowmint_wire::grpc::store::{self, store_client::StoreClient};
@@ -57,17 +57,17 @@ pub(crate) fn many(source: &str, total: u64) -> MintStreamRequest {
 
 /// Mints numbers of a source, which must succeed.
 pub(crate) async fn mint(client: &mut MintClient<Channel>, source: &str, count: u64) -> Vec<u64> {
-    let answer = soon(client.mint(wish(source, Some(count)))).await.unwrap().into_inner();
-    assert_eq!(answer.texts, Vec::<String>::new());
-    answer.ids
+    let response = soon(client.mint(wish(source, Some(count)))).await.unwrap().into_inner();
+    assert_eq!(response.texts, Vec::<String>::new());
+    response.ids
 }
 
 /// Returns the error's reason, in the names of the other protocols.
 #[track_caller]
-pub(crate) fn reason(status: &Status) -> Told {
+pub(crate) fn reason(status: &Status) -> ErrorCode {
     let info = status.get_details_error_info().unwrap_or_else(|| panic!("no reason: {status:?}"));
     assert_eq!(info.domain, "snowmint");
-    Told::from_name(&info.reason.to_ascii_lowercase()).unwrap_or_else(|| panic!("{info:?}"))
+    ErrorCode::from_name(&info.reason.to_ascii_lowercase()).unwrap_or_else(|| panic!("{info:?}"))
 }
 
 #[tokio::test]
@@ -94,10 +94,10 @@ async fn text_sources_return_texts() {
     let mut client = server.grpc().await;
     let define = DefineSourceRequest { name: "u".into(), keys: "{\"kind\":\"ulid\"}".into() };
     client.define_source(define).await.unwrap();
-    let answer = client.mint(wish("u", Some(10))).await.unwrap().into_inner();
-    assert_eq!(answer.ids, Vec::<u64>::new());
-    assert_eq!(answer.texts.iter().collect::<HashSet<_>>().len(), 10);
-    assert!(answer.texts.iter().all(|ulid| ulid.len() == 26), "{:?}", answer.texts);
+    let response = client.mint(wish("u", Some(10))).await.unwrap().into_inner();
+    assert_eq!(response.ids, Vec::<u64>::new());
+    assert_eq!(response.texts.iter().collect::<HashSet<_>>().len(), 10);
+    assert!(response.texts.iter().all(|ulid| ulid.len() == 26), "{:?}", response.texts);
 }
 
 #[tokio::test]
@@ -105,21 +105,25 @@ async fn error_has_the_code_of_the_table_and_a_reason() {
     let server = server().await;
     let mut client = server.grpc().await;
     let long = "a".repeat(64);
-    for (source, count, key, code, told) in [
-        ("nobody", None, None, Code::NotFound, Told::UnknownSource),
-        ("a/b", None, None, Code::InvalidArgument, Told::BadRequest),
-        ("", None, None, Code::InvalidArgument, Told::BadRequest),
-        (long.as_str(), None, None, Code::InvalidArgument, Told::BadRequest),
-        ("default", Some(0), None, Code::InvalidArgument, Told::BadRequest),
-        ("default", None, Some("x"), Code::InvalidArgument, Told::BadRequest),
-        ("counters", None, None, Code::InvalidArgument, Told::BadRequest),
-        ("default", Some(100_001), None, Code::ResourceExhausted, Told::LimitExceeded),
-        ("default", Some(u64::MAX), None, Code::ResourceExhausted, Told::LimitExceeded),
+    for (source, count, key, code, reported) in [
+        ("absent", None, None, Code::NotFound, ErrorCode::UnknownSource),
+        ("a/b", None, None, Code::InvalidArgument, ErrorCode::BadRequest),
+        ("", None, None, Code::InvalidArgument, ErrorCode::BadRequest),
+        (long.as_str(), None, None, Code::InvalidArgument, ErrorCode::BadRequest),
+        ("default", Some(0), None, Code::InvalidArgument, ErrorCode::BadRequest),
+        ("default", None, Some("x"), Code::InvalidArgument, ErrorCode::BadRequest),
+        ("counters", None, None, Code::InvalidArgument, ErrorCode::BadRequest),
+        ("default", Some(100_001), None, Code::ResourceExhausted, ErrorCode::LimitExceeded),
+        ("default", Some(u64::MAX), None, Code::ResourceExhausted, ErrorCode::LimitExceeded),
     ] {
         let key = key.map(str::to_owned);
         let request = MintRequest { source: source.into(), count, key };
         let status = client.mint(request).await.unwrap_err();
-        assert_eq!((status.code(), reason(&status)), (code, told), "{source} {count:?} {status:?}");
+        assert_eq!(
+            (status.code(), reason(&status)),
+            (code, reported),
+            "{source} {count:?} {status:?}"
+        );
         assert!(!status.message().is_empty());
         assert!(status.get_details_retry_info().is_none(), "a retry does not help");
     }
@@ -144,7 +148,7 @@ async fn retryable_status_states_the_delay() {
     let mut client = server.grpc().await;
     node.close().await.unwrap();
     let status = client.mint(wish("default", None)).await.unwrap_err();
-    assert_eq!((status.code(), reason(&status)), (Code::Unavailable, Told::Closed));
+    assert_eq!((status.code(), reason(&status)), (Code::Unavailable, ErrorCode::Closed));
     let delay = status.get_details_retry_info().and_then(|info| info.retry_delay).unwrap();
     assert!(delay > Duration::ZERO);
     let pushback = status.metadata().get("grpc-retry-pushback-ms").unwrap().to_str().unwrap();
@@ -201,7 +205,7 @@ async fn sources_workers_and_layouts_are_as_in_http() {
     assert_eq!((defined.name.as_str(), defined.next), ("invoices", Some(1_000)));
     assert_eq!(mint(&mut client, "invoices", 2).await, [1_000, 1_001]);
     let other = client.define_source(define("{\"kind\":\"snowflake\"}")).await.unwrap_err();
-    assert_eq!((other.code(), reason(&other)), (Code::FailedPrecondition, Told::Conflict));
+    assert_eq!((other.code(), reason(&other)), (Code::FailedPrecondition, ErrorCode::Conflict));
     for wrong in ["[]", "{", "{\"nonsense\":1}"] {
         let status = client.define_source(define(wrong)).await.unwrap_err();
         assert_eq!(status.code(), Code::InvalidArgument, "{wrong}: {status:?}");
@@ -212,12 +216,12 @@ async fn sources_workers_and_layouts_are_as_in_http() {
     let alter = AlterSourceRequest { name: "invoices".into(), changes, version };
     let altered = client.alter_source(alter.clone()).await.unwrap().into_inner();
     let late = client.alter_source(alter).await.unwrap_err();
-    assert_eq!((late.code(), reason(&late)), (Code::FailedPrecondition, Told::Conflict));
+    assert_eq!((late.code(), reason(&late)), (Code::FailedPrecondition, ErrorCode::Conflict));
     assert!(altered.version > defined.version);
     let keys: serde_json::Value = serde_json::from_str(&altered.keys).unwrap();
     assert_eq!(keys["enabled"], false);
     let off = client.mint(wish("invoices", None)).await.unwrap_err();
-    assert_eq!((off.code(), reason(&off)), (Code::FailedPrecondition, Told::Disabled));
+    assert_eq!((off.code(), reason(&off)), (Code::FailedPrecondition, ErrorCode::Disabled));
     let name = || "invoices".to_owned();
     assert_eq!(
         client.get_source(GetSourceRequest { name: name() }).await.unwrap().into_inner(),
@@ -259,8 +263,8 @@ where
     let mut grpc = Grpc::new(server.channel().await);
     grpc.ready().await.unwrap();
     let codec: ProstCodec<Q, MintResponse> = ProstCodec::default();
-    let answer = grpc.unary(Request::new(message), PathAndQuery::from_static(path), codec);
-    soon(answer).await.map(tonic::Response::into_inner)
+    let response = grpc.unary(Request::new(message), PathAndQuery::from_static(path), codec);
+    soon(response).await.map(tonic::Response::into_inner)
 }
 
 #[tokio::test]
@@ -270,14 +274,14 @@ async fn unreadable_message_is_rejected_and_the_connection_lives() {
     let fits = send(&server, MINT, wish(&"a".repeat(900), None)).await.unwrap_err();
     assert_eq!(fits.code(), Code::InvalidArgument);
     let large = send(&server, MINT, wish(&"a".repeat(2_000), None)).await.unwrap_err();
-    assert_eq!((large.code(), reason(&large)), (Code::ResourceExhausted, Told::LimitExceeded));
+    assert_eq!((large.code(), reason(&large)), (Code::ResourceExhausted, ErrorCode::LimitExceeded));
     assert!(large.message().contains("http.body_bytes_max"), "{large:?}");
     // A number in the place of the name.
     let wrong = send(&server, MINT, BoundResponse { bound: 7 }).await.unwrap_err();
-    assert_eq!((wrong.code(), reason(&wrong)), (Code::InvalidArgument, Told::BadRequest));
+    assert_eq!((wrong.code(), reason(&wrong)), (Code::InvalidArgument, ErrorCode::BadRequest));
     for path in ["/snowmint.v1.Mint/Steal", "/snowmint.v2.Mint/Mint", "/x"] {
         let none = send(&server, path, wish("default", None)).await.unwrap_err();
-        assert_eq!((none.code(), reason(&none)), (Code::Unimplemented, Told::Unsupported));
+        assert_eq!((none.code(), reason(&none)), (Code::Unimplemented, ErrorCode::Unsupported));
         assert!(none.message().contains(path), "{none:?}");
     }
     assert_eq!(send(&server, MINT, wish("numbers", None)).await.unwrap().ids, [1]);
@@ -307,9 +311,9 @@ async fn messages_of_the_store_are_bounded() {
         let mut request = Request::new(store::RelinquishRequest { pool, member, slots, now: 0 });
         request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
         let refused = soon(client.relinquish(request)).await.err();
-        assert_eq!(refused.as_ref().map(reason), wanted.map(|_| Told::LimitExceeded));
-        let said = refused.as_ref().map_or("", Status::message);
-        assert!(said.contains(wanted.unwrap_or_default()), "{said}");
+        assert_eq!(refused.as_ref().map(reason), wanted.map(|_| ErrorCode::LimitExceeded));
+        let error_text = refused.as_ref().map_or("", Status::message);
+        assert!(error_text.contains(wanted.unwrap_or_default()), "{error_text}");
     }
 }
 
@@ -320,14 +324,14 @@ async fn name_in_a_recall_is_bounded() {
     let mut client = StoreClient::new(server.channel().await);
     let described = soon(client.describe(describe_request())).await.unwrap();
     let instance = described.into_inner().instance;
-    for (bytes, refusal) in
-        [(64, None), (65, Some(Told::BadRequest)), (2_000, Some(Told::BadRequest))]
+    for (bytes, expected) in
+        [(64, None), (65, Some(ErrorCode::BadRequest)), (2_000, Some(ErrorCode::BadRequest))]
     {
         let seen = Some(store::Identity::default());
         let mut request = Request::new(store::RecallRequest { who: "x".repeat(bytes), seen });
         request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
         let refused = soon(client.recall(request)).await.err();
-        assert_eq!(refused.as_ref().map(reason), refusal, "{bytes}: {refused:?}");
+        assert_eq!(refused.as_ref().map(reason), expected, "{bytes}: {refused:?}");
     }
 }
 
@@ -336,28 +340,32 @@ async fn health_follows_readiness() {
     let node = node().await;
     let server = server_of(node.clone(), settings()).await;
     let mut health = HealthClient::new(server.channel().await);
-    let asked = |service: &str| HealthCheckRequest { service: service.into() };
-    let mut watch = health.watch(asked(SERVICE)).await.unwrap().into_inner();
-    let mut unknown = health.watch(asked("nobody")).await.unwrap().into_inner();
+    let request_for = |service: &str| HealthCheckRequest { service: service.into() };
+    let mut watch = health.watch(request_for(SERVICE)).await.unwrap().into_inner();
+    let mut unknown = health.watch(request_for("absent")).await.unwrap().into_inner();
     // Ready as soon as the first window is acknowledged.
     soon(async { while server.get("/readyz").await.status != 200 {} }).await;
     for service in ["", SERVICE] {
-        let status = health.check(asked(service)).await.unwrap().into_inner().status();
+        let status = health.check(request_for(service)).await.unwrap().into_inner().status();
         assert_eq!(status, ServingStatus::Serving, "{service:?}");
     }
-    let store = health.check(asked("snowmint.store.v1.Store")).await.unwrap().into_inner();
-    assert_eq!(store.status(), ServingStatus::Serving, "it is offered, whoever mints");
-    assert_eq!(health.check(asked("nobody")).await.unwrap_err().code(), Code::NotFound);
+    let store = health.check(request_for("snowmint.store.v1.Store")).await.unwrap().into_inner();
+    assert_eq!(
+        store.status(),
+        ServingStatus::Serving,
+        "it is offered, whether or not this server mints"
+    );
+    assert_eq!(health.check(request_for("absent")).await.unwrap_err().code(), Code::NotFound);
     let timer = server.timer.clone();
     let mut next =
-        async || in_time(&timer, watch.message()).await.unwrap().map(|told| told.status());
-    while next().await.expect("it goes on") != ServingStatus::Serving {}
-    let told = soon(unknown.message()).await.unwrap().unwrap();
-    assert_eq!(told.status(), ServingStatus::ServiceUnknown);
+        async || in_time(&timer, watch.message()).await.unwrap().map(|reported| reported.status());
+    while next().await.expect("the watch continues") != ServingStatus::Serving {}
+    let reported = soon(unknown.message()).await.unwrap().unwrap();
+    assert_eq!(reported.status(), ServingStatus::ServiceUnknown);
 
     node.close().await.unwrap();
     assert_eq!(next().await, Some(ServingStatus::NotServing));
-    let status = health.check(asked("")).await.unwrap().into_inner().status();
+    let status = health.check(request_for("")).await.unwrap().into_inner().status();
     assert_eq!(status, ServingStatus::NotServing);
     // Watches do not delay a stop.
     server.handle.stop();
@@ -385,7 +393,7 @@ async fn a_watched_connection_stays() {
 async fn reflection_covers_the_interface_and_ends_with_the_server() {
     let server = server().await;
     let mut client = ServerReflectionClient::new(server.channel().await);
-    let asked =
+    let request_for =
         |request| ServerReflectionRequest { host: String::new(), message_request: Some(request) };
     let questions = [
         MessageRequest::ListServices(String::new()),
@@ -394,13 +402,14 @@ async fn reflection_covers_the_interface_and_ends_with_the_server() {
     // The caller never ends its questions.
     let (sender, receiver) = tokio::sync::mpsc::channel(4);
     for question in questions {
-        sender.send(asked(question)).await.unwrap();
+        sender.send(request_for(question)).await.unwrap();
     }
     let questions = futures_util::stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|question| (question, receiver))
     });
-    let mut answers = client.server_reflection_info(questions).await.unwrap().into_inner();
-    let mut next = async || soon(answers.message()).await.map(|answer| answer?.message_response);
+    let mut responses = client.server_reflection_info(questions).await.unwrap().into_inner();
+    let mut next =
+        async || soon(responses.message()).await.map(|response| response?.message_response);
     let Some(MessageResponse::ListServicesResponse(services)) = next().await.unwrap() else {
         panic!("no list of services");
     };
@@ -420,7 +429,7 @@ async fn reflection_covers_the_interface_and_ends_with_the_server() {
 
     server.handle.stop();
     let end = next().await.unwrap_err();
-    assert_eq!((end.code(), reason(&end)), (Code::Unavailable, Told::Closed));
+    assert_eq!((end.code(), reason(&end)), (Code::Unavailable, ErrorCode::Closed));
     in_time(&server.timer, server.handle.stopped()).await;
     drop(sender);
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use snowmint_coord::Timer as _;
 use snowmint_coord::spec::Span;
-use snowmint_wire::error::Code as Told;
+use snowmint_wire::error::Code as ErrorCode;
 use snowmint_wire::grpc::MintStreamResponse;
 use snowmint_wire::grpc::mint_client::MintClient;
 use tonic::codec::Streaming;
@@ -74,7 +74,7 @@ async fn stream_has_exactly_the_requested_ids() {
     assert_eq!(ids.len(), 300_000);
     assert!(ids.is_sorted_by(|one, next| one < next));
     // The name is looked up only when the first message is minted.
-    let (ids, end) = rest(stream(&mut client, "nobody", 5).await).await;
+    let (ids, end) = rest(stream(&mut client, "absent", 5).await).await;
     assert_eq!((ids.len(), end.unwrap_err().code()), (0, Code::NotFound));
 }
 
@@ -139,11 +139,11 @@ async fn cancelling_a_stream_ends_the_minting() {
             soon(messages.message()).await.unwrap().unwrap();
         }
         let full = client.mint_stream(many("numbers", 1)).await.unwrap_err();
-        assert_eq!((full.code(), reason(&full)), (Code::Unavailable, Told::Overloaded));
+        assert_eq!((full.code(), reason(&full)), (Code::Unavailable, ErrorCode::Overloaded));
         drop(messages);
         let ended = async {
             while let Err(status) = client.mint_stream(many("numbers", 1)).await {
-                assert_eq!(reason(&status), Told::Overloaded);
+                assert_eq!(reason(&status), ErrorCode::Overloaded);
                 pause().await;
             }
         };
@@ -167,7 +167,7 @@ async fn a_stop_ends_streams_with_a_reason() {
     server.handle.stop();
     let (_, end) = rest(messages).await;
     let end = end.unwrap_err();
-    assert_eq!((end.code(), reason(&end)), (Code::Unavailable, Told::Closed));
+    assert_eq!((end.code(), reason(&end)), (Code::Unavailable, ErrorCode::Closed));
     assert!(end.message().contains("of 100000000 IDs were sent before"), "{end:?}");
     soon(server.handle.stopped()).await;
 }

@@ -95,7 +95,7 @@ fn statuses<B>(response: &Response<B>) -> (u16, Option<&str>) {
 async fn half_request_gets_a_response_in_time_despite_pings() {
     let server = server_with(|settings| settings.http.request_time_max = SHORT).await;
     let mut link = Link::to(&server).await;
-    for (path, told) in [
+    for (path, expected) in [
         ("/v1/ids/default", (408, None)),
         (MINT, (200, Some("4"))),
         (EXTEND, (200, Some("4"))),
@@ -115,13 +115,13 @@ async fn half_request_gets_a_response_in_time_despite_pings() {
             response = soon(half.response) => response.unwrap(),
             () = pinging => unreachable!(),
         };
-        assert_eq!(statuses(&response), told, "{path}");
+        assert_eq!(statuses(&response), expected, "{path}");
         let lasted_ms = server.timer.elapsed().since(begun);
         assert!((SHORT.ms()..30 * SHORT.ms()).contains(&lasted_ms), "{path}: {lasted_ms} ms");
     }
     let mut whole = link.begin(Method::POST, "/v1/ids/default", &[]).await;
     whole.body.send_data(Bytes::from_static(b"{}"), true).unwrap();
-    assert_eq!(soon(whole.response).await.unwrap().status(), 200, "the connection goes on");
+    assert_eq!(soon(whole.response).await.unwrap().status(), 200, "the connection continues");
 }
 
 /// Over HTTP/1 a connection has a deadline; `100 Continue` does not move it.
@@ -149,7 +149,7 @@ async fn unknown_caller_is_refused_before_the_body() {
     let (server, _) = guarded().await;
     let mut link = Link::to(&server).await;
     for token in ["", "wrong-0123456789abcdef0123456789"] {
-        for (path, told) in [
+        for (path, expected) in [
             ("/v1/ids/default", (401, None)),
             ("/v1/nothing/default", (401, None)),
             (MINT, (200, Some("16"))),
@@ -157,7 +157,7 @@ async fn unknown_caller_is_refused_before_the_body() {
         ] {
             let half = link.post(path, token).await;
             let response = soon(half.response).await.unwrap();
-            assert_eq!(statuses(&response), told, "{path}");
+            assert_eq!(statuses(&response), expected, "{path}");
         }
         // Open paths respond, and wait for nothing that they do not need.
         for path in ["/livez", "/v1/layouts"] {
@@ -263,11 +263,11 @@ fn half_requests_of_one_client_leave_room_for_other_clients() {
         assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
         assert!(refused.body.contains("of one token or address"), "{refused:?}");
         assert_eq!(server.get("/livez").await.status, 200);
-        let mut beside = Client(connected("127.0.0.2", &server).await);
+        let mut other_client = Client(connected("127.0.0.2", &server).await);
         let post =
             "POST /v1/ids/default HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}";
-        beside.send(post).await;
-        beside.expect("HTTP/1.1 200 OK\r\n").await;
+        other_client.send(post).await;
+        other_client.expect("HTTP/1.1 200 OK\r\n").await;
 
         drop(crowd);
         soon(served(&server, 2)).await;
@@ -338,16 +338,16 @@ fn half_request_keeps_little() {
             let mut client = Client::to(server.http).await;
             client.send(PREFACE).await;
             client.send(frame(SETTINGS, 0, 0, &[])).await;
-            let mut asked = Vec::new();
+            let mut frames = Vec::new();
             for index in 0..STREAMS - 1 {
                 let head = large_head(index == 0);
-                asked.extend(frame(HEADERS, END_HEADERS, 2 * index + 1, &head));
+                frames.extend(frame(HEADERS, END_HEADERS, 2 * index + 1, &head));
             }
             let last = 2 * STREAMS - 1;
-            asked.extend(frame(HEADERS, END_STREAM | END_HEADERS, last, &get("/livez")));
-            client.send(asked).await;
+            frames.extend(frame(HEADERS, END_STREAM | END_HEADERS, last, &get("/livez")));
+            client.send(frames).await;
             // Only the last request gets a response.
-            let answered = async {
+            let last_stream = async {
                 loop {
                     let (kind, stream) = next_frame(&mut client).await;
                     if kind == HEADERS {
@@ -355,7 +355,7 @@ fn half_request_keeps_little() {
                     }
                 }
             };
-            assert_eq!(soon(answered).await, last);
+            assert_eq!(soon(last_stream).await, last);
             links.push(client);
         }
         let each_kib = anonymous_kib().saturating_sub(before_kib) / u64::from(LINKS * STREAMS);

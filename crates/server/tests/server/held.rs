@@ -6,14 +6,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use snowmint_coord::beside::{StorePlace, StorePlaces};
-use snowmint_coord::pool::Ground;
-use snowmint_coord::segment::Within;
+use snowmint_coord::pool::SlotDefaults;
+use snowmint_coord::secondary::{StoreConnector, StoreConnectors};
+use snowmint_coord::segment::NumberInterval;
 use snowmint_coord::spec::Span;
 use snowmint_coord::{
     Acquire, Acquired, Catalog, ClaimRequest, Definition, Doubt, Evidence, Exclude, Extend,
     Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member,
-    MemberInfo, MemberStatus, MemoryStore, NewDefinition, Node, NodeSettings, Parts, Presence,
+    MemberInfo, MemberStatus, MemoryStore, NewDefinition, Node, NodeSettings, Platform, Presence,
     Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe, Result, Segment,
     SlotInfo, SourceSpec, SourceState, Standing, Store, StoreIdentity, Upstream,
 };
@@ -40,14 +40,14 @@ const AT_THE_STORE: usize = 8;
 /// A memory store with calls that wait until the test releases them: lists, long reservations,
 /// confirmations of counters, restripes and deletions. A move finds it in doubt.
 #[derive(Debug)]
-struct Held {
+struct BlockedStore {
     store: MemoryStore,
     is_held: watch::Sender<bool>,
     /// Calls that wait, apart from lists, and the most that have waited at the same time.
     waiting: watch::Sender<(usize, usize)>,
 }
 
-impl Held {
+impl BlockedStore {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             store: MemoryStore::new("test").unwrap(),
@@ -58,18 +58,23 @@ impl Held {
 
     /// Opens a node on this store.
     async fn node(self: &Arc<Self>) -> Node {
-        self.node_with(StorePlaces::new()).await
+        self.node_with(StoreConnectors::new()).await
     }
 
     /// Opens a node on this store, with these secondary stores.
-    async fn node_with(self: &Arc<Self>, beside: StorePlaces) -> Node {
+    async fn node_with(self: &Arc<Self>, secondary_stores: StoreConnectors) -> Node {
         // The name tells its acquires from confirmations, which have none. The time is long enough
         // for any slow machine.
         let (owner, store_call_ms) = ("server".to_owned(), 600_000);
-        let patient =
-            NodeSettings { builtin: true, owner, store_call_ms, beside, ..NodeSettings::default() };
+        let patient = NodeSettings {
+            builtin: true,
+            owner,
+            store_call_ms,
+            secondary_stores,
+            ..NodeSettings::default()
+        };
         let store = Arc::clone(self) as Arc<dyn Store>;
-        Node::open(store, patient, Parts::system()).await.unwrap()
+        Node::open(store, patient, Platform::system()).await.unwrap()
     }
 
     /// Waits, and is counted, until the test releases the store.
@@ -92,7 +97,7 @@ impl Held {
 #[tokio::test]
 async fn waiting_lists_of_a_client_are_limited() {
     const WAITING: usize = 2;
-    let store = Held::new();
+    let store = BlockedStore::new();
     let mut limits = settings();
     // With 67 rows, each counting as 16, two lists are a client's share.
     limits.limits.unsent_max = 8_000;
@@ -153,10 +158,10 @@ async fn store_calls_of_one_program_are_few_and_others_are_served() {
 
 /// Place of a store that a test holds.
 #[derive(Debug)]
-struct There(Arc<Held>);
+struct There(Arc<BlockedStore>);
 
 #[async_trait]
-impl StorePlace for There {
+impl StoreConnector for There {
     async fn open(&self) -> Result<Arc<dyn Store>> {
         Ok(Arc::clone(&self.0) as _)
     }
@@ -167,7 +172,7 @@ impl StorePlace for There {
 struct Silent(watch::Sender<usize>);
 
 #[async_trait]
-impl StorePlace for Silent {
+impl StoreConnector for Silent {
     async fn open(&self) -> Result<Arc<dyn Store>> {
         self.0.send_modify(|opened| *opened += 1);
         std::future::pending().await
@@ -177,8 +182,8 @@ impl StorePlace for Silent {
 /// One client has all its turns at a secondary store, and is served by the primary one.
 #[tokio::test]
 async fn slow_secondary_store_keeps_no_turn_at_the_primary() {
-    let (own, slow) = (Held::new(), Held::new());
-    let place = Arc::new(There(Arc::clone(&slow))) as Arc<dyn StorePlace>;
+    let (own, slow) = (BlockedStore::new(), BlockedStore::new());
+    let place = Arc::new(There(Arc::clone(&slow))) as Arc<dyn StoreConnector>;
     let node = own.node_with([("slow".to_owned(), place)].into()).await;
     let server = server_of(node, settings()).await;
     let bills = SourceSpec::from_json(r#"{"kind":"segment"}"#).unwrap();
@@ -221,11 +226,11 @@ async fn slow_secondary_store_keeps_no_turn_at_the_primary() {
 #[tokio::test]
 async fn change_that_asks_a_silent_store_delays_no_other() {
     let opened = watch::Sender::new(0);
-    let place = || Arc::new(Silent(opened.clone())) as Arc<dyn StorePlace>;
+    let place = || Arc::new(Silent(opened.clone())) as Arc<dyn StoreConnector>;
     let names = || (0..AT_THE_STORE).map(|number| format!("b{number}"));
     let silent = names().chain(["a".to_owned(), "c".to_owned()]);
     let places = silent.map(|name| (name, place())).collect();
-    let server = server_of(Held::new().node_with(places).await, settings()).await;
+    let server = server_of(BlockedStore::new().node_with(places).await, settings()).await;
     for stays in names() {
         let keys = format!(r#"{{"name":"of-{stays}","kind":"segment","stores":"a,{stays}"}}"#);
         let defined = soon(server.post("/v1/sources", &keys)).await;
@@ -244,18 +249,18 @@ async fn change_that_asks_a_silent_store_delays_no_other() {
     };
     tokio::select! {
         biased;
-        answer = changing.next() => panic!("{answer:?}"),
+        response = changing.next() => panic!("{response:?}"),
         () = define => {}
     }
 }
 
 /// Another ID system's table that does not respond.
 #[derive(Debug)]
-struct Dry;
+struct SilentUpstream;
 
 #[async_trait]
-impl Upstream for Dry {
-    async fn draw(&self, _: &str, _: u64) -> Result<Within> {
+impl Upstream for SilentUpstream {
+    async fn allocate(&self, _: &str, _: u64) -> Result<NumberInterval> {
         std::future::pending().await
     }
 }
@@ -263,10 +268,10 @@ impl Upstream for Dry {
 /// The error names it as the configuration does, whether the source prefetches or not.
 #[tokio::test]
 async fn silent_upstream_is_named_as_unavailable_by_every_protocol() {
-    let upstreams = [("old".to_owned(), Arc::new(Dry) as Arc<dyn Upstream>)].into();
+    let upstreams = [("old".to_owned(), Arc::new(SilentUpstream) as Arc<dyn Upstream>)].into();
     let node_settings = NodeSettings { builtin: true, upstreams, ..NodeSettings::default() };
     let store = Arc::new(MemoryStore::new("test").unwrap());
-    let node = Node::open(store, node_settings, Parts::system()).await.unwrap();
+    let node = Node::open(store, node_settings, Platform::system()).await.unwrap();
     for (name, step) in [("bills", ""), ("each", r#","step":{"rule":"fixed","size":1}"#)] {
         let keys = format!(r#"{{"kind":"segment","upstream":"old:bills"{step}}}"#);
         node.define(name, &SourceSpec::from_json(&keys).unwrap()).await.unwrap();
@@ -277,9 +282,9 @@ async fn silent_upstream_is_named_as_unavailable_by_every_protocol() {
     for name in ["bills", "each"] {
         let minted = soon(server.get(&format!("/v1/ids/{name}"))).await;
         let reserved = soon(server.post(&format!("/v1/segments/{name}"), r#"{"length":5}"#)).await;
-        for answer in [minted, reserved] {
-            assert_eq!((answer.status, answer.code().as_str()), (503, "unavailable"));
-            assert!(answer.body.contains(r#"upstream \"old\""#), "{answer:?}");
+        for response in [minted, reserved] {
+            assert_eq!((response.status, response.code().as_str()), (503, "unavailable"));
+            assert!(response.body.contains(r#"upstream \"old\""#), "{response:?}");
         }
         for args in [&["INCR", name][..], &["MINT", name, "5"], &["INCRBY", name, "5"]] {
             let reply = soon(async { server.resp().await.ask(args).await }).await;
@@ -328,8 +333,8 @@ async fn confirmations_of_one_client_at_the_store_are_few() {
         ("PUT", "/v1/counters/sure/a", r#"{"bound":"5"}"#),
     ] {
         few_at_the_store(async |server| {
-            let answer = server.send(method, path, "", body).await;
-            assert_eq!(answer.status, 200, "{answer:?}");
+            let response = server.send(method, path, "", body).await;
+            assert_eq!(response.status, 200, "{response:?}");
         })
         .await;
     }
@@ -362,7 +367,7 @@ async fn changes_of_one_client_at_the_store_are_few() {
 /// client's other ones do not hold up those of others.
 #[tokio::test]
 async fn definitions_of_one_client_that_wait_are_few() {
-    let store = Held::new();
+    let store = BlockedStore::new();
     let mut limits = settings();
     limits.limits.wait_max = Span::from_ms(1_000);
     let server = server_of(store.node().await, limits).await;
@@ -377,8 +382,8 @@ async fn definitions_of_one_client_that_wait_are_few() {
             assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
         }
         store.is_held.send_replace(false);
-        while let Some(answer) = soon(calling.next()).await {
-            assert_ne!(answer.status, 503, "{answer:?}");
+        while let Some(response) = soon(calling.next()).await {
+            assert_ne!(response.status, 503, "{response:?}");
         }
     }
 }
@@ -388,7 +393,7 @@ async fn definitions_of_one_client_that_wait_are_few() {
 async fn forwarded_requests_wait_for_no_turn() {
     const PEER: &str = "peer-0123456789abcdef0123456789abcdef";
     const AT_ONCE: usize = AT_THE_STORE + 1;
-    let (store, timer) = (Held::new(), timer());
+    let (store, timer) = (BlockedStore::new(), timer());
     let tokens = Tokens { peers: vec![Secret::new(PEER)], ..Tokens::default() };
     let access = Access::new("test", &tokens, Arc::new(timer.clone())).unwrap();
     let server = server_for(store.node().await, settings(), (Some(access), timer)).await;
@@ -402,8 +407,8 @@ async fn forwarded_requests_wait_for_no_turn() {
     let forwarded = async {
         let mut calling: FuturesUnordered<_> =
             (0..AT_ONCE).map(|_| server.send("GET", count, &shown, "")).collect();
-        while let Some(answer) = calling.next().await {
-            assert_eq!(answer.status, 200, "{answer:?}");
+        while let Some(response) = calling.next().await {
+            assert_eq!(response.status, 200, "{response:?}");
         }
     };
     let released = async {
@@ -422,9 +427,10 @@ const SURE: &str = r#"{"name":"sure","kind":"counter","counter":{"confirm":"stor
 /// The server has looked for a doubt before, and found none.
 #[tokio::test]
 async fn move_by_a_program_keeps_a_newer_doubt() {
-    let store = Held::new();
+    let store = BlockedStore::new();
     let built_in = NodeSettings { builtin: true, ..NodeSettings::default() };
-    let opened = Node::open(Arc::clone(&store) as Arc<dyn Store>, built_in, Parts::system()).await;
+    let opened =
+        Node::open(Arc::clone(&store) as Arc<dyn Store>, built_in, Platform::system()).await;
     let server = server_of(opened.unwrap(), settings()).await;
     assert_eq!(server.get("/v1/ids/numbers").await.status, 200);
     let mut client = StoreClient::new(server.channel().await);
@@ -447,7 +453,7 @@ fn long() -> String {
 /// Calls this many times at once from one address, and once from another. The client's other calls
 /// wait for its own, and the call of the other client waits for none of them.
 async fn few_at_the_store(call: impl AsyncFn(&Server)) {
-    let store = Held::new();
+    let store = BlockedStore::new();
     let server = server_of(store.node().await, settings()).await;
     for body in [BILLS, SURE] {
         assert_eq!(server.post("/v1/sources", body).await.status, 200);
@@ -483,7 +489,7 @@ async fn few_at_the_store(call: impl AsyncFn(&Server)) {
 }
 
 #[async_trait]
-impl Store for Held {
+impl Store for BlockedStore {
     snowmint_coord::as_inner!(store);
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
@@ -614,7 +620,7 @@ impl Store for Held {
         self.store.accept_lead(until).await
     }
 
-    async fn ground(&self) -> Result<Ground> {
+    async fn ground(&self) -> Result<SlotDefaults> {
         self.store.ground().await
     }
 

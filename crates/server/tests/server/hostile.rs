@@ -5,7 +5,7 @@ use snowmint_coord::{BootTimer, Timer as _};
 use tokio::io::AsyncWriteExt;
 
 use super::alone::{alone, anonymous_kib, peak_kib};
-use super::common::{Answer, Client, Server, in_time, request, server, server_with, step};
+use super::common::{Client, HttpResponse, Server, in_time, request, server, server_with, step};
 
 const SHORT_MS: u64 = 300;
 const SHORT: Span = Span::from_ms(SHORT_MS);
@@ -60,8 +60,8 @@ async fn a_line_without_an_end_is_refused() {
     // One byte above the limit of a line: the server reads all of it, and the reply arrives.
     let mut client = server.resp().await;
     client.send(vec![b'x'; 16 * 1024 + 1]).await;
-    let said = String::from_utf8(client.rest().await).unwrap();
-    assert!(said.starts_with("-ERR Protocol error: too big inline request"), "{said}");
+    let text = String::from_utf8(client.rest().await).unwrap();
+    assert!(text.starts_with("-ERR Protocol error: too big inline request"), "{text}");
     assert_eq!(server.resp().await.ask(&["PING"]).await, "+PONG");
 }
 
@@ -118,8 +118,8 @@ async fn idle_connections_are_closed_at_their_limit() {
     }
     let mut kept = Client::to(server.http).await;
     kept.send("GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
-    let answered = ends_at_the_limit(&server, kept.rest()).await;
-    assert_eq!(Answer::read(&answered).status, 200);
+    let raw_response = ends_at_the_limit(&server, kept.rest()).await;
+    assert_eq!(HttpResponse::read(&raw_response).status, 200);
     let mut half = Client::to(server.http).await;
     half.send("POST /v1/ids/default HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{")
         .await;
@@ -138,15 +138,15 @@ async fn header_bombs_are_refused() {
     for bomb in [fills(header(0)), fills(path(0)), lines] {
         let mut client = Client::to(server.http).await;
         client.send(&bomb).await;
-        assert_eq!(Answer::read(&client.rest().await).status, 431, "{bomb:.40}");
+        assert_eq!(HttpResponse::read(&client.rest().await).status, 431, "{bomb:.40}");
     }
     for bomb in [header(1024 * 1024), path(1024 * 1024)] {
         let mut client = Client::to(server.http).await;
         let _ = client.0.write_all(bomb.as_bytes()).await;
-        let answer = client.rest().await;
+        let response = client.rest().await;
         // The server closes before everything was taken: its response may be lost then.
-        if !answer.is_empty() {
-            assert_eq!(Answer::read(&answer).status, 431, "{bomb:.40}");
+        if !response.is_empty() {
+            assert_eq!(HttpResponse::read(&response).status, 431, "{bomb:.40}");
         }
     }
     assert_eq!(server.get("/livez").await.status, 200);

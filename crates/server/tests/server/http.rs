@@ -71,7 +71,7 @@ async fn bad_input_is_rejected_in_the_documented_form() {
         ("/v1/ids/default?count=100001", 413, "limit_exceeded"),
         ("/v1/ids/default?count=1000000000000000000", 413, "limit_exceeded"),
         ("/v1/ids/default?count=99999999999999999999999", 413, "limit_exceeded"),
-        ("/v1/ids/nobody", 404, "unknown_source"),
+        ("/v1/ids/absent", 404, "unknown_source"),
         ("/v1/ids/a%2Fb", 400, "bad_request"),
         ("/v1/ids/a%3Fb", 400, "bad_request"),
         ("/v1/ids/a%25b", 400, "bad_request"),
@@ -89,13 +89,17 @@ async fn bad_input_is_rejected_in_the_documented_form() {
         ("/v1/decode/+1?layout=twitter", 400, "bad_request"),
         ("/v1/decode/18446744073709551615?layout=twitter", 400, "bad_request"),
         ("/v1/decode/1?layout=nothing", 400, "bad_request"),
-        ("/v1/decode/1?source=nobody", 404, "unknown_source"),
+        ("/v1/decode/1?source=absent", 404, "unknown_source"),
         ("/v1/layouts/nothing", 404, "not_found"),
         ("/v1/layouts/time=99", 400, "bad_request"),
-        ("/v1/sources/nobody", 404, "unknown_source"),
+        ("/v1/sources/absent", 404, "unknown_source"),
     ] {
-        let answer = server.get(path).await;
-        assert_eq!((answer.status, answer.code().as_str()), (status, code), "{path}: {answer:?}");
+        let response = server.get(path).await;
+        assert_eq!(
+            (response.status, response.code().as_str()),
+            (status, code),
+            "{path}: {response:?}"
+        );
     }
     for (path, body, status, code) in [
         ("/v1/ids/default", "{", 400, "bad_request"),
@@ -110,24 +114,24 @@ async fn bad_input_is_rejected_in_the_documented_form() {
         ("/v1/segments/numbers", "{\"length\":0}", 400, "bad_request"),
         ("/v1/segments/numbers", "{\"length\":1000001}", 413, "limit_exceeded"),
         ("/v1/segments/default", "{\"length\":1}", 400, "bad_request"),
-        ("/v1/segments/nobody", "{\"length\":1}", 404, "unknown_source"),
+        ("/v1/segments/absent", "{\"length\":1}", 404, "unknown_source"),
         ("/v1/sources", "{}", 400, "bad_request"),
         ("/v1/sources", "{\"name\":\"a/b\"}", 400, "bad_request"),
         ("/v1/sources", "{\"name\":\"a\",\"nonsense\":1}", 400, "bad_request"),
         ("/v1/sources", "{\"name\":\"a\",\"layout\":\"nothing\"}", 400, "bad_request"),
         ("/livez", "", 405, "method_not_allowed"),
     ] {
-        let answer = server.post(path, body).await;
+        let response = server.post(path, body).await;
         assert_eq!(
-            (answer.status, answer.code().as_str()),
+            (response.status, response.code().as_str()),
             (status, code),
-            "{path} {body}: {answer:?}"
+            "{path} {body}: {response:?}"
         );
     }
     for method in ["DELETE", "PUT", "BREW"] {
-        let answer = server.send(method, "/v1/ids/default", "", "").await;
+        let response = server.send(method, "/v1/ids/default", "", "").await;
         assert_eq!(
-            (answer.status, answer.code().as_str()),
+            (response.status, response.code().as_str()),
             (405, "method_not_allowed"),
             "{method}"
         );
@@ -194,7 +198,7 @@ async fn server_status_describes_the_server() {
     let store = MemoryStore::new("test").unwrap();
     let named =
         NodeSettings { owner: "ids-7".into(), host: "a-host".into(), ..NodeSettings::default() };
-    let parts = snowmint_coord::Parts::system();
+    let parts = snowmint_coord::Platform::system();
     let node = Node::open(Arc::new(store), named, parts).await.unwrap();
     let server = server_of(node.clone(), settings()).await;
     soon(async {
@@ -257,14 +261,14 @@ async fn source_lifecycle_is_visible_over_both_protocols() {
     assert_eq!(server.post("/v1/sources", definition).await.status, 200);
     let other = server.post("/v1/sources", "{\"name\":\"orders\"}").await;
     assert_eq!((other.status, other.code().as_str()), (409, "conflict"));
-    let why = other.json()["error"]["message"].to_string();
-    assert!(why.contains("kind cannot change") && !why.contains("layout"), "{why}");
+    let message = other.json()["error"]["message"].to_string();
+    assert!(message.contains("kind cannot change") && !message.contains("layout"), "{message}");
     // An error about an unchangeable key has both values, and the way to change it.
     let first = server.send("PATCH", "/v1/sources/orders", "", "{\"first\":5000}").await;
     assert_eq!((first.status, first.code().as_str()), (409, "conflict"));
-    let why = first.json()["error"]["message"].to_string();
+    let message = first.json()["error"]["message"].to_string();
     let wanted = "has no first, requested first = 5000: first can change only by a restripe";
-    assert!(why.contains(wanted), "{why}");
+    assert!(message.contains(wanted), "{message}");
     assert_eq!(resp.ask(&["INCR", "orders"]).await, ":1");
     assert_eq!(server.get("/v1/ids/orders").await.body, "{\"ids\":[\"2\"]}");
 
@@ -334,12 +338,12 @@ async fn every_kind_of_id_is_served() {
         "{\"name\":\"lid\",\"kind\":\"ulid\"}",
         "{\"name\":\"short\",\"layout\":\"twitter\",\"text\":\"base62\"}",
     ] {
-        let answer = server.post("/v1/sources", source).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
+        let response = server.post("/v1/sources", source).await;
+        assert_eq!(response.status, 200, "{response:?}");
     }
     let text = async |path: &str| {
-        let answer = server.get(path).await;
-        answer.json()["ids"][0].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
+        let response = server.get(path).await;
+        response.json()["ids"][0].as_str().unwrap_or_else(|| panic!("{response:?}")).to_owned()
     };
     assert_eq!(text("/v1/ids/v7").await.len(), 36);
     assert_eq!(text("/v1/ids/lid").await.len(), 26);

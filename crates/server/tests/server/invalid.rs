@@ -11,8 +11,8 @@ use super::common::{describe_request, server, server_with};
 #[track_caller]
 fn check(message: &str, parts: &[&str]) {
     assert!(message.starts_with(|first: char| first.is_ascii_lowercase()), "{message}");
-    for foreign in ["Failed", "Invalid", "EOF", "`", "deserialize", "\u{1b}", ": :"] {
-        assert!(!message.contains(foreign), "{foreign:?}: {message}");
+    for raw_text in ["Failed", "Invalid", "EOF", "`", "deserialize", "\u{1b}", ": :"] {
+        assert!(!message.contains(raw_text), "{raw_text:?}: {message}");
     }
     assert!(message.contains("; ") && !message.ends_with('.'), "{message}");
     for part in parts {
@@ -38,9 +38,9 @@ async fn http_reports_rejected_input_in_our_sentences() {
         ("GET", "/v1/ids/default?cu%1Bont=1", "", &["query is invalid: "]),
         ("GET", "/v1/layouts/%ff", "", &["path is not UTF-8"]),
     ] {
-        let answer = server.send(method, path, "", body).await;
-        assert_eq!(answer.status, 400, "{path}: {answer:?}");
-        check(answer.json()["error"]["message"].as_str().unwrap(), parts);
+        let response = server.send(method, path, "", body).await;
+        assert_eq!(response.status, 400, "{path}: {response:?}");
+        check(response.json()["error"]["message"].as_str().unwrap(), parts);
     }
 }
 
@@ -52,8 +52,8 @@ async fn compatibility_apis_report_rejected_paths_in_our_sentences() {
     })
     .await;
     for (path, field) in [("/api/segment/get/%ff", "reason"), ("/ids/%ff", "msg")] {
-        let answer = server.get(path).await;
-        check(answer.json()[field].as_str().unwrap(), &["path is not UTF-8"]);
+        let response = server.get(path).await;
+        check(response.json()[field].as_str().unwrap(), &["path is not UTF-8"]);
     }
 }
 

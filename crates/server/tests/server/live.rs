@@ -29,7 +29,7 @@ async fn limits_hold_from_the_moment_that_they_are_set() {
     service.set_limits(Limits { bound_max: 1_000, ..limits.clone() });
     for (bound, status) in [(1_001, 400), (1_000, 200)] {
         let body = format!("{{\"bound\":\"{bound}\"}}");
-        let answer = soon(server.send("PUT", "/v1/counters/counters/k", "", &body)).await;
-        assert_eq!(answer.status, status, "{answer:?}");
+        let response = soon(server.send("PUT", "/v1/counters/counters/k", "", &body)).await;
+        assert_eq!(response.status, status, "{response:?}");
     }
 }

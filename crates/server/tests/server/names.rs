@@ -22,12 +22,12 @@ async fn long_and_strange_names_are_rejected() {
         let refused = if is_name { (404, "unknown_source") } else { (400, "bad_request") };
         // A head has room for this many bytes.
         let written = if name == long { name } else { &escaped };
-        let answer = server.get(&format!("/v1/ids/{written}")).await;
-        assert_eq!((answer.status, answer.code().as_str()), refused, "{name}: {answer:?}");
-        assert!(answer.body.len() < 1_000, "{}", answer.body.len());
+        let response = server.get(&format!("/v1/ids/{written}")).await;
+        assert_eq!((response.status, response.code().as_str()), refused, "{name}: {response:?}");
+        assert!(response.body.len() < 1_000, "{}", response.body.len());
         let body = serde_json::json!({ "name": name, "kind": "segment" }).to_string();
-        let answer = server.post("/v1/sources", &body).await;
-        assert_eq!(answer.status, if is_name { 200 } else { 400 }, "{name}: {answer:?}");
+        let response = server.post("/v1/sources", &body).await;
+        assert_eq!(response.status, if is_name { 200 } else { 400 }, "{name}: {response:?}");
     }
     assert_eq!(
         resp.ask(&["INCR", "numbers"]).await,
@@ -55,8 +55,8 @@ async fn huge_numbers_are_rejected() {
             assert!(reply.starts_with("-ERR "), "MINT {source} {many}: {reply}");
         }
         let body = format!("{{\"length\":\"{many}\"}}");
-        let answer = server.post("/v1/segments/numbers", &body).await;
-        assert_eq!((answer.status, answer.code().as_str()), refused, "{many}: {answer:?}");
+        let response = server.post("/v1/segments/numbers", &body).await;
+        assert_eq!((response.status, response.code().as_str()), refused, "{many}: {response:?}");
     }
     assert_eq!(resp.ask(&["INCR", "numbers"]).await, ":1");
     // 2^62 is the highest; the others would leave the keys of a section without numbers.
@@ -67,10 +67,10 @@ async fn huge_numbers_are_rejected() {
         ("4611686018427387904", 200),
     ] {
         let body = format!("{{\"bound\":\"{bound}\"}}");
-        let answer = server.send("PUT", "/v1/counters/counters/k", "", &body).await;
-        assert_eq!(answer.status, status, "{answer:?}");
+        let response = server.send("PUT", "/v1/counters/counters/k", "", &body).await;
+        assert_eq!(response.status, status, "{response:?}");
         if status == 400 {
-            assert!(answer.body.contains(bound) && answer.body.contains("limits.bound_max"));
+            assert!(response.body.contains(bound) && response.body.contains("limits.bound_max"));
         }
     }
     assert_eq!(resp.ask(&["INCR", "counters:k"]).await, ":4611686018427387905");

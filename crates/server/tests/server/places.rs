@@ -10,7 +10,7 @@ use tokio::net::TcpSocket;
 
 use super::access::{MINTER, bearer, guarded_with};
 use super::batched::encrypted_with;
-use super::common::{Answer, Client, Server, in_time, request, server_with, soon};
+use super::common::{Client, HttpResponse, Server, in_time, request, server_with, soon};
 use super::reset::{END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame, get, next_frame};
 
 const DATA: u8 = 0;
@@ -28,7 +28,7 @@ fn places(count: usize) -> impl Fn(&mut Settings) {
 }
 
 /// Opens a connection, sends a request, and keeps it open.
-async fn asked(server: &Server, headers: &str) -> Client {
+async fn client_with_request(server: &Server, headers: &str) -> Client {
     let mut client = Client::to(server.http).await;
     ask(&mut client, headers).await;
     client
@@ -85,15 +85,15 @@ async fn longest_idle_connection_ends_for_a_new_one() {
     }
 
     let mut second = over_http2(&server).await;
-    let mut first = asked(&server, "").await;
-    let mut third = asked(&server, "").await;
-    let mut fourth = asked(&server, "").await;
+    let mut first = client_with_request(&server, "").await;
+    let mut third = client_with_request(&server, "").await;
+    let mut fourth = client_with_request(&server, "").await;
     // The oldest connection ends, with a message of its protocol.
     while next_kind(&mut second).await != GOAWAY {}
     for client in [&mut first, &mut third, &mut fourth] {
         ask(client, "").await;
     }
-    let mut fifth = asked(&server, "").await;
+    let mut fifth = client_with_request(&server, "").await;
     assert_eq!(first.rest().await, b"");
     ask(&mut fifth, "").await;
     drop(third);
@@ -110,7 +110,7 @@ async fn request_in_progress_keeps_its_place() {
     // The body is awaited from now on.
     held.expect("HTTP/1.1 100 Continue\r\n\r\n").await;
     for _ in 0..3 {
-        let refused = Answer::read(&Client::to(server.http).await.rest().await);
+        let refused = HttpResponse::read(&Client::to(server.http).await.rest().await);
         assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
         assert!(refused.body.contains("http.connections_max"), "{refused:?}");
     }
@@ -157,10 +157,10 @@ async fn busy_client_on_all_places_gives_one_to_another() {
 /// Any number of silent connections: probes and callers with a token are served, and keep their
 /// connections.
 #[tokio::test]
-async fn silent_connections_take_no_place_from_tokens_and_probes() {
+async fn silent_connections_use_no_place_of_tokens_and_probes() {
     let (server, _) = guarded_with(places(20)).await;
     let minter = bearer(MINTER);
-    let mut http = asked(&server, &minter).await;
+    let mut http = client_with_request(&server, &minter).await;
     let mut resp = server.resp().await;
     assert_eq!(resp.ask(&["AUTH", MINTER]).await, "+OK");
     let mut silent = Vec::new();
@@ -208,7 +208,7 @@ async fn address_with_all_places_loses_them_first() {
 
 /// An unfinished TLS handshake keeps no place.
 #[tokio::test]
-async fn half_handshakes_take_no_place() {
+async fn half_handshakes_use_no_place() {
     let mut settings = super::common::settings();
     places(4)(&mut settings);
     let (server, connector) = encrypted_with(settings).await;
@@ -232,16 +232,16 @@ async fn connection_without_a_token_ends_in_time() {
     })
     .await;
     let minter = bearer(MINTER);
-    let mut known = asked(&server, &minter).await;
+    let mut known = client_with_request(&server, &minter).await;
     let mut named = server.resp().await;
     assert_eq!(named.ask(&["AUTH", MINTER]).await, "+OK");
 
-    let told = b"-NOAUTH closed: no AUTH within 300 ms (resp.auth_time_max)\r\n";
+    let expected = b"-NOAUTH closed: no AUTH within 300 ms (resp.auth_time_max)\r\n";
     let mut silent = server.resp().await;
-    assert_eq!(in_time(&server.timer, silent.rest()).await, told);
+    assert_eq!(in_time(&server.timer, silent.rest()).await, expected);
     // Traffic without a token does not help.
     let mut wrong = server.resp().await;
-    let said = in_time(&server.timer, async {
+    let text = in_time(&server.timer, async {
         loop {
             let _ = tokio::io::AsyncWriteExt::write_all(&mut wrong.0, b"PING\r\n").await;
             let line = wrong.line().await;
@@ -250,12 +250,12 @@ async fn connection_without_a_token_ends_in_time() {
             }
         }
     });
-    assert!(said.await.starts_with("-NOAUTH closed"));
+    assert!(text.await.starts_with("-NOAUTH closed"));
 
     let mut probe = Client::to(server.http).await;
     probe.send(LIVE).await;
-    let answer = Answer::read(&in_time(&server.timer, probe.rest()).await);
-    assert_eq!((answer.status, answer.header("connection")), (200, None));
+    let response = HttpResponse::read(&in_time(&server.timer, probe.rest()).await);
+    assert_eq!((response.status, response.header("connection")), (200, None));
     let mut second = over_http2(&server).await;
     let ended = async { while next_kind(&mut second).await != GOAWAY {} };
     in_time(&server.timer, ended).await;
@@ -271,9 +271,9 @@ async fn connection_without_a_token_ends_in_time() {
 async fn connection_with_repeated_errors_ends() {
     let (server, _) = guarded_with(|_| {}).await;
     let minter = bearer(MINTER);
-    let mut known = asked(&server, &minter).await;
+    let mut known = client_with_request(&server, &minter).await;
     let mut client = over_http2(&server).await;
-    let mut answered = 0;
+    let mut responses = 0;
     for stream in (3..).step_by(2) {
         let ask = get("/v1/ids/default");
         client.send(frame(HEADERS, END_STREAM | END_HEADERS, stream, &ask)).await;
@@ -286,10 +286,10 @@ async fn connection_with_repeated_errors_ends() {
         if kind == GOAWAY {
             break;
         }
-        answered += 1;
-        assert!(answered < 100, "it goes on");
+        responses += 1;
+        assert!(responses < 100, "it never ends");
     }
-    assert!(answered >= 16, "{answered} answers");
+    assert!(responses >= 16, "{responses} responses");
     // Open requests end with the connection.
     in_time(&server.timer, client.rest()).await;
     // A caller with a token may fail any number of times.
@@ -313,8 +313,8 @@ async fn long_request_before_auth_is_refused() {
     for long in [&half, &whole] {
         let mut client = server.resp().await;
         client.send(long).await;
-        let said = String::from_utf8(client.rest().await).unwrap();
-        assert_eq!(said, "-ERR Protocol error: request longer than 4096 bytes before AUTH\r\n");
+        let text = String::from_utf8(client.rest().await).unwrap();
+        assert_eq!(text, "-ERR Protocol error: request longer than 4096 bytes before AUTH\r\n");
     }
     let mut client = server.resp().await;
     assert_eq!(client.ask(&["AUTH", MINTER]).await, "+OK");
@@ -330,7 +330,7 @@ async fn connection_to_a_server_without_tokens_may_stay() {
         settings.resp.auth_time_max = Span::from_ms(300);
     })
     .await;
-    let mut http = asked(&server, "").await;
+    let mut http = client_with_request(&server, "").await;
     let mut resp = server.resp().await;
     for _ in 0..20 {
         super::common::step(&server.timer).await;

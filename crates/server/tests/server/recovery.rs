@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use snowmint_coord::{
-    BootTimer, Doubt, Evidence, JournalInfo, Known, MemoryStore, Node, NodeSettings, Parts,
+    BootTimer, Doubt, Evidence, JournalInfo, Known, MemoryStore, Node, NodeSettings, Platform,
     Store as _, StoreIdentity, Timer as _,
 };
-use snowmint_wire::error::Code as Told;
+use snowmint_wire::error::Code as ErrorCode;
 use snowmint_wire::grpc::RecoverRequest;
 use snowmint_wire::grpc::store::store_client::StoreClient;
 use snowmint_wire::grpc::store::{FastForwardRequest, INSTANCE};
@@ -18,36 +18,36 @@ use super::grpc::reason;
 
 /// Returns a server on a store in doubt: one journal has reported, another has not.
 async fn in_doubt() -> (Server, MemoryStore) {
-    let (node, beside) = waiting_node(300, Parts::system()).await;
+    let (node, second_handle) = waiting_node(300, Platform::system()).await;
     let server = server_of(node, settings()).await;
     assert_eq!(server.get("/v1/ids/numbers").await.status, 200);
-    doubted(&beside).await;
-    (server, beside)
+    doubted(&second_handle).await;
+    (server, second_handle)
 }
 
 /// Returns a node that waits for recoveries, and another handle on its store.
-async fn waiting_node(presence_ttl_ms: u64, parts: Parts) -> (Node, MemoryStore) {
+async fn waiting_node(presence_ttl_ms: u64, parts: Platform) -> (Node, MemoryStore) {
     let store = MemoryStore::new("test").unwrap();
-    let beside = store.handle("test").unwrap();
+    let second_handle = store.handle("test").unwrap();
     let settings_of_node = NodeSettings {
         builtin: true,
         waits_for_recovery: true,
         presence_ttl_ms,
         ..NodeSettings::default()
     };
-    (Node::open(Arc::new(store), settings_of_node, parts).await.unwrap(), beside)
+    (Node::open(Arc::new(store), settings_of_node, parts).await.unwrap(), second_handle)
 }
 
 /// Puts the store in doubt: one journal has reported, another has not.
-pub(super) async fn doubted(beside: &MemoryStore) {
-    let found = beside.identity().await.unwrap();
+pub(super) async fn doubted(second_handle: &MemoryStore) {
+    let found = second_handle.identity().await.unwrap();
     let doubt = Doubt { witness: "a journal".into(), seen: found.writes + 9, found: found.writes };
     let seen = StoreIdentity { writes: doubt.seen, ..found.clone() };
     let evidence = Evidence { id: found.id, seen, ends: BTreeMap::new(), other_server: false };
-    beside.doubt(&doubt, &evidence).await.unwrap();
+    second_handle.doubt(&doubt, &evidence).await.unwrap();
     let known = Known { ends: [("numbers".to_owned(), 5_000)].into(), ..Known::default() };
-    beside.report(&journal("a"), Some(&known)).await.unwrap();
-    beside.report(&journal("b"), None).await.unwrap();
+    second_handle.report(&journal("a"), Some(&known)).await.unwrap();
+    second_handle.report(&journal("b"), None).await.unwrap();
 }
 
 fn journal(id: &str) -> JournalInfo {
@@ -64,7 +64,7 @@ fn journal(id: &str) -> JournalInfo {
 
 #[tokio::test]
 async fn http_recovers_a_store_once_no_journal_is_missing() {
-    let (server, _beside) = in_doubt().await;
+    let (server, _second_handle) = in_doubt().await;
     let plan = server.get("/v1/recovery").await.json();
     assert!(plan["doubt"].as_str().unwrap().contains("a journal"), "{plan}");
     assert_eq!(
@@ -94,7 +94,7 @@ async fn http_recovers_a_store_once_no_journal_is_missing() {
     let named = r#"{"without": ["b"], "segments": {"numbers": "7000"}}"#;
     let done = soon(server.post("/v1/recovery", named)).await.json();
     assert!(done["done"] == true && done["store"]["id"].is_string(), "{done}");
-    goes_on_from(&server, 7_000).await;
+    continues_from(&server, 7_000).await;
     // At this point a caller has certainly got an error.
     let page = server.get("/metrics").await.body;
     let refused = page
@@ -107,10 +107,10 @@ async fn http_recovers_a_store_once_no_journal_is_missing() {
 
 #[tokio::test]
 async fn grpc_recovers_a_store_by_the_recover_call_only() {
-    let (server, _beside) = in_doubt().await;
+    let (server, _second_handle) = in_doubt().await;
     let mut client = server.grpc().await;
     let early = soon(client.recover(RecoverRequest::default())).await.unwrap_err();
-    assert_eq!(reason(&early), Told::StoreRolledBack);
+    assert_eq!(reason(&early), ErrorCode::StoreRolledBack);
 
     // That verb waits for no journal.
     let mut store = StoreClient::new(server.channel().await);
@@ -129,20 +129,20 @@ async fn grpc_recovers_a_store_by_the_recover_call_only() {
         done.journals.iter().map(|it| it.state.as_str()).collect::<Vec<_>>(),
         ["reported", "left out"]
     );
-    goes_on_from(&server, 5_000).await;
+    continues_from(&server, 5_000).await;
 }
 
 /// A replica has taken over from the server of a store that is not in doubt.
 async fn failed_over() -> (Server, MemoryStore) {
-    let (node, beside) = waiting_node(300, Parts::system()).await;
+    let (node, second_handle) = waiting_node(300, Platform::system()).await;
     let server = server_of(node, settings()).await;
     assert_eq!(server.get("/v1/ids/numbers").await.status, 200);
-    beside.report(&journal("b"), None).await.unwrap();
-    beside.take_over(beside.backup());
+    second_handle.report(&journal("b"), None).await.unwrap();
+    second_handle.take_over(second_handle.backup());
     // Prefetched numbers are issued until the server notices.
     while server.get("/v1/ids/numbers").await.status == 200 {}
     rejects_with(&server, "store_mismatch").await;
-    (server, beside)
+    (server, second_handle)
 }
 
 /// Waits until a server that mints nothing gives this reason.
@@ -152,18 +152,18 @@ async fn rejects_with(server: &Server, code: &str) {
 
 #[tokio::test]
 async fn a_server_that_took_over_is_accepted_over_http() {
-    let (server, beside) = failed_over().await;
+    let (server, second_handle) = failed_over().await;
     let refused = server.post("/v1/recovery", "{}").await.json();
     assert!(refused["doubt"].is_null() && refused["done"] == false, "{refused}");
     for both in [
         r#"{"other_server": true, "dry_run": true}"#,
-        r#"{"other_server": true, "without": ["nobody"]}"#,
-        r#"{"other_server": true, "segments": {"nobody": "5"}}"#,
+        r#"{"other_server": true, "without": ["absent"]}"#,
+        r#"{"other_server": true, "segments": {"absent": "5"}}"#,
         r#"{"other_server": true, "mark": "2027-01-01T00:00:00Z"}"#,
     ] {
         assert_eq!(server.post("/v1/recovery", both).await.status, 400, "{both}");
     }
-    assert_eq!(beside.standing().await.unwrap().doubt, None);
+    assert_eq!(second_handle.standing().await.unwrap().doubt, None);
 
     let accepted = soon(server.post("/v1/recovery", r#"{"other_server": true}"#)).await.json();
     assert!(accepted["doubt"].as_str().unwrap().contains("an operator"), "{accepted}");
@@ -178,12 +178,12 @@ async fn a_server_that_took_over_is_accepted_over_http() {
 
 #[tokio::test]
 async fn a_server_that_took_over_is_accepted_over_grpc() {
-    let (server, beside) = failed_over().await;
+    let (server, second_handle) = failed_over().await;
     let mut client = server.grpc().await;
     let request = RecoverRequest { other_server: true, ..RecoverRequest::default() };
     let accepted = soon(client.recover(request)).await.unwrap().into_inner();
     assert!(accepted.doubt.is_some() && !accepted.done, "{accepted:?}");
-    assert!(beside.standing().await.unwrap().doubt.is_some());
+    assert!(second_handle.standing().await.unwrap().doubt.is_some());
     rejects_with(&server, "store_rolled_back").await;
     let request = RecoverRequest { without: vec!["b".into()], ..RecoverRequest::default() };
     assert!(soon(client.recover(request)).await.unwrap().into_inner().done);
@@ -200,12 +200,12 @@ fn looks(node: &Node) -> u64 {
 #[tokio::test]
 async fn recovery_passes_reports_that_arrive_while_it_waits() {
     let time = timer();
-    let parts = Parts { timer: Arc::new(time.clone()), ..Parts::system() };
-    let (node, beside) = waiting_node(30_000, parts).await;
+    let parts = Platform { timer: Arc::new(time.clone()), ..Platform::system() };
+    let (node, second_handle) = waiting_node(30_000, parts).await;
     let server = server_of(node.clone(), settings()).await;
     in_time(&time, async { while server.get("/readyz").await.status != 200 {} }).await;
     assert_eq!(in_time(&time, server.get("/v1/ids/numbers")).await.status, 200);
-    doubted(&beside).await;
+    doubted(&second_handle).await;
 
     // It notices the doubt with a renewal, which happens only when time passes.
     let before = looks(&node);
@@ -217,22 +217,22 @@ async fn recovery_passes_reports_that_arrive_while_it_waits() {
     };
     tokio::select! {
         biased;
-        early = &mut recovering => panic!("it has waited for nobody: {early:?}"),
+        early = &mut recovering => panic!("it has not waited: {early:?}"),
         () = soon(first_look) => {}
     }
     // More than the server itself reports, at any time.
     let ends = [("numbers".to_owned(), 9_000)].into();
     let known = Known { ends, writes: 10_000, catalog: 1_000, ..Known::default() };
-    beside.report(&journal("a"), Some(&known)).await.unwrap();
+    second_handle.report(&journal("a"), Some(&known)).await.unwrap();
     let done = in_time(&time, recovering).await.json();
     assert_eq!((&done["done"], &done["segments"]["numbers"]), (&true.into(), &"9000".into()));
-    in_time(&time, goes_on_from(&server, 9_000)).await;
+    in_time(&time, continues_from(&server, 9_000)).await;
 }
 
 /// No member holds a worker number, and no action of the operator would help.
 #[tokio::test]
 async fn readyz_states_when_the_clock_reaches_the_marks() {
-    let (server, _beside) = in_doubt().await;
+    let (server, _second_handle) = in_doubt().await;
     let done = soon(server.post("/v1/recovery", r#"{"without": ["b"]}"#)).await.json();
     let until = done["marks_at_least"].as_str().unwrap();
     // A number is claimed on the first request that needs one.
@@ -246,25 +246,24 @@ async fn readyz_states_when_the_clock_reaches_the_marks() {
         }
     })
     .await;
-    let why = ready.json()["reasons"].to_string();
-    assert_eq!(ready.status, 503, "{why}");
-    let goes_on = format!("minting continues at {until} by itself");
-    for part in
-        [goes_on.as_str(), "no number whose mark the clock has reached", "no action is needed"]
+    let reasons = ready.json()["reasons"].to_string();
+    assert_eq!(ready.status, 503, "{reasons}");
+    let end = format!("minting continues at {until} by itself");
+    for part in [end.as_str(), "no number whose mark the clock has reached", "no action is needed"]
     {
-        assert!(why.contains(part), "{part}: {why}");
+        assert!(reasons.contains(part), "{part}: {reasons}");
     }
     for wrong in ["is full", "accept-lead"] {
-        assert!(!why.contains(wrong), "{wrong}: {why}");
+        assert!(!reasons.contains(wrong), "{wrong}: {reasons}");
     }
 }
 
-async fn goes_on_from(server: &Server, first: u64) {
-    let mut answer = server.get("/v1/ids/numbers").await;
-    while answer.status == 503 {
-        answer = soon(server.get("/v1/ids/numbers")).await;
+async fn continues_from(server: &Server, first: u64) {
+    let mut response = server.get("/v1/ids/numbers").await;
+    while response.status == 503 {
+        response = soon(server.get("/v1/ids/numbers")).await;
     }
-    assert_eq!(answer.ids(), [first]);
+    assert_eq!(response.ids(), [first]);
     // Numbers prefetched before are never issued.
     assert_eq!(server.get("/v1/ids/numbers").await.ids(), [first + 1]);
 }

@@ -80,18 +80,18 @@ async fn calls_that_are_given_up_together_end_no_connection() {
     let mut client = Client::to(server.http).await;
     client.send(PREFACE).await;
     client.send(frame(SETTINGS, 0, 0, &[])).await;
-    let (mut asked, mut given_up) = (Vec::new(), Vec::new());
+    let (mut frames, mut given_up) = (Vec::new(), Vec::new());
     for index in 0..127_u32 {
         let stream = 2 * index + 1;
-        asked.extend(frame(HEADERS, END_STREAM | END_HEADERS, stream, &ask));
+        frames.extend(frame(HEADERS, END_STREAM | END_HEADERS, stream, &ask));
         given_up.extend(frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes()));
     }
-    asked.extend(given_up);
+    frames.extend(given_up);
     let last = 2 * 127 + 1;
-    asked.extend(frame(HEADERS, END_STREAM | END_HEADERS, last, &get("/livez")));
-    client.send(asked).await;
+    frames.extend(frame(HEADERS, END_STREAM | END_HEADERS, last, &get("/livez")));
+    client.send(frames).await;
     // No GOAWAY (7) comes before the last response begins.
-    let answered = async {
+    let last_response = async {
         loop {
             let (kind, stream) = next_frame(&mut client).await;
             assert_ne!(kind, 7, "the connection was ended");
@@ -100,7 +100,7 @@ async fn calls_that_are_given_up_together_end_no_connection() {
             }
         }
     };
-    soon(answered).await;
+    soon(last_response).await;
 }
 
 /// Returns the next frame's kind and stream; skips its payload.

@@ -71,7 +71,7 @@ async fn a_bad_command_is_an_error_and_the_connection_lives() {
         (&["INCR"], "-ERR wrong number of arguments for 'incr' command"),
         (&["INCR", "a", "b"], "-ERR wrong number of arguments for 'incr' command"),
         (&["PING", "a", "b"], "-ERR wrong number of arguments for 'ping' command"),
-        (&["INCR", "nobody"], "-ERR source \"nobody\" does not exist"),
+        (&["INCR", "absent"], "-ERR source \"absent\" does not exist"),
         (&["INCR", ""], "-ERR source \"\" is not a valid name"),
         (&["INCR", "a/b"], "-ERR source \"a/b\" is not a valid name"),
         (&["INCR", "a?b"], "-ERR source \"a?b\" is not a valid name"),
@@ -100,7 +100,7 @@ async fn a_bad_command_is_an_error_and_the_connection_lives() {
         (&["CLUSTER", "MEET"], "-ERR unknown subcommand"),
         (&["INCR", "numbers:key"], "-ERR "),
         (&["DECODE", "nonsense", "default"], "-ERR "),
-        (&["DECODE", "1", "nobody"], "-ERR source \"nobody\" does not exist"),
+        (&["DECODE", "1", "absent"], "-ERR source \"absent\" does not exist"),
         (&["HELLO", "4"], "-NOPROTO unsupported protocol version"),
         (&["HELLO", "x"], "-ERR Protocol version is not an integer or out of range"),
         (&["HELLO", "3", "NONSENSE"], "-ERR Syntax error in HELLO option 'NONSENSE'"),
@@ -144,10 +144,10 @@ async fn replies_keep_the_order_of_requests() {
     let mut client = server.resp().await;
     // Some of these get replies immediately and some only after a wait.
     client
-        .send("INCR numbers\r\nPING\r\nINCRBY numbers 10\r\nINCR nobody\r\nMINT numbers 2\r\nECHO x\r\n")
+        .send("INCR numbers\r\nPING\r\nINCRBY numbers 10\r\nINCR absent\r\nMINT numbers 2\r\nECHO x\r\n")
         .await;
     client.expect(":1\r\n+PONG\r\n:11\r\n").await;
-    client.expect("-ERR source \"nobody\" does not exist; define it\r\n").await;
+    client.expect("-ERR source \"absent\" does not exist; define it\r\n").await;
     client.expect("*2\r\n:12\r\n:13\r\n$1\r\nx\r\n").await;
 }
 

@@ -6,7 +6,7 @@ use tokio::net::TcpSocket;
 use tonic::Status;
 
 use super::access::{ADMIN, MINTER, bearer, grpc::named, guarded_with};
-use super::common::{Answer, Client, Server, request, server_with, soon};
+use super::common::{Client, HttpResponse, Server, request, server_with, soon};
 use super::grpc::{many, reason, wish};
 use super::reset::{END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame, get, next_frame};
 
@@ -66,9 +66,9 @@ async fn over_http2(server: &Server, batch: u64, count: usize) -> Vec<Client> {
     for stream in (1_u32..).step_by(2).take(count) {
         client.send(frame(HEADERS, END_STREAM | END_HEADERS, stream, &head)).await;
     }
-    let mut answered = 0;
-    while answered < count {
-        answered += usize::from(soon(next_frame(&mut client)).await.0 == HEADERS);
+    let mut responses = 0;
+    while responses < count {
+        responses += usize::from(soon(next_frame(&mut client)).await.0 == HEADERS);
     }
     vec![client]
 }
@@ -78,13 +78,13 @@ fn is_over_share(message: &str) -> bool {
     message.contains("limits.unsent_max") && message.contains("the share of token minter")
 }
 
-async fn batch_over_http(server: &Server, token: &str) -> Answer {
+async fn batch_over_http(server: &Server, token: &str) -> HttpResponse {
     soon(server.send("GET", &format!("/v1/ids/default?count={BATCH}"), &bearer(token), "")).await
 }
 
 async fn batch_over_grpc(server: &Server, token: &str) -> Result<usize, Status> {
-    let answer = server.grpc().await.mint(named(wish("default", Some(BATCH)), token)).await?;
-    Ok(answer.into_inner().ids.len())
+    let response = server.grpc().await.mint(named(wish("default", Some(BATCH)), token)).await?;
+    Ok(response.into_inner().ids.len())
 }
 
 /// Waits until the client that does not read has its whole share, and gets errors over every
@@ -96,16 +96,16 @@ async fn refused(server: &Server) {
         }
     })
     .await;
-    let answer = batch_over_http(server, MINTER).await;
-    assert_eq!((answer.status, answer.code().as_str()), (503, "overloaded"));
-    assert!(is_over_share(&answer.body), "{answer:?}");
+    let response = batch_over_http(server, MINTER).await;
+    assert_eq!((response.status, response.code().as_str()), (503, "overloaded"));
+    assert!(is_over_share(&response.body), "{response:?}");
     let status = batch_over_grpc(server, MINTER).await.unwrap_err();
     assert_eq!(reason(&status).as_str(), "overloaded");
     assert!(is_over_share(status.message()), "{status:?}");
     let mut client = server.resp().await;
     assert_eq!(client.ask(&["AUTH", MINTER]).await, "+OK");
-    let said = client.ask(&["MINT", "default", &BATCH.to_string()]).await;
-    assert!(said.starts_with("-TRYAGAIN") && is_over_share(&said), "{said}");
+    let reply = client.ask(&["MINT", "default", &BATCH.to_string()]).await;
+    assert!(reply.starts_with("-TRYAGAIN") && is_over_share(&reply), "{reply}");
     // One ID is not counted.
     assert!(client.ask(&["INCR", "default"]).await.starts_with(':'));
 }
@@ -113,8 +113,8 @@ async fn refused(server: &Server) {
 /// Checks that another token gets its batches meanwhile.
 async fn served(server: &Server, token: &str) {
     for _ in 0..3 {
-        let answer = batch_over_http(server, token).await;
-        assert_eq!(answer.status, 200, "{:.300}", answer.body);
+        let response = batch_over_http(server, token).await;
+        assert_eq!(response.status, 200, "{:.300}", response.body);
         assert_eq!(batch_over_grpc(server, token).await.unwrap(), 100_000);
         let mut client = server.resp().await;
         assert_eq!(client.ask(&["AUTH", token]).await, "+OK");
@@ -175,9 +175,9 @@ async fn unread_small_responses_over_http2_count() {
     let get = async |token: &str| {
         soon(server.send("GET", "/v1/ids/default?count=2000", &bearer(token), "")).await
     };
-    let answer = get(MINTER).await;
-    assert_eq!(answer.code(), "overloaded");
-    assert!(is_over_share(&answer.body), "{answer:?}");
+    let response = get(MINTER).await;
+    assert_eq!(response.code(), "overloaded");
+    assert!(is_over_share(&response.body), "{response:?}");
     assert_eq!(get(ADMIN).await.ids().len(), 2_000);
     // Small ones of another of its connections are served.
     let path = "/v1/ids/default?count=1000";
@@ -204,16 +204,16 @@ async fn unread_batches_of_one_address_starve_no_other() {
     let server = server_with(limits).await;
     let mint = request(&["MINT", "default", &BATCH.to_string()]).repeat(6);
     let _unread = unread(server.resp, 24, &mint).await;
-    let answer = soon(async {
+    let response = soon(async {
         loop {
-            let answer = server.get(&format!("/v1/ids/default?count={BATCH}")).await;
-            if answer.status != 200 {
-                return answer;
+            let response = server.get(&format!("/v1/ids/default?count={BATCH}")).await;
+            if response.status != 200 {
+                return response;
             }
         }
     })
     .await;
-    assert!(answer.body.contains("the share of address 127.0.0.1"), "{answer:?}");
+    assert!(response.body.contains("the share of address 127.0.0.1"), "{response:?}");
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
     let mut other = Client(socket.connect(server.resp).await.unwrap());

@@ -22,12 +22,12 @@ async fn commands_wait_for_exec_and_get_replies_in_order() {
         &["INCRBY", "numbers", "3"],
         &["INCR", "counters:alice"],
         &["GET", "counters:alice"],
-        &["INCR", "nobody"],
+        &["INCR", "absent"],
         &["EXEC"],
         &["INCR", "numbers"],
     ];
     let queued = "+QUEUED\r\n".repeat(6);
-    let replies = "*6\r\n:1\r\n*2\r\n:2\r\n:3\r\n:6\r\n:1\r\n$1\r\n1\r\n-ERR source \"nobody\" does not exist; define it\r\n:7\r\n";
+    let replies = "*6\r\n:1\r\n*2\r\n:2\r\n:3\r\n:6\r\n:1\r\n$1\r\n1\r\n-ERR source \"absent\" does not exist; define it\r\n:7\r\n";
     let expected = format!("+OK\r\n{queued}{replies}");
     client.send(together(sent)).await;
     client.expect(&expected).await;
@@ -42,7 +42,7 @@ async fn commands_wait_for_exec_and_get_replies_in_order() {
 }
 
 #[tokio::test]
-async fn queued_commands_take_ids_only_at_exec() {
+async fn queued_commands_mint_ids_only_at_exec() {
     let server = server().await;
     let (mut client, mut other) = (server.resp().await, server.resp().await);
     client.send(together(&[&["MULTI"], &["INCR", "numbers"]])).await;
@@ -66,11 +66,11 @@ async fn rejected_command_aborts_the_transaction() {
     let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
     let unknown = "-ERR unknown command 'WATCH', with args beginning with: 'a' \r\n";
     let arity = "-ERR wrong number of arguments for 'incr' command\r\n";
-    for (wrong, said) in [(&["WATCH", "a"][..], unknown), (&["INCR"], arity)] {
+    for (wrong, wanted) in [(&["WATCH", "a"][..], unknown), (&["INCR"], arity)] {
         let sent: &[&[&str]] = &[&["MULTI"], wrong, &["INCR", "numbers"], &["EXEC"], &["EXEC"]];
         client.send(together(sent)).await;
         let none = "-ERR EXEC without MULTI\r\n";
-        client.expect(&format!("+OK\r\n{said}+QUEUED\r\n{aborted}{none}")).await;
+        client.expect(&format!("+OK\r\n{wanted}+QUEUED\r\n{aborted}{none}")).await;
     }
     assert_eq!(client.ask(&["INCR", "numbers"]).await, ":1");
 }
@@ -91,8 +91,8 @@ async fn a_transaction_that_is_too_long_is_refused() {
     }
     let error = client.line().await;
     let length = (fits + 1) * incr.len();
-    let said = format!("-ERR commands since MULTI have {length} bytes, maximum 262144; ");
-    assert!(error.starts_with(&said), "{error}");
+    let wanted = format!("-ERR commands since MULTI have {length} bytes, maximum 262144; ");
+    assert!(error.starts_with(&wanted), "{error}");
     client.expect("+QUEUED\r\n+QUEUED\r\n").await;
     assert!(client.ask(&["EXEC"]).await.starts_with("-EXECABORT "));
     assert_eq!(client.ask(&["INCR", "numbers"]).await, ":1");
@@ -172,7 +172,7 @@ async fn bytes_kept_for_a_client_over_all_connections_are_bounded() {
         assert!(refused.contains(part), "{part}: {refused}");
     }
     let mut short = server.resp().await;
-    assert_eq!(short.ask(&["INCR", "numbers"]).await, ":1", "short ones are answered");
+    assert_eq!(short.ask(&["INCR", "numbers"]).await, ":1", "short ones get a reply");
 
     // Halves of requests count with them, and the rest of the limit is so small that some of these
     // fail.

@@ -39,10 +39,10 @@ async fn ask(client: &mut Client, heads: &[Vec<u8>]) {
     for (stream, head) in (1_u32..).step_by(2).zip(heads) {
         client.send(frame(HEADERS, END_STREAM | END_HEADERS, stream, head)).await;
     }
-    let mut answered = 0;
-    while answered < heads.len() {
+    let mut responses = 0;
+    while responses < heads.len() {
         let (kind, _) = soon(next_frame(client)).await;
-        answered += usize::from(kind == HEADERS);
+        responses += usize::from(kind == HEADERS);
     }
 }
 
@@ -85,11 +85,11 @@ fn unread_compressed_texts_cost_no_memory() {
 }
 
 /// Requests this on one stream after the other, and returns the kinds of the response frames.
-async fn answers(client: &mut Client, head: &[u8], streams: impl Iterator<Item = u32>) -> Vec<u8> {
+async fn kinds_of(client: &mut Client, head: &[u8], streams: impl Iterator<Item = u32>) -> Vec<u8> {
     let mut kinds = Vec::new();
     for stream in streams {
         client.send(frame(HEADERS, END_STREAM | END_HEADERS, stream, head)).await;
-        let answer = async {
+        let response = async {
             loop {
                 let (kind, _, of, payload) = next_whole_frame(client).await;
                 if of == stream {
@@ -99,7 +99,7 @@ async fn answers(client: &mut Client, head: &[u8], streams: impl Iterator<Item =
                 }
             }
         };
-        kinds.push(soon(answer).await);
+        kinds.push(soon(response).await);
     }
     kinds
 }
@@ -111,19 +111,19 @@ async fn connection_without_a_token_has_few_unread_responses() {
     let head = get("/livez");
     for window in [0, 1] {
         let mut client = reading(&server, window).await;
-        let kinds = answers(&mut client, &head, (1..81).step_by(2)).await;
-        let (told, refused) = kinds.split_at(OPEN_MAX);
-        assert!(told.iter().all(|&kind| kind == HEADERS), "{told:?} with a window of {window}");
+        let kinds = kinds_of(&mut client, &head, (1..81).step_by(2)).await;
+        let (served, refused) = kinds.split_at(OPEN_MAX);
+        assert!(served.iter().all(|&kind| kind == HEADERS), "{served:?} with a window of {window}");
         assert!(refused.iter().all(|&kind| kind == RST_STREAM), "{refused:?} with {window}");
         // A read response makes room.
         client.send(frame(WINDOW_UPDATE, 0, 1, &1_000_u32.to_be_bytes())).await;
         let mut stream = 81;
-        let answered = async {
-            while answers(&mut client, &head, std::iter::once(stream)).await != [HEADERS] {
+        let response = async {
+            while kinds_of(&mut client, &head, std::iter::once(stream)).await != [HEADERS] {
                 stream += 2;
             }
         };
-        soon(answered).await;
+        soon(response).await;
     }
 }
 
@@ -132,20 +132,20 @@ async fn connection_without_a_token_has_few_unread_responses() {
 async fn address_without_a_token_has_few_unread_responses() {
     let (server, _) = guarded().await;
     let head = get("/livez");
-    let (mut clients, mut told) = (Vec::new(), 0);
+    let (mut clients, mut served) = (Vec::new(), 0);
     let connections = OPEN_OF_ADDRESS / (OPEN_MAX - OPEN_OWN) + 2;
     for host in std::iter::repeat_n(2, connections).chain([3]) {
         let mut client = reading_over(client_from(host, &server).await, 0).await;
-        let kinds = answers(&mut client, &head, (1..).step_by(2).take(OPEN_MAX)).await;
+        let kinds = kinds_of(&mut client, &head, (1..).step_by(2).take(OPEN_MAX)).await;
         let of_client = kinds.iter().filter(|&&kind| kind == HEADERS).count();
         if host == 2 {
-            told += of_client;
+            served += of_client;
         } else {
             assert_eq!(of_client, OPEN_MAX, "another address");
         }
         clients.push(client);
     }
-    assert_eq!(told, OPEN_OF_ADDRESS + connections * OPEN_OWN);
+    assert_eq!(served, OPEN_OF_ADDRESS + connections * OPEN_OWN);
 }
 
 /// The server checks their tokens even before the first of them is handled.
@@ -157,15 +157,15 @@ async fn concurrent_requests_with_a_token_all_get_responses() {
     // `authorization` is the 23rd name of the static table.
     let shown = [0x0f, 0x08, u8::try_from(token.len()).unwrap()];
     let head = [&get("/v1/ids/numbers")[..], &shown, token.as_bytes()].concat();
-    let asked = (1_u32..201)
+    let requests = (1_u32..201)
         .step_by(2)
         .flat_map(|stream| frame(HEADERS, END_STREAM | END_HEADERS, stream, &head));
-    client.send(asked.collect::<Vec<_>>()).await;
-    let mut answered = 0;
-    while answered < 100 {
+    client.send(requests.collect::<Vec<_>>()).await;
+    let mut responses = 0;
+    while responses < 100 {
         let (kind, stream) = soon(next_frame(&mut client)).await;
         assert_ne!(kind, RST_STREAM, "stream {stream}");
-        answered += u32::from(kind == HEADERS);
+        responses += u32::from(kind == HEADERS);
     }
 }
 
@@ -177,16 +177,16 @@ async fn unread_pages_of_metrics_are_counted() {
     for stream in (1_u32..129).step_by(2) {
         client.send(frame(HEADERS, END_STREAM | END_HEADERS, stream, &get("/metrics"))).await;
     }
-    let (mut answered, mut refused) = (0, 0);
-    while answered < 64 {
+    let (mut responses, mut refused) = (0, 0);
+    while responses < 64 {
         let (kind, _, _, payload) = soon(next_whole_frame(&mut client)).await;
         if kind == HEADERS {
-            answered += 1;
+            responses += 1;
             // The 8th line of the static table is `:status: 200`.
             refused += u32::from(payload.first() != Some(&0x88));
         }
     }
-    assert!(refused > 0, "{answered} pages were given, and nobody read them");
+    assert!(refused > 0, "{responses} pages were given, and no client read them");
 }
 
 /// Unread IDs are missing for all other callers. The server gives up the response in time, despite

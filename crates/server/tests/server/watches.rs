@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use snowmint_wire::error::Code as Told;
+use snowmint_wire::error::Code as ErrorCode;
 use tokio::net::TcpSocket;
 use tonic::codec::Streaming;
 use tonic::transport::Channel;
@@ -53,7 +53,10 @@ async fn connection_has_a_bounded_number_of_watches() {
         watches.push(watch);
     }
     let refused = watch(&mut client, "").await.unwrap_err();
-    assert_eq!((refused.code(), reason(&refused)), (Code::ResourceExhausted, Told::LimitExceeded));
+    assert_eq!(
+        (refused.code(), reason(&refused)),
+        (Code::ResourceExhausted, ErrorCode::LimitExceeded)
+    );
     assert_eq!(reflect(&channel).await.unwrap_err().code(), Code::ResourceExhausted);
     // Other connections are served, and other calls on the same connection.
     assert!(watch(&mut HealthClient::new(server.channel().await), "").await.is_ok());
@@ -126,9 +129,9 @@ async fn flood(server: &Server) -> Vec<Client> {
             client.send(frame(HEADERS, END_HEADERS, stream, &head_of(WATCH))).await;
             client.send(frame(DATA, END_STREAM, stream, &[0; 5])).await;
         }
-        let mut told = 0;
-        while told < CONNECTION {
-            told += u32::from(soon(next_frame(&mut client)).await.0 == DATA);
+        let mut messages = 0;
+        while messages < CONNECTION {
+            messages += u32::from(soon(next_frame(&mut client)).await.0 == DATA);
         }
         clients.push(client);
     }
@@ -141,7 +144,7 @@ async fn anonymous_watches_leave_room_for_tokens() {
     let mut clients = flood(&server).await;
     let mut client = HealthClient::new(server.channel().await);
     let refused = watch(&mut client, "").await.unwrap_err();
-    assert_eq!((refused.code(), reason(&refused)), (Code::Unavailable, Told::Overloaded));
+    assert_eq!((refused.code(), reason(&refused)), (Code::Unavailable, ErrorCode::Overloaded));
     let mut known = watch(&mut client, ADMIN).await.unwrap();
     assert!(soon(known.message()).await.unwrap().is_some());
     drop(clients.pop());
@@ -161,7 +164,7 @@ async fn unread_layout_lists_of_a_connection_are_few() {
             let stream = 2 * index + 1;
             client.send(frame(HEADERS, END_HEADERS, stream, &head_of(LAYOUTS))).await;
             client.send(frame(DATA, END_STREAM, stream, &[0; 5])).await;
-            let answered = async {
+            let response = async {
                 loop {
                     let (kind, flags, of, _) = next_whole_frame(&mut client).await;
                     if (kind, of) == (HEADERS, stream) {
@@ -171,7 +174,7 @@ async fn unread_layout_lists_of_a_connection_are_few() {
             };
             // An error is a head alone.
             assert_eq!(
-                soon(answered).await,
+                soon(response).await,
                 index < CONNECTION,
                 "{index} with a window of {window}"
             );

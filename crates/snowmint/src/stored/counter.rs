@@ -2,7 +2,7 @@
 
 use snowmint_coord::{Source, SourceStats};
 
-use super::Shared;
+use super::StoreContext;
 use crate::Result;
 
 /// Numbers for each key, each greater than every number returned for that key before. Cheap to
@@ -17,12 +17,12 @@ use crate::Result;
 #[derive(Clone, Debug)]
 pub struct Counter {
     source: Source,
-    shared: Shared,
+    ctx: StoreContext,
 }
 
 impl Counter {
-    pub(crate) fn new(source: Source, shared: Shared) -> Self {
-        Self { source, shared }
+    pub(crate) fn new(source: Source, ctx: StoreContext) -> Self {
+        Self { source, ctx }
     }
 
     /// Returns the next number of a key (1 to 255 bytes), waiting for the store up to
@@ -42,7 +42,7 @@ impl Counter {
     /// # Errors
     /// Same as [`next`](Self::next); `LimitExceeded` above 1,000,000.
     pub async fn next_many(&self, key: impl AsRef<[u8]>, count: u64) -> Result<(u64, u64)> {
-        self.source.count(key.as_ref(), count, self.shared.wait_max_ms).await
+        self.source.count(key.as_ref(), count, self.ctx.wait_max_ms).await
     }
 
     /// Returns the next number of each of several keys, in their order: for example, of all
@@ -55,7 +55,7 @@ impl Counter {
     /// Same as [`next`](Self::next), for the first key without a number: the numbers of the other
     /// keys are lost.
     pub async fn next_each<K: AsRef<[u8]> + Sync>(&self, keys: &[K]) -> Result<Vec<u64>> {
-        self.source.count_each(&bytes_of(keys), self.shared.wait_max_ms).await
+        self.source.count_each(&bytes_of(keys), self.ctx.wait_max_ms).await
     }
 
     /// Like [`next_each`](Self::next_each), if the numbers of all keys are prefetched. Never waits.
@@ -81,7 +81,7 @@ impl Counter {
     /// # Errors
     /// Same as [`next`](Self::next).
     pub async fn bound(&self, key: impl AsRef<[u8]>) -> Result<u64> {
-        self.source.counted(key.as_ref(), self.shared.wait_max_ms).await
+        self.source.bound_of(key.as_ref(), self.ctx.wait_max_ms).await
     }
 
     /// Returns the state of the source.

@@ -15,11 +15,11 @@ use snowmint_coord::{BoxFuture, END_MS, Node, Readiness, Source, SourceSpec};
 pub use counter::Counter;
 pub use options::Options;
 pub use segment::Segment;
-pub(crate) use snowflake::Stored;
-pub use texts::Texts;
+pub(crate) use snowflake::StoreBacked;
+pub use texts::TextSource;
 
 use crate::clock::HandleClock;
-use crate::runtime::Keep;
+use crate::runtime::OwnedRuntime;
 use crate::snowflake::Snowflake;
 use crate::{Error, ErrorKind, Result};
 
@@ -53,25 +53,25 @@ pub fn open(url: &str) -> BoxFuture<'_, Result<Mint>> {
 #[derive(Clone, Debug)]
 pub struct Mint {
     node: Node,
-    shared: Shared,
+    ctx: StoreContext,
 }
 
 /// State shared by the handles of a store.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared {
+pub(crate) struct StoreContext {
     pub(crate) clock: Arc<HandleClock>,
     pub(crate) wait_max_ms: u64,
     /// The runtime, if this crate started it. Dropped after everything that runs on it.
-    pub(crate) keep: Option<Arc<Keep>>,
+    pub(crate) runtime: Option<Arc<OwnedRuntime>>,
 }
 
 impl Mint {
-    pub(crate) fn new(node: Node, shared: Shared) -> Self {
-        Self { node, shared }
+    pub(crate) fn new(node: Node, ctx: StoreContext) -> Self {
+        Self { node, ctx }
     }
 
-    pub(crate) fn keep(mut self, keep: Arc<Keep>) -> Self {
-        self.shared.keep = Some(keep);
+    pub(crate) fn runtime(mut self, runtime: Arc<OwnedRuntime>) -> Self {
+        self.ctx.runtime = Some(runtime);
         self
     }
 
@@ -82,7 +82,7 @@ impl Mint {
     /// `Unavailable` when the store is unreachable.
     pub async fn snowflake(&self, name: &str) -> Result<Snowflake> {
         let source = self.source(name, Kind::Snowflake).await?;
-        Ok(Snowflake::of_source(Stored::new(source, self.shared.clone())))
+        Ok(Snowflake::of_source(StoreBacked::new(source, self.ctx.clone())))
     }
 
     /// Returns the segment source of this name: numbers from 1 on, without time inside.
@@ -94,7 +94,7 @@ impl Mint {
         if source.makes_serials() {
             return Err(otherwise(name, "serials", "numbers"));
         }
-        Ok(Segment::new(source, self.shared.clone()))
+        Ok(Segment::new(source, self.ctx.clone()))
     }
 
     /// Returns the counter source of this name: numbers for each key.
@@ -103,7 +103,7 @@ impl Mint {
     /// Same as [`segment`](Self::segment).
     pub async fn counter(&self, name: &str) -> Result<Counter> {
         let source = self.source(name, Kind::Counter).await?;
-        Ok(Counter::new(source, self.shared.clone()))
+        Ok(Counter::new(source, self.ctx.clone()))
     }
 
     /// Returns the segment source of this name that writes its numbers as serials. It must already
@@ -112,30 +112,30 @@ impl Mint {
     /// # Errors
     /// `NotFound`; `Conflict` when it has another definition; `Unavailable` when the store is
     /// unreachable.
-    pub async fn serial(&self, name: &str) -> Result<Texts> {
+    pub async fn serial(&self, name: &str) -> Result<TextSource> {
         let source = self.node.source(name).await?;
         if !source.makes_serials() {
             return Err(otherwise(name, &format!("kind {}", source.kind()), "serials"));
         }
-        Ok(Texts::new(source, self.shared.clone()))
+        Ok(TextSource::new(source, self.ctx.clone()))
     }
 
     /// Returns the UUID source of this name; version 7 unless its definition says otherwise.
     ///
     /// # Errors
     /// Same as [`segment`](Self::segment).
-    pub async fn uuid(&self, name: &str) -> Result<Texts> {
+    pub async fn uuid(&self, name: &str) -> Result<TextSource> {
         let source = self.source(name, Kind::Uuid).await?;
-        Ok(Texts::new(source, self.shared.clone()))
+        Ok(TextSource::new(source, self.ctx.clone()))
     }
 
     /// Returns the ULID source of this name.
     ///
     /// # Errors
     /// Same as [`segment`](Self::segment).
-    pub async fn ulid(&self, name: &str) -> Result<Texts> {
+    pub async fn ulid(&self, name: &str) -> Result<TextSource> {
         let source = self.source(name, Kind::Ulid).await?;
-        Ok(Texts::new(source, self.shared.clone()))
+        Ok(TextSource::new(source, self.ctx.clone()))
     }
 
     /// Defines a source for all members of the namespace, or succeeds if it has the same definition

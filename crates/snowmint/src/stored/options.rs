@@ -4,27 +4,27 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use snowmint_coord::{BoxFuture, Node, NodeSettings, Parts};
+use snowmint_coord::{BoxFuture, Node, NodeSettings, Platform};
 use snowmint_core::{Observer, Pause};
 
-use super::{Mint, STORE_WAIT_MS, Shared, place};
+use super::{Mint, STORE_WAIT_MS, StoreContext, place};
 use crate::Result;
 use crate::blocking;
 use crate::clock::{ClockChoice, GivenClock, HandleClock};
-use crate::observer::{GivenObserver, Tell};
-use crate::runtime::Keep;
+use crate::observer::{GivenObserver, LoggingObserver};
+use crate::runtime::OwnedRuntime;
 
 /// Settings with which a store is opened.
 pub struct Options {
     namespace: String,
     settings: NodeSettings,
     /// Names and URLs of the secondary stores.
-    beside: Vec<(String, String)>,
+    secondary_stores: Vec<(String, String)>,
     wait_max_ms: u64,
     clock: ClockChoice,
     given_clock: Option<GivenClock>,
     observer: Option<GivenObserver>,
-    shown: place::Shown,
+    credentials: place::ClientCredentials,
 }
 
 impl Options {
@@ -34,12 +34,12 @@ impl Options {
         Self {
             namespace: "default".into(),
             settings: NodeSettings { builtin: true, ..NodeSettings::default() },
-            beside: Vec::new(),
+            secondary_stores: Vec::new(),
             wait_max_ms: STORE_WAIT_MS,
             clock: ClockChoice::Precise,
             given_clock: None,
             observer: None,
-            shown: place::Shown::default(),
+            credentials: place::ClientCredentials::default(),
         }
     }
 
@@ -86,8 +86,8 @@ impl Options {
     /// Adds a secondary store for sources that use several stores (key `stores`), under the name in
     /// those sources' definitions. It is opened when a source needs it, and may be unreachable.
     #[must_use]
-    pub fn beside(mut self, name: impl Into<String>, url: impl Into<String>) -> Self {
-        self.beside.push((name.into(), url.into()));
+    pub fn secondary_store(mut self, name: impl Into<String>, url: impl Into<String>) -> Self {
+        self.secondary_stores.push((name.into(), url.into()));
         self
     }
 
@@ -124,7 +124,7 @@ impl Options {
     #[cfg(feature = "client")]
     #[must_use]
     pub fn credentials(mut self, credentials: snowmint_client::Credentials) -> Self {
-        self.shown = Some(credentials);
+        self.credentials = Some(credentials);
         self
     }
 
@@ -136,26 +136,29 @@ impl Options {
         Box::pin(async move {
             let keeps = self.settings.start_without_store && self.settings.data_dir.is_some();
             let store = if keeps {
-                place::open_now_or_later(url, &self.namespace, self.shown.clone()).await?
+                place::open_now_or_later(url, &self.namespace, self.credentials.clone()).await?
             } else {
-                place::open(url, &self.namespace, self.shown.clone()).await?
+                place::open(url, &self.namespace, self.credentials.clone()).await?
             };
             let clock = Arc::new(HandleClock::new(self.clock, self.given_clock)?);
             let name = self.namespace;
-            let parts = Parts {
+            let parts = Platform {
                 clock: Arc::clone(&clock) as _,
-                observer: Arc::new(Tell { name: name.clone(), observer: self.observer }),
-                ..Parts::system()
+                observer: Arc::new(LoggingObserver { name: name.clone(), observer: self.observer }),
+                ..Platform::system()
             };
             let mut settings = self.settings;
-            for (store, url) in self.beside {
-                let place =
-                    place::Beside { url, namespace: name.clone(), shown: self.shown.clone() };
-                settings.beside.insert(store, Arc::new(place));
+            for (store, url) in self.secondary_stores {
+                let place = place::UrlConnector {
+                    url,
+                    namespace: name.clone(),
+                    credentials: self.credentials.clone(),
+                };
+                settings.secondary_stores.insert(store, Arc::new(place));
             }
             let node = Node::open(store, settings, parts).await?;
-            let shared = Shared { clock, wait_max_ms: self.wait_max_ms, keep: None };
-            Ok(Mint::new(node, shared))
+            let ctx = StoreContext { clock, wait_max_ms: self.wait_max_ms, runtime: None };
+            Ok(Mint::new(node, ctx))
         })
     }
 
@@ -166,9 +169,9 @@ impl Options {
     /// Same as [`open`](Self::open); `Unavailable` when the system starts no thread; `Unsupported`
     /// inside a runtime, because the call would block a thread of that runtime.
     pub fn open_blocking(self, url: &str) -> Result<blocking::Mint> {
-        let keep = Arc::new(Keep::start()?);
-        let mint = keep.block_on(self.open(url))?;
-        Ok(blocking::Mint::new(mint.keep(Arc::clone(&keep)), keep))
+        let runtime = Arc::new(OwnedRuntime::start()?);
+        let mint = runtime.block_on(self.open(url))?;
+        Ok(blocking::Mint::new(mint.runtime(Arc::clone(&runtime)), runtime))
     }
 }
 

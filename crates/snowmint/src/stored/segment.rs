@@ -1,8 +1,8 @@
 //! A handle for a source of plain numbers.
 
-use snowmint_coord::{NumberLane, Numbers, Row, Source, SourceStats, Values};
+use snowmint_coord::{IdBatch, NumberLane, NumberRange, SegmentHandle, Source, SourceStats};
 
-use super::Shared;
+use super::StoreContext;
 use crate::{Error, Result, Short};
 
 /// Takes numbers from a segment source: unique, from 1 on, without time inside. Cheap to clone.
@@ -13,14 +13,14 @@ use crate::{Error, Result, Short};
 #[derive(Clone, Debug)]
 pub struct Segment {
     /// The fast path; none if the source has a disguise.
-    numbers: Option<Numbers>,
+    numbers: Option<SegmentHandle>,
     source: Source,
-    shared: Shared,
+    ctx: StoreContext,
 }
 
 impl Segment {
-    pub(crate) fn new(source: Source, shared: Shared) -> Self {
-        Self { numbers: source.numbers().ok(), source, shared }
+    pub(crate) fn new(source: Source, ctx: StoreContext) -> Self {
+        Self { numbers: source.numbers().ok(), source, ctx }
     }
 
     /// Returns the next number, waiting for the store up to
@@ -32,7 +32,7 @@ impl Segment {
     pub async fn next(&self) -> Result<u64> {
         match self.try_next() {
             Ok(number) => Ok(number),
-            Err(_) => one(self.source.mint(1, None, self.shared.wait_max_ms).await?),
+            Err(_) => one(self.source.mint(1, None, self.ctx.wait_max_ms).await?),
         }
     }
 
@@ -53,7 +53,7 @@ impl Segment {
     /// # Errors
     /// Same as [`next`](Self::next). Numbers taken before the error stay unused.
     pub async fn take(&self, count: u32) -> Result<Vec<u64>> {
-        numbers(self.source.mint(count, None, self.shared.wait_max_ms).await?)
+        numbers(self.source.mint(count, None, self.ctx.wait_max_ms).await?)
     }
 
     /// Fills the whole buffer from prefetched numbers. Never waits.
@@ -61,15 +61,15 @@ impl Segment {
     /// # Errors
     /// [`Short`], with the number of numbers written and the reason for the end.
     pub fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
-        self.source.try_fill(out).map_err(|(made, why)| Short { made, why })
+        self.source.try_fill(out).map_err(|(made, error)| Short { made, error })
     }
 
     /// Reserves `length` consecutive numbers for the caller.
     ///
     /// # Errors
     /// Same as [`next`](Self::next); `Invalid` for a length of 0, and for a source with a disguise.
-    pub async fn row(&self, length: u64) -> Result<Row> {
-        self.source.row(length, self.shared.wait_max_ms).await
+    pub async fn reserve_range(&self, length: u64) -> Result<NumberRange> {
+        self.source.reserve_range(length, self.ctx.wait_max_ms).await
     }
 
     /// Returns a lane for one thread's hottest loop: it takes `block` numbers at a time and counts
@@ -94,14 +94,14 @@ impl Segment {
     }
 }
 
-pub(super) fn numbers(values: Values) -> Result<Vec<u64>> {
+pub(super) fn numbers(values: IdBatch) -> Result<Vec<u64>> {
     match values {
-        Values::Numbers(numbers) => Ok(numbers),
-        Values::Texts(_) => Err(not_numbers()),
+        IdBatch::Numbers(numbers) => Ok(numbers),
+        IdBatch::Texts(_) => Err(not_numbers()),
     }
 }
 
-pub(super) fn one(values: Values) -> Result<u64> {
+pub(super) fn one(values: IdBatch) -> Result<u64> {
     numbers(values)?.first().copied().ok_or_else(not_numbers)
 }
 

@@ -1,20 +1,20 @@
 //! A handle for a source of UUIDs, ULIDs or serials.
 
-use snowmint_coord::{Decoded, Source, Values};
+use snowmint_coord::{Decoded, IdBatch, Source};
 
-use super::Shared;
+use super::StoreContext;
 use crate::{Error, Result};
 
 /// Makes the UUIDs, ULIDs or serials of a source in the store. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Texts {
+pub struct TextSource {
     source: Source,
-    shared: Shared,
+    ctx: StoreContext,
 }
 
-impl Texts {
-    pub(crate) fn new(source: Source, shared: Shared) -> Self {
-        Self { source, shared }
+impl TextSource {
+    pub(crate) fn new(source: Source, ctx: StoreContext) -> Self {
+        Self { source, ctx }
     }
 
     /// Returns the next text.
@@ -61,9 +61,9 @@ impl Texts {
     }
 
     async fn mint(&self, count: u32, key: Option<&str>) -> Result<Vec<String>> {
-        match self.source.mint(count, key, self.shared.wait_max_ms).await? {
-            Values::Texts(texts) => Ok(texts),
-            Values::Numbers(_) => Err(not_texts()),
+        match self.source.mint(count, key, self.ctx.wait_max_ms).await? {
+            IdBatch::Texts(texts) => Ok(texts),
+            IdBatch::Numbers(_) => Err(not_texts()),
         }
     }
 }

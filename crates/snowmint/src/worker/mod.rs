@@ -10,16 +10,16 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use snowmint_coord::error::chain;
-use snowmint_core::{Clock as _, Generator, Layout, Pause as _, Refusal, Settings, UnixMillis};
+use snowmint_core::{Clock as _, Generator, Layout, MintError, Pause as _, Settings, UnixMillis};
 
 pub use place::default_dir;
 pub use window::WINDOW_MS;
 
 use crate::clock::HandleClock;
-use crate::observer::Tell;
+use crate::observer::LoggingObserver;
 use crate::{Error, Result};
 use mark_file::{Found, Lock, MarkFile};
-use window::{Baseline, Need, Reach, Window};
+use window::{Baseline, Need, Window, WindowSize};
 
 /// Settings for opening a worker.
 #[derive(Debug)]
@@ -33,14 +33,14 @@ pub(crate) struct Plan {
     pub(crate) catch_up_ms: u64,
     pub(crate) jump_max_ms: u64,
     pub(crate) clock: HandleClock,
-    pub(crate) observer: Tell,
+    pub(crate) observer: LoggingObserver,
 }
 
 /// A generator with its window in a file.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    pub(crate) generator: Generator<HandleClock, Tell>,
-    reach: Reach,
+    pub(crate) generator: Generator<HandleClock, LoggingObserver>,
+    window_size: WindowSize,
     /// None if no mark is kept.
     window: Option<Mutex<Window>>,
     name: String,
@@ -56,11 +56,11 @@ impl Worker {
                 "worker {worker} exceeds the layout's maximum {limit}; use a lower number"
             )));
         }
-        let reach = Reach::new(layout, settings.rollback, plan.jump_max_ms);
+        let window_size = WindowSize::new(layout, settings.rollback, plan.jump_max_ms);
         let window = match &plan.dir {
             Some(dir) => {
                 let lock = Lock::take(dir, &place::key(&layout, worker), plan.lock_wait_ms)?;
-                Some(first_window(lock, &reach, &clock, &name, plan.catch_up_ms)?)
+                Some(first_window(lock, &window_size, &clock, &name, plan.catch_up_ms)?)
             }
             None => None,
         };
@@ -69,16 +69,16 @@ impl Worker {
             None => without_file(&layout, &clock, plan.catch_up_ms),
         };
         if let Some(window) = &window {
-            clock.attend_from(window.attend_from(&reach));
+            clock.check_from(window.check_from(&window_size));
         }
         let generator =
             Generator::with_observer(layout, worker, 0, settings, granted, clock, plan.observer)
                 .map_err(|error| Error::invalid(error.to_string()))?;
-        Ok(Self { generator, reach, window: window.map(Mutex::new), name })
+        Ok(Self { generator, window_size, window: window.map(Mutex::new), name })
     }
 
-    /// Checks for a fork and extends the window, once [`HandleClock::is_calm`] is false.
-    pub(crate) fn attend(&self) -> Result<()> {
+    /// Checks for a fork and extends the window, once [`HandleClock::needs_no_check`] is false.
+    pub(crate) fn check_window(&self) -> Result<()> {
         if self.generator.clock().is_forked() {
             return Err(self.forked());
         }
@@ -102,7 +102,7 @@ impl Worker {
                 let window = window.lock().unwrap_or_else(PoisonError::into_inner);
                 self.extend(window, Need::Spent { mark })
             }
-            None => Err(self.refused(Refusal::WindowSpent { mark })),
+            None => Err(self.refused(MintError::WindowSpent { mark })),
         }
     }
 
@@ -116,21 +116,21 @@ impl Worker {
     fn extend(&self, mut window: MutexGuard<'_, Window>, need: Need) -> Result<()> {
         let clock = self.generator.clock();
         let now = baseline(clock);
-        match window.extend(&self.reach, need, now, self.generator.taken_until()) {
+        match window.extend(&self.window_size, need, now, self.generator.taken_until()) {
             Ok(mark) => {
                 self.generator.extend_to(mark);
-                clock.attend_from(window.attend_from(&self.reach));
+                clock.check_from(window.check_from(&self.window_size));
                 Ok(())
             }
             Err(error) => {
-                clock.attend_from(Window::retry_from(now.wall));
+                clock.check_from(Window::retry_from(now.wall));
                 Err(error)
             }
         }
     }
 
-    pub(crate) fn refused(&self, why: Refusal) -> Error {
-        Error::refused(&self.name, why)
+    pub(crate) fn refused(&self, error: MintError) -> Error {
+        Error::refused(&self.name, error)
     }
 
     fn forked(&self) -> Error {
@@ -146,9 +146,11 @@ impl Worker {
             // The file and the lock belong to the parent process.
             return Err(self.forked());
         }
-        let taken = self.generator.close();
+        let minted_until = self.generator.close();
         match &self.window {
-            Some(window) => window.lock().unwrap_or_else(PoisonError::into_inner).close(taken),
+            Some(window) => {
+                window.lock().unwrap_or_else(PoisonError::into_inner).close(minted_until)
+            }
             None => Ok(()),
         }
     }
@@ -171,7 +173,7 @@ fn baseline(clock: &HandleClock) -> Baseline {
 /// Opens the first window: it starts at the file's mark, or without a file at the clock's tick.
 fn first_window(
     lock: Lock,
-    reach: &Reach,
+    window_size: &WindowSize,
     clock: &HandleClock,
     name: &str,
     catch_up_ms: u64,
@@ -179,14 +181,14 @@ fn first_window(
     match lock.find()? {
         Found::Nothing(lock) => {
             let now = baseline(clock);
-            let floor = tick_start(&reach.layout, now.wall);
-            let mark = reach.mark_after(now.wall);
+            let floor = tick_start(&window_size.layout, now.wall);
+            let mark = window_size.mark_after(now.wall);
             Ok(Window::new(lock.create(mark)?, floor, mark, now))
         }
         Found::Mark(mut file, floor) => {
-            catch_up(&file, floor, reach, clock, name, catch_up_ms)?;
+            catch_up(&file, floor, window_size, clock, name, catch_up_ms)?;
             let now = baseline(clock);
-            let mark = std::cmp::max(reach.mark_after(std::cmp::max(now.wall, floor)), floor);
+            let mark = std::cmp::max(window_size.mark_after(std::cmp::max(now.wall, floor)), floor);
             if mark > floor {
                 file.raise(mark)?;
             }
@@ -199,12 +201,12 @@ fn first_window(
 fn catch_up(
     file: &MarkFile,
     floor: UnixMillis,
-    reach: &Reach,
+    window_size: &WindowSize,
     clock: &HandleClock,
     name: &str,
     catch_up_ms: u64,
 ) -> Result<()> {
-    let lead_max_ms = std::cmp::max(reach.lead_ms, reach.held_ms);
+    let lead_max_ms = std::cmp::max(window_size.lead_ms, window_size.held_ms);
     let until = clock.read().elapsed().saturating_add(catch_up_ms);
     loop {
         let reading = clock.read();

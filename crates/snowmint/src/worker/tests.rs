@@ -20,7 +20,7 @@ fn plan(dir: &Path, layout: Layout, settings: Settings, clock: &Arc<ManualClock>
         catch_up_ms: 0,
         jump_max_ms: 60_000,
         clock: HandleClock::new(ClockChoice::Precise, Some(clock.clone())).unwrap(),
-        observer: Tell { name: "test".into(), observer: None },
+        observer: LoggingObserver { name: "test".into(), observer: None },
     }
 }
 
@@ -49,10 +49,10 @@ fn granted_before_minted() {
             let worker = Worker::open(plan(&dir, layout, settings, &clock)).unwrap();
             let unit_ms = u64::from(layout.unit_ms());
             for round in 0..3_000_u64 {
-                let patience = worker.generator.patience();
+                let wait_policy = worker.generator.wait_policy();
                 let minted = worker.generator.try_mint();
                 let try_mint = || worker.generator.try_mint();
-                if let Ok(id) = worker.mint_slowly(minted, patience, try_mint) {
+                if let Ok(id) = worker.mint_slowly(minted, wait_policy, try_mint) {
                     let end = layout.time_of(id).unwrap().saturating_add(unit_ms);
                     let mark = mark_in(&dir, &layout);
                     assert!(end <= mark, "{id}: {end} is past {mark}");
@@ -84,6 +84,6 @@ fn an_extension_that_is_refused_leaves_the_rest_of_the_window() {
     assert_eq!(error.kind().code(), "clock_ahead");
     clock.step_back_ms(60_001 - 300);
     let minted = worker.generator.try_mint();
-    assert!(worker.see_to(minted).unwrap().is_ok());
+    assert!(worker.maintain_window(minted).unwrap().is_ok());
     std::fs::remove_dir_all(&dir).unwrap();
 }

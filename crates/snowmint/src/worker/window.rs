@@ -23,7 +23,7 @@ pub(super) struct Baseline {
 
 /// The extent of a window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reach {
+pub(super) struct WindowSize {
     pub(super) layout: Layout,
     /// Lead over the clock, by policy, of ticks that may be needed at any time.
     pub(super) lead_ms: u64,
@@ -55,7 +55,7 @@ pub(super) struct Window {
     closed: bool,
 }
 
-impl Reach {
+impl WindowSize {
     pub(super) fn new(layout: Layout, rollback: Rollback, jump_max_ms: u64) -> Self {
         let (lead_ms, held_ms) = match rollback {
             Rollback::Borrow { lead_max_ms } => (lead_max_ms, 0),
@@ -87,8 +87,8 @@ impl Window {
     }
 
     /// Returns the wall time from which the window must be checked again.
-    pub(super) fn attend_from(&self, reach: &Reach) -> UnixMillis {
-        self.mark.saturating_sub(reach.lead_ms).saturating_sub(MARGIN_MS)
+    pub(super) fn check_from(&self, window_size: &WindowSize) -> UnixMillis {
+        self.mark.saturating_sub(window_size.lead_ms).saturating_sub(MARGIN_MS)
     }
 
     /// Returns the wall time of the next check after a failure.
@@ -96,26 +96,28 @@ impl Window {
         now.saturating_add(RETRY_MS)
     }
 
-    /// Raises the mark as far as needed at `now`, with IDs taken up to `taken`. Returns the mark.
+    /// Raises the mark as far as needed at `now`, with IDs taken up to `minted_until`. Returns the
+    /// mark.
     pub(super) fn extend(
         &mut self,
-        reach: &Reach,
+        window_size: &WindowSize,
         need: Need,
         now: Baseline,
-        taken: UnixMillis,
+        minted_until: UnixMillis,
     ) -> Result<UnixMillis> {
         if self.closed {
             return Err(Error::closed("worker is closed; open it again"));
         }
         let done = match need {
-            Need::Soon => now.wall < self.attend_from(reach),
+            Need::Soon => now.wall < self.check_from(window_size),
             Need::Spent { mark } => mark < self.mark,
         };
         if done {
             return Ok(self.mark);
         }
-        self.check_jump(now, reach.jump_max_ms)?;
-        let mark = reach.mark_after(self.wanted_from(reach, need, now.wall, taken));
+        self.check_jump(now, window_size.jump_max_ms)?;
+        let mark =
+            window_size.mark_after(self.wanted_from(window_size, need, now.wall, minted_until));
         if mark > self.mark {
             self.file.raise(mark)?;
             self.mark = mark;
@@ -127,17 +129,18 @@ impl Window {
     /// Returns the latest time at which the generator may need a tick now.
     fn wanted_from(
         &self,
-        reach: &Reach,
+        window_size: &WindowSize,
         need: Need,
         wall: UnixMillis,
-        taken: UnixMillis,
+        minted_until: UnixMillis,
     ) -> UnixMillis {
-        let from = std::cmp::max(wall, taken);
-        let near =
-            from.saturating_add(reach.lead_ms).saturating_add(u64::from(reach.layout.unit_ms()));
+        let from = std::cmp::max(wall, minted_until);
+        let near = from
+            .saturating_add(window_size.lead_ms)
+            .saturating_add(u64::from(window_size.layout.unit_ms()));
         match need {
             // Clock and last ID are both far from the mark, so a held clock is ahead of both.
-            Need::Spent { mark } if near < mark => wall.saturating_add(reach.held_ms),
+            Need::Spent { mark } if near < mark => wall.saturating_add(window_size.held_ms),
             _ => from,
         }
     }
@@ -158,12 +161,12 @@ impl Window {
     }
 
     /// Releases the ticks that were not taken, and the lock.
-    pub(super) fn close(&mut self, taken: UnixMillis) -> Result<()> {
+    pub(super) fn close(&mut self, minted_until: UnixMillis) -> Result<()> {
         if self.closed {
             return Ok(());
         }
         self.closed = true;
-        let end = std::cmp::min(std::cmp::max(taken, self.floor), self.mark);
+        let end = std::cmp::min(std::cmp::max(minted_until, self.floor), self.mark);
         self.file.lower_and_unlock(end)
     }
 }

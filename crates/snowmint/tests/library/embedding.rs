@@ -30,8 +30,8 @@ fn no_surprise_in_the_embedding_process() {
     let mut again = Command::new(std::env::current_exe().unwrap());
     again.args(["embedding::no_surprise_in_the_embedding_process", "--exact", "--nocapture"]);
     let output = again.env(ALONE, "1").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && output_text.contains("1 passed"), "{output:?}");
 }
 
 fn embed() {

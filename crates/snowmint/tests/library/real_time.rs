@@ -153,8 +153,8 @@ fn observer_gets_each_step_once() {
         ids.mint().unwrap();
         clock.advance_ms(2);
     }
-    let told = steps.0.lock().unwrap().clone();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((told[0].by_ms, told[0].policy), (1_500, "hold"));
+    let observed = steps.0.lock().unwrap().clone();
+    assert_eq!(observed.len(), 1, "{observed:?}");
+    assert_eq!((observed[0].by_ms, observed[0].policy), (1_500, "hold"));
     assert_eq!(ids.stats().steps_back, 1);
 }

@@ -139,7 +139,7 @@ async fn counters_rise_by_key_and_belong_to_one_open_process() {
         loop {
             match others.next("alice").await {
                 Err(error) if error.kind().code() == "not_owner" => tokio::task::yield_now().await,
-                answer => return answer.unwrap(),
+                result => return result.unwrap(),
             }
         }
     };
@@ -238,7 +238,7 @@ async fn numbers_of_one_source_come_from_two_stores() {
     let spec = SourceSpec::from_json(r#"{"kind":"segment","stores":"a,b"}"#).unwrap();
     let mut seen = Seen::default();
     for _ in 0..2 {
-        let options = || options().beside("a", at("a")).beside("b", at("b"));
+        let options = || options().secondary_store("a", at("a")).secondary_store("b", at("b"));
         let options = || options().data_dir(dir.path().join("data"));
         let mint = open_once_free(&at("ids"), options).await;
         mint.define("bills", &spec).await.unwrap();

@@ -73,13 +73,13 @@ async fn fifty_stops_waste_few_numbers_and_repeat_none() {
         // The rest is lost if another process reserves at the moment of its return.
         let lost_now = bills.stats().numbers.unwrap().lost;
         if reserved(&others[0]).await <= before {
-            assert_eq!(lost_now, 0, "nobody reserved since");
+            assert_eq!(lost_now, 0, "no process reserved since");
             alone += 1;
         }
         lost += lost_now;
     }
     // Without a journal, half of the rounds would lose their rest.
-    assert!(alone >= ROUNDS / 2, "in {alone} of {ROUNDS} rounds nobody reserved");
+    assert!(alone >= ROUNDS / 2, "in {alone} of {ROUNDS} rounds no process reserved");
     let [one, other] = [&others[0], &others[1]].map(|mint| mint.segment("bills"));
     let (one, other) = (one.await.unwrap(), other.await.unwrap());
     // Numbers in the journal at the end are not lost: the rest of the previous stop, and one fetch.

@@ -199,7 +199,7 @@ fn borrowed_ticks_get_the_window_that_they_need() {
     ids.try_fill(&mut batch).unwrap();
     assert!(batch.is_sorted_by(|a, b| a < b));
     let short = ids.try_fill(&mut batch[..2 * 4096]).unwrap_err();
-    assert_eq!(short.why.kind().code(), "tick_full");
+    assert_eq!(short.error.kind().code(), "tick_full");
     assert!(short.made <= 4096, "{}", short.made);
 }
 
@@ -231,19 +231,19 @@ fn a_closed_handle_stays_closed_for_every_clone() {
     let ids = builder(&dir, &clock).build().unwrap();
     let clone = ids.clone();
     let mut lane = clone.lane(10);
-    let taken = lane.try_mint().unwrap();
+    let first_id = lane.try_mint().unwrap();
     ids.close().unwrap();
     ids.close().unwrap();
     for error in [
         ids.try_mint().unwrap_err(),
         clone.mint().unwrap_err(),
-        clone.fill(&mut [0; 3]).unwrap_err().why,
+        clone.fill(&mut [0; 3]).unwrap_err().error,
     ] {
         assert_eq!(error.kind().code(), "closed", "{error}");
     }
     // The block of the lane counts as taken: the next process starts above it.
     let mut seen = Seen::default();
-    seen.add(taken);
+    seen.add(first_id);
     while let Ok(id) = lane.try_mint() {
         seen.add(id);
     }
@@ -276,8 +276,12 @@ fn damage_to_any_byte_is_refused_or_harmless() {
     let is_used = |index: &usize| index % 4096 < 128 || index.is_multiple_of(61);
     // One of two copies is whole and has the mark.
     let is_behind = |what: &str| {
-        let why = open().unwrap_err();
-        assert_eq!(why.kind().code(), "clock_behind", "{what}: {why} although {minted} was minted");
+        let error = open().unwrap_err();
+        assert_eq!(
+            error.kind().code(),
+            "clock_behind",
+            "{what}: {error} although {minted} was minted"
+        );
     };
     is_behind("undamaged");
     for index in (0..whole.len()).filter(is_used) {
@@ -292,12 +296,12 @@ fn damage_to_any_byte_is_refused_or_harmless() {
     let mut first_behind = None;
     for length in (0..whole.len()).filter(is_used) {
         std::fs::write(&file, &whole[..length]).unwrap();
-        let why = open().unwrap_err();
-        if why.kind().code() == "clock_behind" {
+        let error = open().unwrap_err();
+        if error.kind().code() == "clock_behind" {
             first_behind.get_or_insert(length);
         }
         let wanted = if first_behind.is_some() { "clock_behind" } else { "journal_refused" };
-        assert_eq!(why.kind().code(), wanted, "cut at {length}: {why}");
+        assert_eq!(error.kind().code(), wanted, "cut at {length}: {error}");
     }
     assert!((64..128).contains(&first_behind.unwrap()), "{first_behind:?}");
     // Both copies damaged: rejected, with a remedy; and the remedy works.

@@ -11,7 +11,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
-use crate::place::Place;
+use crate::cluster_url::ClusterUrl;
 use crate::tls::Files;
 
 use super::message::{
@@ -21,11 +21,11 @@ use super::message::{
 /// Longest wait for a server to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait for a response.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval at which a silent connection is checked.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// Longest response in bytes: enough for some hundred thousand slots.
-const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A connection to each server, opened on first use and reopened after it breaks.
 pub(super) struct Client {
@@ -36,14 +36,14 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(place: Place) -> Result<Self, Error> {
-        let tls = if place.scheme == "etcds" { Some(tls(&place)?) } else { None };
+    pub(super) fn new(cluster_url: ClusterUrl) -> Result<Self, Error> {
+        let tls = if cluster_url.scheme == "etcds" { Some(tls(&cluster_url)?) } else { None };
         let scheme = if tls.is_some() { "https" } else { "http" };
-        if tls.is_none() && !place.parameters.is_empty() {
+        if tls.is_none() && !cluster_url.parameters.is_empty() {
             return Err(Error::invalid("etcd: URL has TLS parameters; write etcds:"));
         }
-        let mut endpoints = Vec::with_capacity(place.servers.len());
-        for server in &place.servers {
+        let mut endpoints = Vec::with_capacity(cluster_url.servers.len());
+        for server in &cluster_url.servers {
             let invalid = |error: &dyn std::fmt::Display| {
                 Error::invalid(format!("etcd server cannot be used: {error}; correct the URL"))
                     .with_detail(format!("at {server}"))
@@ -51,7 +51,7 @@ impl Client {
             let endpoint = Endpoint::from_shared(format!("{scheme}://{server}"))
                 .map_err(|error| invalid(&error))?
                 .connect_timeout(CONNECT_TIMEOUT)
-                .timeout(ANSWER_TIMEOUT)
+                .timeout(RESPONSE_TIMEOUT)
                 .http2_keep_alive_interval(KEEP_ALIVE)
                 .keep_alive_while_idle(true)
                 .tcp_nodelay(true);
@@ -64,7 +64,7 @@ impl Client {
             [one] => one.connect_lazy(),
             _ => Channel::balance_list(endpoints.into_iter()),
         };
-        Ok(Self { channel, user: place.user, token: RwLock::new(None) })
+        Ok(Self { channel, user: cluster_url.user, token: RwLock::new(None) })
     }
 
     pub(super) async fn range(&self, request: &RangeRequest) -> Result<RangeResponse, Status> {
@@ -93,7 +93,7 @@ impl Client {
                 self.log_in().await?;
                 self.call(path, request.clone()).await
             }
-            answered => answered,
+            result => result,
         }
     }
 
@@ -101,9 +101,9 @@ impl Client {
         let Some((name, password)) = self.user.clone() else { return Ok(()) };
         *self.token.write().unwrap_or_else(PoisonError::into_inner) = None;
         let request = AuthenticateRequest { name, password };
-        let answer: AuthenticateResponse =
+        let response: AuthenticateResponse =
             self.call("/etcdserverpb.Auth/Authenticate", request).await?;
-        let token = answer.token.parse().map_err(|_| Status::internal("a token of no use"))?;
+        let token = response.token.parse().map_err(|_| Status::internal("a token of no use"))?;
         *self.token.write().unwrap_or_else(PoisonError::into_inner) = Some(token);
         Ok(())
     }
@@ -121,7 +121,8 @@ impl Client {
         if let Some(token) = self.token() {
             request.metadata_mut().insert("token", token);
         }
-        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
+        let mut grpc =
+            Grpc::new(self.channel.clone()).max_decoding_message_size(RESPONSE_BYTES_MAX);
         grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
         let path = PathAndQuery::from_static(path);
         let codec: ProstCodec<Q, A> = ProstCodec::default();
@@ -129,9 +130,10 @@ impl Client {
     }
 }
 
-fn tls(place: &Place) -> Result<ClientTlsConfig, Error> {
-    let parameters = place.parameters.iter().map(|(name, file)| (name.as_str(), file.as_str()));
-    let Files { ca, identity } = Files::read(&place.scheme, parameters)?;
+fn tls(cluster_url: &ClusterUrl) -> Result<ClientTlsConfig, Error> {
+    let parameters =
+        cluster_url.parameters.iter().map(|(name, file)| (name.as_str(), file.as_str()));
+    let Files { ca, identity } = Files::read(&cluster_url.scheme, parameters)?;
     let tls = match ca {
         Some(ca) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca)),
         None => ClientTlsConfig::new().with_native_roots(),

@@ -37,14 +37,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{Failure, StoreOver};
+use snowmint_coord::verbs::{BackendStore, Failure};
 use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store};
 use tonic::{Code, Status};
 
 use crate::Settings;
+use crate::cluster_url::ClusterUrl;
 use crate::failure::{Class, Label};
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
-use crate::place::Place;
 use client::Client;
 use message::{
     Compare, CompareResult, CompareTarget, DeleteRangeRequest, Is, KeyValue, PutRequest,
@@ -90,28 +90,29 @@ impl std::fmt::Debug for Etcd {
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
     let label = Label::of("etcd", url);
-    let place = Place::parse(url, PORT, &label, FORM)?;
-    let prefix = format!("{}/snowmint/{namespace}/", place.path);
+    let cluster_url = ClusterUrl::parse(url, PORT, &label, FORM)?;
+    let prefix = format!("{}/snowmint/{namespace}/", cluster_url.path);
     let keys = Etcd {
-        client: Client::new(place)?,
+        client: Client::new(cluster_url)?,
         namespace: namespace.into(),
         prefix,
         label,
         closed: AtomicBool::new(false),
     };
     Ok(Arc::new(
-        StoreOver::over(Keyed::open(keys, settings.make).await?).trying(settings.attempts_max),
+        BackendStore::over(Keyed::open(keys, settings.create_if_missing).await?)
+            .trying(settings.attempts_max),
     ))
 }
 
-type Answer<T> = Result<T, Failure<Status>>;
+type KeysResult<T> = Result<T, Failure<Status>>;
 
 impl Etcd {
     fn full(&self, key: &str) -> Vec<u8> {
         format!("{}{key}", self.prefix).into_bytes()
     }
 
-    fn entry(&self, stored: KeyValue) -> Answer<Entry> {
+    fn entry(&self, stored: KeyValue) -> KeysResult<Entry> {
         let key = String::from_utf8(stored.key)
             .map_err(|_| Failure::Damaged("a key is not UTF-8".into()))?;
         let key = key.strip_prefix(&self.prefix).unwrap_or(&key).to_owned();
@@ -121,21 +122,21 @@ impl Etcd {
         Ok(Entry { key, value, version, written: version })
     }
 
-    async fn range(&self, range: RangeRequest) -> Answer<Vec<Entry>> {
+    async fn range(&self, range: RangeRequest) -> KeysResult<Vec<Entry>> {
         self.check_open()?;
         match self.client.range(&range).await {
-            Ok(answer) => answer.kvs.into_iter().map(|stored| self.entry(stored)).collect(),
+            Ok(reply) => reply.kvs.into_iter().map(|stored| self.entry(stored)).collect(),
             // Compacted since the step began.
-            Err(status) if status.code() == Code::OutOfRange => Err(Failure::Lost),
+            Err(status) if status.code() == Code::OutOfRange => Err(Failure::RaceLost),
             Err(status) => Err(Failure::Backend(status)),
         }
     }
 
-    async fn transact(&self, request: &TxnRequest) -> Answer<(TxnResponse, u64, u64)> {
+    async fn transact(&self, request: &TxnRequest) -> KeysResult<(TxnResponse, u64, u64)> {
         self.check_open()?;
-        let answer = self.client.transact(request).await.map_err(Failure::Backend)?;
-        let header = answer.header.ok_or_else(|| Failure::Damaged("reply has no header".into()))?;
-        Ok((answer, number(header.revision)?, header.cluster_id))
+        let reply = self.client.transact(request).await.map_err(Failure::Backend)?;
+        let header = reply.header.ok_or_else(|| Failure::Damaged("reply has no header".into()))?;
+        Ok((reply, number(header.revision)?, header.cluster_id))
     }
 }
 
@@ -144,7 +145,7 @@ fn cluster(id: u64) -> String {
     format!("cluster {id:x}")
 }
 
-fn number(revision: i64) -> Answer<u64> {
+fn number(revision: i64) -> KeysResult<u64> {
     u64::try_from(revision)
         .map_err(|_| Failure::Damaged(format!("revision is {revision}, expected 0 or more")))
 }
@@ -216,7 +217,7 @@ impl Keys for Etcd {
         Some(self.label.address())
     }
 
-    async fn head(&self) -> Answer<Head> {
+    async fn head(&self) -> KeysResult<Head> {
         let read = |key| {
             let key = self.full(key);
             operation(Request::Range(RangeRequest { key, ..RangeRequest::default() }))
@@ -225,9 +226,9 @@ impl Keys for Etcd {
             success: [name::STORE, name::NAMESPACE, name::WRITES].map(read).into(),
             ..TxnRequest::default()
         };
-        let (answer, at, cluster) = self.transact(&request).await?;
+        let (reply, at, cluster) = self.transact(&request).await?;
         let mut found = Vec::with_capacity(3);
-        for response in answer.responses {
+        for response in reply.responses {
             let first = response.range.and_then(|range| range.kvs.into_iter().next());
             found.push(first.map(|stored| self.entry(stored)).transpose()?);
         }
@@ -239,22 +240,22 @@ impl Keys for Etcd {
         Ok(Head { writes, at, last_write, clock: None, server, session: None, store, namespace })
     }
 
-    async fn get(&self, key: &str, at: u64) -> Answer<Option<Entry>> {
+    async fn get(&self, key: &str, at: u64) -> KeysResult<Option<Entry>> {
         let range =
             RangeRequest { key: self.full(key), revision: revision(at), range_end: Vec::new() };
         Ok(self.range(range).await?.pop())
     }
 
-    async fn list(&self, folder: &str, at: u64) -> Answer<Vec<Entry>> {
+    async fn list(&self, folder: &str, at: u64) -> KeysResult<Vec<Entry>> {
         let key = self.full(&format!("{folder}/"));
         // '0' is the character after '/'.
         let range_end = self.full(&format!("{folder}0"));
         self.range(RangeRequest { key, range_end, revision: revision(at) }).await
     }
 
-    async fn send(&self, batch: &Batch) -> Answer<Outcome> {
+    async fn send(&self, batch: &Batch) -> KeysResult<Outcome> {
         let request = transaction(&self.prefix, batch);
-        let (answer, writes, cluster) = self.transact(&request).await?;
+        let (reply, writes, cluster) = self.transact(&request).await?;
         let found = self::cluster(cluster);
         match &batch.server {
             // The transaction may have moved marks on that cluster, but the error grants nothing.
@@ -266,13 +267,13 @@ impl Keys for Etcd {
                     self.label
                 ))))
             }
-            _ if answer.succeeded => Ok(Outcome::Done(writes)),
-            _ => Ok(Outcome::Lost),
+            _ if reply.succeeded => Ok(Outcome::Done(writes)),
+            _ => Ok(Outcome::RaceLost),
         }
     }
 
-    fn explain(&self, error: Status) -> Error {
-        explain(&self.label, error)
+    fn map_error(&self, error: Status) -> Error {
+        map_error(&self.label, error)
     }
 
     fn closed(&self) -> &AtomicBool {
@@ -282,7 +283,7 @@ impl Keys for Etcd {
 
 /// Maps etcd's error to an error of the domain, by its code:
 /// <https://github.com/etcd-io/etcd/blob/main/api/v3rpc/rpctypes/error.go>.
-fn explain(label: &str, status: Status) -> Error {
+fn map_error(label: &str, status: Status) -> Error {
     let is_anonymous =
         status.code() == Code::InvalidArgument && status.message().contains("user name is empty");
     let error = if is_anonymous {

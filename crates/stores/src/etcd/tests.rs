@@ -27,7 +27,7 @@ impl Kept {
     fn carry_out(&mut self, batch: &Batch) -> Outcome {
         let version = |key: &String| self.keys.get(key).map_or(0, |entry| entry.version);
         if batch.expected.iter().any(|(key, expected)| version(key) != *expected) {
-            return Outcome::Lost;
+            return Outcome::RaceLost;
         }
         if batch.changes.is_empty() {
             return Outcome::Done(self.revision);
@@ -79,7 +79,7 @@ impl Keys for Measured {
         "keys in memory".into()
     }
 
-    async fn head(&self) -> Answer<Head> {
+    async fn head(&self) -> KeysResult<Head> {
         let kept = self.kept();
         let find = |key: &str| kept.keys.get(key).cloned();
         let writes = find(name::WRITES).map_or(0, |entry| entry.version);
@@ -95,16 +95,16 @@ impl Keys for Measured {
         })
     }
 
-    async fn get(&self, key: &str, _: u64) -> Answer<Option<Entry>> {
+    async fn get(&self, key: &str, _: u64) -> KeysResult<Option<Entry>> {
         Ok(self.kept().keys.get(key).cloned())
     }
 
-    async fn list(&self, folder: &str, _: u64) -> Answer<Vec<Entry>> {
+    async fn list(&self, folder: &str, _: u64) -> KeysResult<Vec<Entry>> {
         let is_in = |entry: &&Entry| name::split(&entry.key).0 == folder;
         Ok(self.kept().keys.values().filter(is_in).cloned().collect())
     }
 
-    async fn send(&self, batch: &Batch) -> Answer<Outcome> {
+    async fn send(&self, batch: &Batch) -> KeysResult<Outcome> {
         let TxnRequest { compare, success } = transaction("/snowmint/default/", batch);
         let (compares, operations) = (compare.len(), success.len());
         let most = Self::BATCH_MAX;
@@ -114,8 +114,8 @@ impl Keys for Measured {
         Ok(kept.carry_out(batch))
     }
 
-    fn explain(&self, error: Status) -> Error {
-        explain("keys in memory", error)
+    fn map_error(&self, error: Status) -> Error {
+        map_error("keys in memory", error)
     }
 
     fn closed(&self) -> &AtomicBool {
@@ -129,7 +129,7 @@ async fn largest_steps_fit_into_one_transaction() {
     let kept = Arc::<Mutex<Kept>>::default();
     largest_steps_are_carried_out(async || {
         let keys = Measured { kept: Arc::clone(&kept), closed: AtomicBool::new(false) };
-        Arc::new(StoreOver::over(Keyed::open(keys, true).await.unwrap())) as Arc<dyn Store>
+        Arc::new(BackendStore::over(Keyed::open(keys, true).await.unwrap())) as Arc<dyn Store>
     })
     .await;
     let (compares, operations) = kept.lock().unwrap().largest;

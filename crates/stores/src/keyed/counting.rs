@@ -17,12 +17,12 @@ use super::step::check_server;
 use super::{Entry, Keyed, Keys};
 
 /// Pause before the next try after a request to back off, in milliseconds; then the most tries.
-const STAND_BACK_MS: u64 = 5;
-const STANDS_BACK_MAX: u32 = 100;
+const BACKOFF_MS: u64 = 5;
+const BACKOFFS_MAX: u32 = 100;
 
 /// A request to the server's script, which counts only if all conditions hold.
 #[derive(Debug)]
-pub struct Question<'a> {
+pub struct ScriptRequest<'a> {
     /// The key `store`.
     pub store: &'a Entry,
     /// The server, or its present run, where that matters.
@@ -45,23 +45,23 @@ pub struct Counted {
     /// The value of the key `namespace`.
     pub namespace: String,
     /// Numbers taken, if any.
-    pub taken: Option<Taken>,
+    pub range: Option<CountedRange>,
 }
 
 /// Outcome of a request.
 #[derive(Debug)]
-pub enum Looked {
+pub enum ScriptOutcome {
     /// The script read the rows.
     Counted(Counted),
     /// A condition of the request does not hold.
     Differs,
     /// A writer that changes more than numbers needs the server idle for a moment.
-    StandBack,
+    Backoff,
 }
 
 /// Numbers that the server took.
 #[derive(Clone, Copy, Debug)]
-pub struct Taken {
+pub struct CountedRange {
     /// The server's write count afterwards.
     pub writes: u64,
     /// The first number.
@@ -90,20 +90,20 @@ impl<K: Keys> Keyed<K> {
             return Ok(None);
         }
         let Some(known) = self.known_store(&seen.id).await? else { return Ok(None) };
-        let question = Question {
+        let request = ScriptRequest {
             store: &known.store,
             server: known.server.as_deref(),
             writes_at_least: seen.writes.saturating_sub(known.record.writes_more),
             before_mark: before_mark(reserve.definition_version),
             reserve,
         };
-        for _ in 0..STANDS_BACK_MAX {
-            match self.keys.count(&question).await? {
-                Looked::Counted(counted) => {
+        for _ in 0..BACKOFFS_MAX {
+            match self.keys.count(&request).await? {
+                ScriptOutcome::Counted(counted) => {
                     return agreed(reserve, &counted, known.record.writes_more).map(Some);
                 }
-                Looked::StandBack => self.keys.timer().sleep_ms(STAND_BACK_MS).await,
-                Looked::Differs => break,
+                ScriptOutcome::Backoff => self.keys.timer().sleep_ms(BACKOFF_MS).await,
+                ScriptOutcome::Differs => break,
             }
         }
         *self.store.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -141,18 +141,18 @@ fn agreed<E>(
     counted: &Counted,
     writes_more: u64,
 ) -> Result<Segment, Failure<E>> {
-    let Counted { row, clock, namespace, taken } = counted;
+    let Counted { row, clock, namespace, range } = counted;
     let namespace = NamespaceRow::read(super::name::NAMESPACE, namespace)?;
-    match (reserve.decide(row, *clock, namespace.catalog_version), taken) {
-        (Ok((after, segment)), Some(taken))
-            if (after.floor.get(), after.mark.get()) == (taken.first, taken.end) =>
+    match (reserve.decide(row, *clock, namespace.catalog_version), range) {
+        (Ok((after, segment)), Some(range))
+            if (after.floor.get(), after.mark.get()) == (range.first, range.end) =>
         {
-            let writes = taken.writes.saturating_add(writes_more);
+            let writes = range.writes.saturating_add(writes_more);
             Ok(Segment { writes, ..segment })
         }
         (Err(refused), None) => Err(Failure::from(refused)),
-        (decided, taken) => Err(Failure::from(Error::internal(format!(
-            "internal error: server counted {taken:?}, the rule gives {decided:?} ({reserve:?} \
+        (decided, range) => Err(Failure::from(Error::internal(format!(
+            "internal error: server counted {range:?}, the rule gives {decided:?} ({reserve:?} \
                  on {row:?}); please report it"
         )))),
     }
@@ -177,13 +177,13 @@ mod tests {
         };
         let within = Some(Bounds::Now(ticks));
         let reserve = Reserve { source: "orders".into(), length: 9, definition_version: 1, within };
-        let answer = |mark, taken: Option<(u64, u64)>| {
+        let agreed_on = |mark, range: Option<(u64, u64)>| {
             let row = SegmentRow { mark: Mark::new(mark), ..SegmentRow::NEW };
             let counted = Counted {
                 row,
                 clock: Some(UnixMillis::new(50)),
                 namespace: r#"{"catalog_version":7,"mark":0,"term":0}"#.into(),
-                taken: taken.map(|(first, end)| Taken { writes: 40, first, end }),
+                range: range.map(|(first, end)| CountedRange { writes: 40, first, end }),
             };
             match agreed::<()>(&reserve, &counted, 2) {
                 Ok(segment) => Ok(segment),
@@ -191,17 +191,17 @@ mod tests {
                 Err(other) => panic!("{other:?}"),
             }
         };
-        let right = answer(1, Some((200, 204))).unwrap();
+        let right = agreed_on(1, Some((200, 204))).unwrap();
         assert_eq!(
             (right.first, right.last, right.catalog_version, right.writes),
             (200, 203, 7, 42)
         );
         assert_eq!(right.at, Some(UnixMillis::new(50)));
-        assert_eq!(answer(204, None), Err("tick_full"));
+        assert_eq!(agreed_on(204, None), Err("tick_full"));
         for (mark, wrong) in
             [(1, Some((200, 205))), (1, Some((199, 204))), (204, Some((204, 208))), (1, None)]
         {
-            assert_eq!(answer(mark, wrong), Err("internal"), "{mark} {wrong:?}");
+            assert_eq!(agreed_on(mark, wrong), Err("internal"), "{mark} {wrong:?}");
         }
     }
 }

@@ -17,8 +17,8 @@
 //! | `starts` | the starts of the store, not as JSON: [`Starts`](snowmint_coord::Starts) |
 //! | `doubt`, `journals`, `known` | reason for doubt; joined journals; their reports |
 
+mod cached_rows;
 mod counting;
-mod known;
 pub mod name;
 mod record;
 mod rows;
@@ -30,16 +30,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{Access, Backend, Extends, Failure, NamespaceRow, RunVerb as _, Seen};
+use snowmint_coord::verbs::{
+    Access, Backend, ExtendVerb, Failure, NamespaceRow, RunVerb as _, Seen,
+};
 use snowmint_coord::{
     BootTimer, Capabilities, Error, Extend, Reserve, Result, Segment, Timer, random,
 };
 use snowmint_core::UnixMillis;
 
 use crate::failure::Class;
+use cached_rows::RowCache;
 use counting::KnownStore;
-pub use counting::{Counted, Looked, Question, Taken};
-use known::Known;
+pub use counting::{Counted, CountedRange, ScriptOutcome, ScriptRequest};
 use record::{Record as _, StoreRecord};
 pub use step::Step;
 
@@ -113,7 +115,7 @@ pub enum Outcome {
     Short(u64),
     /// An expected key had another version, it was too early, or a write is missing; nothing was
     /// done.
-    Lost,
+    RaceLost,
 }
 
 /// The keys of one namespace on a server.
@@ -129,14 +131,14 @@ pub trait Keys: fmt::Debug + Send + Sync + 'static {
     const COUNTS: bool = false;
 
     /// Returns the version of a key after a batch changed it, for stores that remember rows (see
-    /// [`knows`](Self::knows)). `before` is its version before that (0: none), `writes` the server's
-    /// write count afterwards.
+    /// [`may_cache_rows`](Self::may_cache_rows)). `before` is its version before that (0: none),
+    /// `writes` the server's write count afterwards.
     fn version_after(_before: u64, writes: u64) -> u64 {
         writes
     }
     /// Returns whether a batch may depend on rows remembered from an earlier one; false if each
     /// step must see the server.
-    fn knows(&self) -> bool {
+    fn may_cache_rows(&self) -> bool {
         true
     }
 
@@ -180,14 +182,18 @@ pub trait Keys: fmt::Debug + Send + Sync + 'static {
     /// Applies a batch, if all its expectations hold.
     async fn send(&self, batch: &Batch) -> Result<Outcome, Failure<Self::Error>>;
     /// Takes numbers of a source in one step, if the store can.
-    async fn count(&self, _question: &Question<'_>) -> Result<Looked, Failure<Self::Error>> {
-        Ok(Looked::Differs)
+    async fn count(
+        &self,
+        _request: &ScriptRequest<'_>,
+    ) -> Result<ScriptOutcome, Failure<Self::Error>> {
+        Ok(ScriptOutcome::Differs)
     }
-    /// Makes [`count`](Self::count) return [`Looked::StandBack`] for a moment.
-    async fn make_way(&self) {}
 
-    /// Maps an error; see [`Backend::explain`].
-    fn explain(&self, error: Self::Error) -> Error;
+    /// Makes [`count`](Self::count) return [`ScriptOutcome::Backoff`] for a moment.
+    async fn yield_to_writers(&self) {}
+
+    /// Maps an error; see [`Backend::map_error`].
+    fn map_error(&self, error: Self::Error) -> Error;
 
     /// Returns the flag that [`close`](Self::close) sets.
     fn closed(&self) -> &AtomicBool;
@@ -212,7 +218,7 @@ pub trait Keys: fmt::Debug + Send + Sync + 'static {
 pub struct Keyed<K> {
     keys: Arc<K>,
     store: Mutex<Option<Arc<KnownStore>>>,
-    known: Arc<Known>,
+    row_cache: Arc<RowCache>,
 }
 
 impl<K: Keys> Keyed<K> {
@@ -221,10 +227,10 @@ impl<K: Keys> Keyed<K> {
     /// # Errors
     /// `NotFound` when it has none and must not be made; `Unsupported` for rows of a newer
     /// Snowmint; the server's error.
-    pub async fn open(keys: K, make: bool) -> Result<Self> {
-        let known = Arc::new(Known::default());
-        let opened = Self { keys: Arc::new(keys), store: Mutex::new(None), known };
-        match opened.identify(make).await {
+    pub async fn open(keys: K, create_if_missing: bool) -> Result<Self> {
+        let row_cache = Arc::new(RowCache::default());
+        let opened = Self { keys: Arc::new(keys), store: Mutex::new(None), row_cache };
+        match opened.identify(create_if_missing).await {
             Ok(()) => Ok(opened),
             Err(failure) => Err(opened.error(failure)),
         }
@@ -235,13 +241,13 @@ impl<K: Keys> Keyed<K> {
         &self.keys
     }
 
-    async fn identify(&self, make: bool) -> Result<(), Failure<K::Error>> {
+    async fn identify(&self, create_if_missing: bool) -> Result<(), Failure<K::Error>> {
         let head = self.keys.head().await?;
         if let Some(entry) = &head.store {
             let found = StoreRecord::read(name::STORE, &entry.value)?;
             return found.check_form(&self.keys.label()).map_err(Failure::from);
         }
-        if !make {
+        if !create_if_missing {
             return Err(Failure::from(crate::not_made(&self.keys.label())));
         }
         step::refuse_replica(&self.keys.label(), &head)?;
@@ -259,7 +265,7 @@ impl<K: Keys> Keyed<K> {
     }
 
     fn error(&self, failure: Failure<K::Error>) -> Error {
-        failure.into_error(&self.keys.label(), |error| self.keys.explain(error))
+        failure.into_error(&self.keys.label(), |error| self.keys.map_error(error))
     }
 }
 
@@ -300,7 +306,7 @@ impl<K: Keys> Backend for Keyed<K> {
     }
 
     async fn begin(&self, access: Access) -> Result<Step<K>, Failure<K::Error>> {
-        Step::begin(Arc::clone(&self.keys), Arc::clone(&self.known), access).await
+        Step::begin(Arc::clone(&self.keys), Arc::clone(&self.row_cache), access).await
     }
 
     async fn extend(
@@ -309,21 +315,23 @@ impl<K: Keys> Backend for Keyed<K> {
         now: UnixMillis,
         seen: &Seen,
     ) -> Result<Option<u64>, Failure<K::Error>> {
-        let known = self.known.with(&name::slot(&item.pool, item.slot));
-        let (Some(known), true) = (known, self.keys.knows()) else { return Ok(None) };
-        let (keys, keeper) = (Arc::clone(&self.keys), Arc::clone(&self.known));
-        let step = Step::on_known(keys, keeper, known, item.allowed_from(), seen);
+        let cached_rows = self.row_cache.with(&name::slot(&item.pool, item.slot));
+        let (Some(cached_rows), true) = (cached_rows, self.keys.may_cache_rows()) else {
+            return Ok(None);
+        };
+        let (keys, row_cache) = (Arc::clone(&self.keys), Arc::clone(&self.row_cache));
+        let step = Step::on_cached_rows(keys, row_cache, cached_rows, item.allowed_from(), seen);
         let extended = match step {
             Ok(step) => extend_alone(step, item, now).await,
             Err(failure) => Err(failure),
         };
         // The remembered rows are out of date.
         let extended = match extended {
-            Err(Failure::Lost) => Ok(None),
+            Err(Failure::RaceLost) => Ok(None),
             extended => extended,
         };
         if !matches!(extended, Ok(Some(_))) {
-            self.known.forget();
+            self.row_cache.forget();
         }
         extended
     }
@@ -336,12 +344,12 @@ impl<K: Keys> Backend for Keyed<K> {
         self.count(reserve, seen).await
     }
 
-    async fn make_way(&self) {
-        self.keys.make_way().await;
+    async fn yield_to_writers(&self) {
+        self.keys.yield_to_writers().await;
     }
 
-    fn explain(&self, error: K::Error) -> Error {
-        self.keys.explain(error)
+    fn map_error(&self, error: K::Error) -> Error {
+        self.keys.map_error(error)
     }
 
     async fn close(&self) -> Result<()> {
@@ -357,7 +365,7 @@ async fn extend_alone<K: Keys>(
     item: &Extend,
     now: UnixMillis,
 ) -> Result<Option<u64>, Failure<K::Error>> {
-    let extends = Extends { items: std::slice::from_ref(item), now };
+    let extends = ExtendVerb { items: std::slice::from_ref(item), now };
     let Ok((_, true)) = extends.run(&mut step).await else { return Ok(None) };
     Ok(Some(step.commit().await?.writes))
 }

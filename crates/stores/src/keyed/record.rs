@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use snowmint_coord::member::MemberRow;
-use snowmint_coord::pool::Ground;
+use snowmint_coord::pool::SlotDefaults;
 use snowmint_coord::segment::SegmentRow;
 use snowmint_coord::verbs::NamespaceRow;
 use snowmint_coord::{
@@ -145,15 +145,15 @@ impl Record for NamespaceRow {
             catalog_version: self.catalog_version,
             mark: self.ground.mark.get(),
             term: self.ground.term.get(),
-            lead_until: self.ground.lead_until.get(),
+            lead_until: self.ground.accepted_lead.get(),
         }
     }
 
     fn from_form(form: NamespaceForm) -> Option<Self> {
-        let ground = Ground {
+        let ground = SlotDefaults {
             mark: Mark::new(form.mark),
             term: Term::new(form.term),
-            lead_until: Mark::new(form.lead_until),
+            accepted_lead: Mark::new(form.lead_until),
         };
         Some(Self { catalog_version: form.catalog_version, ground })
     }

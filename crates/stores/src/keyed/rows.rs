@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use snowmint_coord::member::MemberRow;
-use snowmint_coord::verbs::{Answer, NamespaceRow, Rows};
+use snowmint_coord::verbs::{NamespaceRow, Rows, RowsResult};
 use snowmint_coord::{Definition, Error, Incarnation, Pool, SlotRow, StoreIdentity};
 use snowmint_core::UnixMillis;
 
@@ -27,7 +27,7 @@ impl<K: Keys> Rows for Step<K> {
         Self::check_server(self)
     }
 
-    async fn members(&mut self) -> Answer<Self, Vec<MemberRow>> {
+    async fn members(&mut self) -> RowsResult<Self, Vec<MemberRow>> {
         let mut rows: Vec<MemberRow> = self.list(name::MEMBERS).await?;
         if let Some(sessions) = self.sessions().await? {
             let ended =
@@ -41,41 +41,41 @@ impl<K: Keys> Rows for Step<K> {
         Ok(rows)
     }
 
-    async fn member(&mut self, member: Incarnation) -> Answer<Self, Option<MemberRow>> {
+    async fn member(&mut self, member: Incarnation) -> RowsResult<Self, Option<MemberRow>> {
         self.get(&name::member(member)).await
     }
 
-    async fn put_member(&mut self, row: &MemberRow) -> Answer<Self, ()> {
+    async fn put_member(&mut self, row: &MemberRow) -> RowsResult<Self, ()> {
         self.put(name::member(row.member.incarnation), row).await
     }
 
-    async fn remove_member(&mut self, member: Incarnation) -> Answer<Self, bool> {
+    async fn remove_member(&mut self, member: Incarnation) -> RowsResult<Self, bool> {
         self.remove(name::member(member)).await
     }
 
-    async fn hold_member(&mut self, member: Incarnation) -> Answer<Self, ()> {
+    async fn hold_member(&mut self, member: Incarnation) -> RowsResult<Self, ()> {
         self.touch(name::member(member)).await
     }
 
-    async fn pool(&mut self, pool: &str) -> Answer<Self, Option<(Pool, u64)>> {
+    async fn pool(&mut self, pool: &str) -> RowsResult<Self, Option<(Pool, u64)>> {
         self.get(&name::pool(pool)).await
     }
 
-    async fn put_pool(&mut self, pool: &Pool, next: u64) -> Answer<Self, ()> {
+    async fn put_pool(&mut self, pool: &Pool, next: u64) -> RowsResult<Self, ()> {
         self.put(name::pool(&pool.name), &(pool.clone(), next)).await
     }
 
-    async fn slot(&mut self, pool: &str, slot: u64) -> Answer<Self, Option<SlotRow>> {
+    async fn slot(&mut self, pool: &str, slot: u64) -> RowsResult<Self, Option<SlotRow>> {
         self.get(&name::slot(pool, slot)).await
     }
 
-    async fn slots(&mut self, pool: &str) -> Answer<Self, Vec<SlotRow>> {
+    async fn slots(&mut self, pool: &str) -> RowsResult<Self, Vec<SlotRow>> {
         let mut rows: Vec<SlotRow> = self.list(&name::slots(pool)).await?;
         rows.sort_by_key(|row| row.slot);
         Ok(rows)
     }
 
-    async fn all_slots(&mut self) -> Answer<Self, Vec<(String, SlotRow)>> {
+    async fn all_slots(&mut self) -> RowsResult<Self, Vec<(String, SlotRow)>> {
         let pools: Vec<(Pool, u64)> = self.list(name::POOLS).await?;
         let mut all = Vec::new();
         for (pool, _) in pools {
@@ -85,55 +85,55 @@ impl<K: Keys> Rows for Step<K> {
         Ok(all)
     }
 
-    async fn held_by(&mut self, member: Incarnation) -> Answer<Self, Vec<(String, SlotRow)>> {
+    async fn held_by(&mut self, member: Incarnation) -> RowsResult<Self, Vec<(String, SlotRow)>> {
         let mut all = self.all_slots().await?;
         all.retain(|(_, row)| row.holder == Some(member));
         Ok(all)
     }
 
-    async fn put_slots(&mut self, pool: &str, rows: &[SlotRow]) -> Answer<Self, ()> {
+    async fn put_slots(&mut self, pool: &str, rows: &[SlotRow]) -> RowsResult<Self, ()> {
         for row in rows {
             self.put(name::slot(pool, row.slot), row).await?;
         }
         Ok(())
     }
 
-    async fn remove_slots(&mut self, pool: &str, slots: &[u64]) -> Answer<Self, ()> {
+    async fn remove_slots(&mut self, pool: &str, slots: &[u64]) -> RowsResult<Self, ()> {
         for slot in slots {
             self.remove(name::slot(pool, *slot)).await?;
         }
         Ok(())
     }
 
-    async fn namespace(&mut self) -> Answer<Self, NamespaceRow> {
+    async fn namespace(&mut self) -> RowsResult<Self, NamespaceRow> {
         Ok(self.namespace)
     }
 
-    async fn put_namespace(&mut self, row: NamespaceRow) -> Answer<Self, ()> {
+    async fn put_namespace(&mut self, row: NamespaceRow) -> RowsResult<Self, ()> {
         Self::put_namespace(self, row).await
     }
 
-    async fn definition(&mut self, name: &str) -> Answer<Self, Option<Definition>> {
+    async fn definition(&mut self, name: &str) -> RowsResult<Self, Option<Definition>> {
         self.get(&name::source(name)).await
     }
 
-    async fn definitions(&mut self) -> Answer<Self, Vec<Definition>> {
+    async fn definitions(&mut self) -> RowsResult<Self, Vec<Definition>> {
         self.list(name::SOURCES).await
     }
 
-    async fn put_definition(&mut self, definition: &Definition) -> Answer<Self, ()> {
+    async fn put_definition(&mut self, definition: &Definition) -> RowsResult<Self, ()> {
         self.put(name::source(&definition.name), definition).await
     }
 
-    async fn note(&mut self, name: &str) -> Answer<Self, Option<(String, u64)>> {
+    async fn note(&mut self, name: &str) -> RowsResult<Self, Option<(String, u64)>> {
         self.get_note(name).await
     }
 
-    async fn put_note(&mut self, name: &str, text: String) -> Answer<Self, ()> {
+    async fn put_note(&mut self, name: &str, text: String) -> RowsResult<Self, ()> {
         self.put(name.to_owned(), &Note(text)).await
     }
 
-    async fn remove_note(&mut self, name: &str) -> Answer<Self, ()> {
+    async fn remove_note(&mut self, name: &str) -> RowsResult<Self, ()> {
         self.remove(name.to_owned()).await.map(|_| ())
     }
 
@@ -141,23 +141,23 @@ impl<K: Keys> Rows for Step<K> {
         Self::begins_alone(self)
     }
 
-    fn name(&mut self, id: String) -> Answer<Self, ()> {
+    fn name(&mut self, id: String) -> RowsResult<Self, ()> {
         Self::name(self, id)
     }
 
-    async fn accept(&mut self, identity: StoreIdentity) -> Answer<Self, ()> {
+    async fn accept(&mut self, identity: StoreIdentity) -> RowsResult<Self, ()> {
         Self::accept(self, identity)
     }
 
-    async fn commit(self) -> Answer<Self, StoreIdentity> {
+    async fn commit(self) -> RowsResult<Self, StoreIdentity> {
         Self::commit(self).await
     }
 
-    async fn unchanged(self) -> Answer<Self, ()> {
+    async fn unchanged(self) -> RowsResult<Self, ()> {
         Self::unchanged(self).await
     }
 
-    async fn roll_back(self) -> Answer<Self, ()> {
+    async fn roll_back(self) -> RowsResult<Self, ()> {
         Self::roll_back(self).await
     }
 }

@@ -8,7 +8,7 @@ use snowmint_coord::verbs::{Access, Failure, NamespaceRow, Seen};
 use snowmint_coord::{Error, StoreIdentity};
 use snowmint_core::UnixMillis;
 
-use super::known::{self, Known};
+use super::cached_rows::{self, RowCache};
 use super::record::{FORM, Note, Record, StoreRecord};
 use super::{Batch, Entry, Head, Keys, Outcome, REPLICA, name};
 
@@ -31,9 +31,9 @@ pub struct Step<K> {
     reads: u32,
     batch: Batch,
     /// Keeper of the rows as the step leaves them.
-    known: Arc<Known>,
+    row_cache: Arc<RowCache>,
     /// Write count seen before, if the step depends on remembered rows and reads nothing.
-    is_on_known: bool,
+    is_on_cached_rows: bool,
 }
 
 impl<K> fmt::Debug for Step<K> {
@@ -43,35 +43,44 @@ impl<K> fmt::Debug for Step<K> {
 }
 
 impl<K: Keys> Step<K> {
-    pub(super) async fn begin(keys: Arc<K>, known: Arc<Known>, access: Access) -> Done<K, Self> {
+    pub(super) async fn begin(
+        keys: Arc<K>,
+        row_cache: Arc<RowCache>,
+        access: Access,
+    ) -> Done<K, Self> {
         let head = keys.head().await?;
-        Self::with_head(keys, known, head, access)
+        Self::with_head(keys, row_cache, head, access)
     }
 
     /// Begins a step on rows that this handle wrote last, with `seen` observed since. It is applied
     /// only if the rows are unchanged and the server's clock shows `not_before`.
-    pub(super) fn on_known(
+    pub(super) fn on_cached_rows(
         keys: Arc<K>,
-        known: Arc<Known>,
-        rows: known::Rows,
+        row_cache: Arc<RowCache>,
+        rows: cached_rows::Rows,
         not_before: UnixMillis,
         seen: &Seen,
     ) -> Done<K, Self> {
         // A server with its own clock checks that the clock shows at least `not_before`.
         let head = Head { clock: rows.head.clock.and(Some(not_before)), ..rows.head };
-        let mut step = Self::with_head(keys, known, head, Access::Write)?;
+        let mut step = Self::with_head(keys, row_cache, head, Access::Write)?;
         let is_seen = step.identity.id == *seen.id;
         if !is_seen || step.namespace.catalog_version != seen.catalog_version {
-            return Err(Failure::Lost);
+            return Err(Failure::RaceLost);
         }
         step.read = rows.entries;
-        step.is_on_known = true;
+        step.is_on_cached_rows = true;
         step.batch.after = seen.writes.saturating_sub(step.store.writes_more);
         step.batch.not_before = not_before;
         Ok(step)
     }
 
-    fn with_head(keys: Arc<K>, known: Arc<Known>, head: Head, access: Access) -> Done<K, Self> {
+    fn with_head(
+        keys: Arc<K>,
+        row_cache: Arc<RowCache>,
+        head: Head,
+        access: Access,
+    ) -> Done<K, Self> {
         let Some(entry) = &head.store else {
             return Err(Failure::from(Error::store_mismatch(format!(
                 "{} has lost key {:?}; restore it, or move the new store forward (snowmint worker \
@@ -126,8 +135,8 @@ impl<K: Keys> Step<K> {
             folders: HashSet::new(),
             reads: 1,
             batch,
-            known,
-            is_on_known: false,
+            row_cache,
+            is_on_cached_rows: false,
         })
     }
 
@@ -171,7 +180,7 @@ impl<K: Keys> Step<K> {
 
     fn read_more(&mut self) -> Done<K, ()> {
         self.reads += 1;
-        if self.is_on_known { Err(Failure::Lost) } else { Ok(()) }
+        if self.is_on_cached_rows { Err(Failure::RaceLost) } else { Ok(()) }
     }
 
     /// Reads all rows in a folder, as they were before this step. The step depends only on those
@@ -277,10 +286,10 @@ impl<K: Keys> Step<K> {
                 let (seen, found) = (self.identity.writes, kept.saturating_add(more));
                 return Err(Failure::from(Error::store_rolled_back(evidence, seen, found)));
             }
-            Outcome::Lost => return Err(Failure::Lost),
+            Outcome::RaceLost => return Err(Failure::RaceLost),
         };
-        if self.keys.knows() {
-            self.known.keep(&self.head, self.batch, |before| K::version_after(before, counted));
+        if self.keys.may_cache_rows() {
+            self.row_cache.keep(&self.head, self.batch, |before| K::version_after(before, counted));
         }
         Ok(StoreIdentity { id: self.store.id, writes: counted.saturating_add(more) })
     }
@@ -314,7 +323,7 @@ impl<K: Keys> Step<K> {
         let batch = Batch { expected, server, store, session, ..Batch::default() };
         match self.keys.send(&batch).await? {
             Outcome::Done(_) | Outcome::Short(_) => Ok(()),
-            Outcome::Lost => Err(Failure::Lost),
+            Outcome::RaceLost => Err(Failure::RaceLost),
         }
     }
 }

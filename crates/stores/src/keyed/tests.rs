@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::AtomicU32;
 
-use snowmint_coord::verbs::{Rows as _, StoreOver};
+use snowmint_coord::verbs::{BackendStore, Rows as _};
 use snowmint_coord::{
     Acquire, ClaimRequest, ClockOf, Exclude, FastForward, Incarnation, Mark, Member, NewDefinition,
-    Pool, Preference, Presence, PresenceBy, Reuse, Silent, Store as _,
+    Pool, Preference, Presence, PresenceBy, Reuse, StalledMember, Store as _,
 };
 
 use snowmint_core::ElapsedMillis;
@@ -95,10 +95,10 @@ impl Keys for Contended {
 
     async fn send(&self, _: &Batch) -> Result<Outcome, Failure<Self::Error>> {
         self.batches.fetch_add(1, Ordering::SeqCst);
-        Ok(Outcome::Lost)
+        Ok(Outcome::RaceLost)
     }
 
-    fn explain(&self, error: Self::Error) -> Error {
+    fn map_error(&self, error: Self::Error) -> Error {
         match error {}
     }
 
@@ -112,7 +112,7 @@ async fn lost_race_is_tried_as_configured_then_reported() {
     for (attempts_max, done) in [(0, 1), (1, 1), (2, 2), (5, 5)] {
         let keyed = Keyed::open(Contended::default(), true).await.unwrap();
         let keys = Arc::clone(&keyed.keys);
-        let store = StoreOver::over(keyed).trying(attempts_max);
+        let store = BackendStore::over(keyed).trying(attempts_max);
         let new = NewDefinition {
             name: "a".into(),
             spec: "{}".into(),
@@ -160,12 +160,12 @@ impl fmt::Debug for OneByOne {
 }
 
 impl OneByOne {
-    async fn open(&self) -> StoreOver<Keyed<Self>> {
-        StoreOver::over(Keyed::open(self.clone(), true).await.unwrap()).trying(5)
+    async fn open(&self) -> BackendStore<Keyed<Self>> {
+        BackendStore::over(Keyed::open(self.clone(), true).await.unwrap()).trying(5)
     }
 
     /// Opens another handle on the same server.
-    async fn another(&self) -> StoreOver<Keyed<Self>> {
+    async fn another(&self) -> BackendStore<Keyed<Self>> {
         Self { server: Arc::clone(&self.server), ..Self::default() }.open().await
     }
 
@@ -211,7 +211,7 @@ impl Keys for OneByOne {
         "the store".into()
     }
 
-    fn knows(&self) -> bool {
+    fn may_cache_rows(&self) -> bool {
         !self.sees_each
     }
 
@@ -244,14 +244,14 @@ impl Keys for OneByOne {
         let mut server = self.server.lock().unwrap();
         let version = |key: &String| server.keys.get(key).map_or(0, |entry| entry.version);
         if batch.expected.iter().any(|(key, expected)| version(key) != *expected) {
-            return Ok(Outcome::Lost);
+            return Ok(Outcome::RaceLost);
         }
         let store = server.keys.get(name::STORE).map(|entry| &entry.value);
         if batch.store.is_some() && batch.store.as_ref() != store {
-            return Ok(Outcome::Lost);
+            return Ok(Outcome::RaceLost);
         }
         if batch.server.is_some() && batch.server != server.name {
-            return Ok(Outcome::Lost);
+            return Ok(Outcome::RaceLost);
         }
         let has_all = server.writes >= batch.after;
         // An empty batch only checks that the read rows are unchanged.
@@ -269,7 +269,7 @@ impl Keys for OneByOne {
         Ok(if has_all { Outcome::Done(version) } else { Outcome::Short(version) })
     }
 
-    fn explain(&self, error: Infallible) -> Error {
+    fn map_error(&self, error: Infallible) -> Error {
         match error {}
     }
 
@@ -278,7 +278,7 @@ impl Keys for OneByOne {
     }
 }
 
-async fn join(store: &StoreOver<Keyed<OneByOne>>, number: u128) -> Incarnation {
+async fn join(store: &BackendStore<Keyed<OneByOne>>, number: u128) -> Incarnation {
     let incarnation = Incarnation::new(number);
     let (owner, host, address) = (String::new(), String::new(), String::new());
     let member = Member { incarnation, owner, host, process: 1, address };
@@ -294,7 +294,7 @@ fn wanting(member: Incarnation, slots: &[u64]) -> Acquire {
         member,
         owner: String::new(),
         slots: slots.to_vec(),
-        silent: Vec::new(),
+        stalled: Vec::new(),
         supersedes: None,
         length: 10,
         request: 7,
@@ -315,18 +315,18 @@ async fn member_that_acquires_between_reads_keeps_its_slots() {
         let second = Incarnation::new(2);
         let act = Box::pin(async move {
             join(&other, 2).await;
-            let taken = other.acquire(&wanting(second, &[7]), NOW).await.unwrap();
-            assert_eq!(taken.leases.len(), 1, "nobody has it yet");
+            let acquired = other.acquire(&wanting(second, &[7]), NOW).await.unwrap();
+            assert_eq!(acquired.leases.len(), 1, "it is free");
         });
         *keys.meanwhile.lock().unwrap() = Some((reads, act));
-        let taken = store.acquire(&wanting(first, &[5, 7]), NOW).await.unwrap();
+        let acquired = store.acquire(&wanting(first, &[5, 7]), NOW).await.unwrap();
         if keys.meanwhile.lock().unwrap().is_some() {
             // The step ended before the action was due.
             break;
         }
         met += 1;
-        let slots: Vec<u64> = taken.leases.iter().map(|lease| lease.slot).collect();
-        assert_eq!((slots, taken.held), (vec![5], vec![(7, second)]), "after read {reads}");
+        let slots: Vec<u64> = acquired.leases.iter().map(|lease| lease.slot).collect();
+        assert_eq!((slots, acquired.held), (vec![5], vec![(7, second)]), "after read {reads}");
     }
     assert!(met >= 4, "an acquire reads more than {met} times");
 }
@@ -359,12 +359,12 @@ async fn member_that_claims_between_reads_is_known() {
             other.claim(&request, NOW).await.unwrap();
         });
         *keys.meanwhile.lock().unwrap() = Some((reads, act));
-        let answer = store.exclude(&exclude(3), NOW).await;
+        let excluded = store.exclude(&exclude(3), NOW).await;
         if keys.meanwhile.lock().unwrap().is_some() {
             break;
         }
         met += 1;
-        let refused = answer.expect_err(&format!("after read {reads}"));
+        let refused = excluded.expect_err(&format!("after read {reads}"));
         assert_eq!(refused.kind().code(), "conflict", "after read {reads}: {refused}");
     }
     assert!(met >= 4, "an avoid reads more than {met} times");
@@ -383,9 +383,9 @@ async fn read_from_a_lagging_server_is_repeated() {
         "still his"
     );
     let before = keys.server.lock().unwrap().clone();
-    let silent = vec![Silent { member: first, renewals: 0 }];
-    let taken = other.acquire(&Acquire { silent, ..wanting(second, &[7]) }, NOW).await.unwrap();
-    assert_eq!(taken.leases.len(), 1);
+    let stalled = vec![StalledMember { member: first, renewals: 0 }];
+    let acquired = other.acquire(&Acquire { stalled, ..wanting(second, &[7]) }, NOW).await.unwrap();
+    assert_eq!(acquired.leases.len(), 1);
     *keys.behind.lock().unwrap() = Some(before);
     let refused = store.acquire(&wanting(first, &[7]), NOW).await.unwrap_err();
     assert_eq!(refused.kind().code(), "not_found", "{refused}");
@@ -476,7 +476,7 @@ async fn a_step_that_began_on_another_server_confirms_nothing() {
             step.members().await.unwrap();
             move_to(end);
             let ended = step.unchanged().await;
-            assert_eq!(matches!(ended, Err(Failure::Lost)), is_lost, "{access:?}: {ended:?}");
+            assert_eq!(matches!(ended, Err(Failure::RaceLost)), is_lost, "{access:?}: {ended:?}");
             assert_eq!(ended.is_ok(), !is_lost, "{access:?}: {ended:?}");
         }
     }
@@ -489,15 +489,15 @@ async fn rows_are_kept_only_for_steps_that_may_depend_on_them() {
         let keys = OneByOne { sees_each, ..OneByOne::default() };
         let store = keys.open().await;
         let member = join(&store, 1).await;
-        let kept = store.backend().known.with(&name::member(member));
+        let kept = store.backend().row_cache.with(&name::member(member));
         assert_eq!(kept.is_some(), !sees_each);
     }
 }
 
-/// A store of form 2 on etcd counted what others wrote to the server. The count goes on above what
-/// any process has seen of it.
+/// A store of form 2 on etcd counted what others wrote to the server. The count continues above
+/// what any process has seen of it.
 #[tokio::test]
-async fn a_count_with_the_writes_of_others_goes_on_without_them() {
+async fn own_count_continues_above_the_shared_count() {
     let keys = OneByOne::default();
     join(&keys.open().await, 1).await;
     {

@@ -104,7 +104,7 @@ impl Message {
         connection: &mut MySqlConnection,
         values: &[Value; extending::PLACES],
     ) -> Result<u64, sqlx::Error> {
-        let (statement, values) = asked(&self.statement(), values);
+        let (statement, values) = ordered(&self.statement(), values);
         let query = bound::<Database>(statement, values);
         match self {
             Self::Compound => {
@@ -126,19 +126,19 @@ impl Message {
 }
 
 /// Returns the statement with a question mark for each `?1`, `?2`, …, and the values in that order.
-fn asked(statement: &str, values: &[Value]) -> (String, Vec<Value>) {
+fn ordered(statement: &str, values: &[Value]) -> (String, Vec<Value>) {
     let mut parts = statement.split('?');
     let mut text = parts.next().unwrap_or_default().to_owned();
-    let mut asked = Vec::new();
+    let mut ordered = Vec::new();
     for part in parts {
         let rest = part.trim_start_matches(|letter: char| letter.is_ascii_digit());
         let place: Option<usize> = part.strip_suffix(rest).and_then(|place| place.parse().ok());
         let value = place.and_then(|place| values.get(place.checked_sub(1)?));
-        asked.push(value.cloned().unwrap_or(Value::Null));
+        ordered.push(value.cloned().unwrap_or(Value::Null));
         text.push('?');
         text.push_str(rest);
     }
-    (text, asked)
+    (text, ordered)
 }
 
 #[cfg(test)]
@@ -155,11 +155,11 @@ mod tests {
             ),
             (Message::Joined, &[101, 102, 103, 106, 107, 112, 108, 104, 105, 110, 111, 109]),
         ] {
-            let (text, asked) = asked(&message.statement(), &values);
+            let (text, ordered) = ordered(&message.statement(), &values);
             assert!(text.contains("mark = ? AND ? <= CAST("), "{text}");
             assert!(!text.contains(['{', '}']), "{text}");
             let order: Vec<_> = order.iter().copied().map(Value::Integer).collect();
-            assert_eq!(asked, order);
+            assert_eq!(ordered, order);
         }
     }
 

@@ -28,15 +28,15 @@ pub(super) fn is_lost(error: &sqlx::Error) -> bool {
 }
 
 /// Maps MySQL's error to an error of the domain.
-pub(crate) fn explain(label: &str, error: sqlx::Error, sentence: Sentence) -> Error {
-    let explained = match number(&error) {
+pub(crate) fn map_error(label: &str, error: sqlx::Error, sentence: Sentence) -> Error {
+    let mapped = match number(&error) {
         None => sentence(network::class(&error, FORM), label),
         Some(NO_TLS) => {
             Error::invalid(format!("{label} requires TLS; add ssl-mode=VERIFY_IDENTITY to the URL"))
         }
         Some(number) => sentence(class(number), label),
     };
-    explained.with_source(error)
+    mapped.with_source(error)
 }
 
 /// Returns the class of the server's error number. Numbers from 3000 on are MySQL's alone:

@@ -48,7 +48,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{Access, Backend, Failure, Seen, StoreOver};
+use snowmint_coord::verbs::{Access, Backend, BackendStore, Failure, Seen};
 use snowmint_coord::{Capabilities, ClockOf, Error, Extend, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 use sqlx::Executor as _;
@@ -63,7 +63,7 @@ use crate::sql::parameters;
 use crate::sql::server::Failover;
 use crate::sql::{Opening, Session as _, Tx};
 use extend::Message;
-pub(crate) use failure::explain;
+pub(crate) use failure::map_error;
 use failure::{NO_SUCH_COLUMN, NO_SUCH_TABLE, is_lost, number};
 pub(crate) use session::MySqlSession;
 
@@ -140,12 +140,12 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     let label = Label::of("MySQL", url);
     let (failover, url) = Failover::of_url(url, &label)?;
     let pool = pool(&url, &label)?;
-    let explained = |error| explain(&label, error, Class::of_store);
-    let prepared = schema::prepare(&pool, &label, settings.make).await;
-    let message = prepared.map_err(|failure| failure.into_error(&label, explained))?;
+    let mapped = |error| map_error(&label, error, Class::of_store);
+    let prepared = schema::prepare(&pool, &label, settings.create_if_missing).await;
+    let message = prepared.map_err(|failure| failure.into_error(&label, mapped))?;
     let own = own(&url, &label, message)?;
     let namespace = namespace.into();
-    Ok(Arc::new(StoreOver::over(MySql { pool, own, namespace, label, failover, message })))
+    Ok(Arc::new(BackendStore::over(MySql { pool, own, namespace, label, failover, message })))
 }
 
 /// Returns connections to a database, opened on first use.
@@ -232,13 +232,13 @@ impl Backend for MySql {
         self.extend_in_one(item, seen).await
     }
 
-    fn explain(&self, error: sqlx::Error) -> Error {
-        let explained = match number(&error) {
+    fn map_error(&self, error: sqlx::Error) -> Error {
+        let mapped = match number(&error) {
             Some(NO_SUCH_TABLE) => tables_lost(&self.label),
             Some(NO_SUCH_COLUMN) => tables_outdated(&self.label),
-            _ => return explain(&self.label, error, Class::of_store),
+            _ => return map_error(&self.label, error, Class::of_store),
         };
-        explained.with_source(error)
+        mapped.with_source(error)
     }
 
     async fn close(&self) -> Result<()> {

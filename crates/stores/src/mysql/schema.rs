@@ -122,12 +122,12 @@ fn lock() -> String {
 }
 
 /// Checks the server's settings, and brings the tables to the newest version. Another process may
-/// do the same at the same time. Without `make_them` the tables are only checked. Returns the
-/// message form of extensions for this server.
+/// do the same at the same time. Without `create_if_missing` the tables are only checked. Returns
+/// the message form of extensions for this server.
 pub(super) async fn prepare(
     pool: &MySqlPool,
     label: &str,
-    make_them: bool,
+    create_if_missing: bool,
 ) -> Result<Message, Failure<sqlx::Error>> {
     let mut session = MySqlSession::begin(pool, Access::Write).await.map_err(Failure::Backend)?;
     check_settings(&mut session, label).await?;
@@ -137,7 +137,7 @@ pub(super) async fn prepare(
         session.roll_back().await.map_err(Failure::Backend)?;
         return Ok(message);
     }
-    if !make_them {
+    if !create_if_missing {
         session.roll_back().await.map_err(Failure::Backend)?;
         return Err(Failure::from(not_brought(label, found, STEPS)));
     }
@@ -146,13 +146,16 @@ pub(super) async fn prepare(
             "another process has held the table lock of {label} for {LOCK_WAIT_S} s; retry"
         ))));
     }
-    let made = make(&mut session, label).await;
+    let made = create_tables(&mut session, label).await;
     session.run(UNLOCK.into(), Vec::new()).await.map_err(Failure::Backend)?;
     session.commit().await.map_err(Failure::Backend)?;
     made.map(|()| message)
 }
 
-async fn make(session: &mut MySqlSession, label: &str) -> Result<(), Failure<sqlx::Error>> {
+async fn create_tables(
+    session: &mut MySqlSession,
+    label: &str,
+) -> Result<(), Failure<sqlx::Error>> {
     // The reads before the lock are old. MariaDB also ends a transaction that writes rows changed
     // since its first read (`innodb_snapshot_isolation`).
     session.run("COMMIT".into(), Vec::new()).await.map_err(Failure::Backend)?;
@@ -200,8 +203,8 @@ pub(super) async fn check_settings(
     }
 }
 
-/// Returns a wrong setting's name, its value, and the required value. A setting that the server does
-/// not report is wrong, too.
+/// Returns a wrong setting's name, its value, and the required value. A setting that the server
+/// does not report is wrong, too.
 fn wrong_setting(found: &BTreeMap<String, String>) -> Option<(&'static str, &str, &'static str)> {
     let value = |name| found.get(name).map_or("", String::as_str);
     let is = |name, values: [&str; 2]| values.contains(&value(name).to_uppercase().as_str());
@@ -247,7 +250,7 @@ mod tests {
         let mut waiting = MySqlSession::begin(&pool, Access::Write).await.unwrap();
         assert_eq!(version(&mut waiting, TABLES).await.unwrap(), newest(STEPS) - 1);
         update("version + 1").await;
-        make(&mut waiting, "it").await.unwrap();
+        create_tables(&mut waiting, "it").await.unwrap();
         assert_eq!(version(&mut waiting, TABLES).await.unwrap(), newest(STEPS));
     }
 

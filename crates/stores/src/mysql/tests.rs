@@ -38,7 +38,7 @@ async fn a_url_without_a_database_is_refused_for_that() {
 /// A typo in the name of a parameter would leave the server unverified, without a warning.
 #[tokio::test]
 async fn a_parameter_that_would_be_passed_over_is_refused() {
-    for (parameters, said) in [
+    for (parameters, expected) in [
         ("ssl-moed=VERIFY_IDENTITY", "ssl-moed"),
         ("ssl-ca=/ca.pem&SSL-MODE=REQUIRED", "SSL-MODE"),
         ("ssl-mode=VERIFY", "ssl-mode"),
@@ -49,7 +49,7 @@ async fn a_parameter_that_would_be_passed_over_is_refused() {
         let url = format!("mysql://root:secret@127.0.0.1:1/ids?{parameters}");
         let refused = open(&url, "default", Settings::default()).await.unwrap_err();
         assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
-        assert!(refused.to_string().contains(said), "{said}: {refused}");
+        assert!(refused.to_string().contains(expected), "{expected}: {refused}");
         assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
     }
 }
@@ -95,9 +95,9 @@ async fn idle_sessions_are_reopened() {
     if server.name() == "MySQL" {
         assert_eq!(number(&ended), Some(ENDED_FOR_SILENCE), "{ended:?}");
     }
-    let said = explain("it", ended, Class::of_store);
-    assert_eq!(said.kind().code(), "unavailable", "{said:?}");
-    assert_ne!(said.retry(), Retry::Never, "{said:?}");
+    let error = map_error("it", ended, Class::of_store);
+    assert_eq!(error.kind().code(), "unavailable", "{error:?}");
+    assert_ne!(error.retry(), Retry::Never, "{error:?}");
 
     let (pool, term, request) = ("workers".to_owned(), Term::new(1), 1);
     let (from, to) = (Mark::new(1), Mark::new(2));
@@ -105,7 +105,7 @@ async fn idle_sessions_are_reopened() {
     let seen = Seen { id: "it".into(), writes: 0, catalog_version: 0 };
     assert_eq!(store.extend_in_one(&item, &seen).await.unwrap(), None, "it was not done");
     assert_eq!(store.pool.num_idle(), 1, "the one that has ended");
-    let store = StoreOver::over(store);
+    let store = BackendStore::over(store);
     let new =
         NewDefinition { name: "a".into(), spec: "{}".into(), identity: "{}".into(), enabled: None };
     store.define(&new).await.unwrap();
@@ -136,7 +136,7 @@ async fn lock_timeout_and_deadlock_are_retryable() {
     let circle = a.err().or(b.err()).unwrap();
     for (error, known) in [(waited, 1205), (circle, 1213)] {
         assert_eq!(number(&error), Some(known), "{error:?}");
-        assert_eq!(explain("it", error, Class::of_store).kind().code(), "unavailable");
+        assert_eq!(map_error("it", error, Class::of_store).kind().code(), "unavailable");
     }
 }
 
@@ -158,7 +158,7 @@ enum Changed {
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs MariaDB: --features real-servers")]
 async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
     use Changed::{
-        Catalog, Holder, Mark as Moved, Nothing, Server as Elsewhere, Store, Term as Passed,
+        Catalog, Holder, Mark as Moved, Nothing, Server as OtherServer, Store, Term as Passed,
     };
     let server = Server::start(&[]);
     let store = opened(&server).await;
@@ -174,7 +174,7 @@ async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
     for message in messages {
         let (pool, own) = (store.pool.clone(), own(&server.url(), "it", message).unwrap());
         let store = MySql { pool, own, message, ..opened(&server).await };
-        for changed in [Nothing, Moved, Passed, Catalog, Holder, Elsewhere, Store] {
+        for changed in [Nothing, Moved, Passed, Catalog, Holder, OtherServer, Store] {
             server.run(&format!(
                 "UPDATE snowmint_store SET id = 'it', writes = 20, row_changes = 0, server = {SERVER};
                  UPDATE snowmint_namespace SET catalog_version = 3;
@@ -192,8 +192,8 @@ async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
             let seen = Seen { id: "it".into(), writes: 20, catalog_version: 3 };
             let extend = store.extend_in_one(&item, &seen);
             let interfere = async {
-                for tries in 0.. {
-                    assert!(tries < 400, "nobody waits");
+                for attempts in 0.. {
+                    assert!(attempts < 400, "no session waits");
                     // A repeated query within 100 ms gets the old result.
                     BootTimer.sleep_ms(150).await;
                     if waiting(&store).await > 0 {
@@ -209,7 +209,7 @@ async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
                     Passed => "UPDATE snowmint_slot SET term = 3",
                     Holder => &passed,
                     Catalog => "UPDATE snowmint_namespace SET catalog_version = 4",
-                    Elsewhere => "UPDATE snowmint_store SET server = 'mysql/another'",
+                    OtherServer => "UPDATE snowmint_store SET server = 'mysql/another'",
                     Store => "UPDATE snowmint_store SET id = 'another'",
                 };
                 for statement in [all, more, change] {

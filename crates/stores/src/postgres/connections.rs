@@ -86,7 +86,7 @@ impl Connections {
     /// `Invalid` for an impossible URL.
     pub(crate) fn to(url: &str, label: &str) -> Result<Self> {
         parameters::check::<PgConnectOptions>(url, label, PARAMETERS)?;
-        let (pooler, url) = parameters::take(url, POOLER);
+        let (pooler, url) = parameters::remove(url, POOLER);
         let by_transaction = match pooler.as_deref() {
             None => false,
             Some(TRANSACTION) => true,

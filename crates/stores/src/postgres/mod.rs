@@ -52,7 +52,7 @@ mod session;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{Access, Backend, Failure, Seen, StoreOver};
+use snowmint_coord::verbs::{Access, Backend, BackendStore, Failure, Seen};
 use snowmint_coord::{Capabilities, ClockOf, Error, Extend, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
@@ -129,15 +129,15 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         mute: None,
         is_unreplicated: false,
     };
-    match store.prepare(settings.make).await {
-        Ok(()) => Ok(Arc::new(StoreOver::over(store))),
-        Err(failure) => Err(failure.into_error(&store.label, |error| store.explain(error))),
+    match store.prepare(settings.create_if_missing).await {
+        Ok(()) => Ok(Arc::new(BackendStore::over(store))),
+        Err(failure) => Err(failure.into_error(&store.label, |error| store.map_error(error))),
     }
 }
 
 impl Postgres {
-    async fn prepare(&mut self, make: bool) -> Result<(), Failure<sqlx::Error>> {
-        schema::prepare(&self.connections, &self.label, make).await?;
+    async fn prepare(&mut self, create_if_missing: bool) -> Result<(), Failure<sqlx::Error>> {
+        schema::prepare(&self.connections, &self.label, create_if_missing).await?;
         let mut session = PostgresSession::begin(&self.connections, Access::Read)
             .await
             .map_err(Failure::Backend)?;
@@ -215,13 +215,13 @@ impl Backend for Postgres {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let mute = self.mute.iter().map(|why| mute(&self.label, why));
+        let mute = self.mute.iter().map(|reason| mute(&self.label, reason));
         mute.chain(self.is_unreplicated.then(|| unreplicated(&self.label))).collect()
     }
 
-    fn explain(&self, error: sqlx::Error) -> Error {
+    fn map_error(&self, error: sqlx::Error) -> Error {
         let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
-        let explained = match &*code {
+        let mapped = match &*code {
             UNDEFINED_TABLE => tables_lost(&self.label),
             UNDEFINED_COLUMN => tables_outdated(&self.label),
             READ_ONLY => Error::store_read_only(format!(
@@ -229,9 +229,9 @@ impl Backend for Postgres {
                 self.label
             )),
             INTERNAL if is_of_dropped(&error) => Class::Unavailable.of_store(&self.label),
-            _ => return explain(&self.label, error, Class::of_store),
+            _ => return map_error(&self.label, error, Class::of_store),
         };
-        explained.with_source(error)
+        mapped.with_source(error)
     }
 
     async fn close(&self) -> Result<()> {
@@ -274,9 +274,9 @@ fn says_dropped(message: &str) -> bool {
 }
 
 /// Maps PostgreSQL's error to an error of the domain.
-pub(crate) fn explain(label: &str, error: sqlx::Error, sentence: Sentence) -> Error {
+pub(crate) fn map_error(label: &str, error: sqlx::Error, sentence: Sentence) -> Error {
     let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
-    let explained = if is_of_pooler(&error) {
+    let mapped = if is_of_pooler(&error) {
         Error::unsupported(format!(
             "{label} is behind a pooler in transaction mode; add ?pooler=transaction to the URL"
         ))
@@ -287,7 +287,7 @@ pub(crate) fn explain(label: &str, error: sqlx::Error, sentence: Sentence) -> Er
     } else {
         sentence(class(&code), label)
     };
-    explained.with_source(error)
+    mapped.with_source(error)
 }
 
 /// Returns the class of an SQLSTATE:
@@ -351,7 +351,7 @@ mod tests {
     /// A typo in the name of a parameter would leave the server unverified, without a warning.
     #[tokio::test]
     async fn a_parameter_that_would_be_passed_over_is_refused() {
-        for (parameters, said) in [
+        for (parameters, expected) in [
             ("sslmoed=verify-full", "sslmoed"),
             ("sslmode=foo", "sslmode"),
             ("sslmode=verify-full&port=x", "port"),
@@ -362,7 +362,7 @@ mod tests {
             let url = format!("postgres://root:secret@127.0.0.1:1/ids?{parameters}");
             let refused = open(&url, "default", Settings::default()).await.unwrap_err();
             assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
-            assert!(refused.to_string().contains(said), "{said}: {refused}");
+            assert!(refused.to_string().contains(expected), "{expected}: {refused}");
             assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
         }
     }

@@ -104,11 +104,12 @@ const TABLES: &str = "SELECT COUNT(*) FROM pg_tables
     WHERE tablename = 'snowmint_schema' AND schemaname = ANY (current_schemas(false))";
 
 /// Checks the server's settings, and brings the tables to the newest version in one transaction.
-/// Another process may do the same at the same time. Without `make` the tables are only checked.
+/// Another process may do the same at the same time. Without `create_if_missing` the tables are
+/// only checked.
 pub(super) async fn prepare(
     connections: &Connections,
     label: &str,
-    make: bool,
+    create_if_missing: bool,
 ) -> Result<(), Failure<sqlx::Error>> {
     let mut session =
         PostgresSession::begin(connections, Access::Write).await.map_err(Failure::Backend)?;
@@ -117,7 +118,7 @@ pub(super) async fn prepare(
     if found == newest(STEPS) {
         return session.roll_back().await.map_err(Failure::Backend);
     }
-    if !make {
+    if !create_if_missing {
         session.roll_back().await.map_err(Failure::Backend)?;
         return Err(Failure::from(not_brought(label, found, STEPS)));
     }

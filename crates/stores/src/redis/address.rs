@@ -64,7 +64,7 @@ impl Address {
     }
 }
 
-#[cfg(feature = "foreign")]
+#[cfg(feature = "legacy")]
 impl Address {
     /// Returns the address of another server at `HOST:PORT`, with the settings of the first.
     pub(super) fn another(&self, place: &str) -> Self {

@@ -16,7 +16,7 @@ use super::address::{Address, Servers};
 /// Longest wait for a server to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait for a reply.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most attempts to reopen a lost connection before a call fails, with a wait that grows to
 /// [`RETRY_WAIT_MAX`].
 const RETRIES: usize = 3;
@@ -45,7 +45,7 @@ impl Link {
         };
         let config = ConnectionManagerConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
-            .set_response_timeout(Some(ANSWER_TIMEOUT))
+            .set_response_timeout(Some(REPLY_TIMEOUT))
             .set_number_of_retries(RETRIES)
             .set_max_delay(RETRY_WAIT_MAX);
         Ok(Self::One(client.get_connection_manager_with_config(config).await?))
@@ -57,7 +57,7 @@ impl Link {
     ) -> RedisResult<Self> {
         let builder = ClusterClient::builder(urls)
             .connection_timeout(CONNECT_TIMEOUT)
-            .response_timeout(ANSWER_TIMEOUT)
+            .response_timeout(REPLY_TIMEOUT)
             .retries(u32::try_from(RETRIES).unwrap_or(u32::MAX));
         let client = match certificates {
             Some(certificates) => builder.certs(certificates).build().map_err(unusable)?,
@@ -68,13 +68,13 @@ impl Link {
 
     /// Returns a connection to each server with its own keys, for requests about one server: this
     /// one, or all primaries of the cluster at `address`.
-    #[cfg(feature = "foreign")]
+    #[cfg(feature = "legacy")]
     pub(crate) async fn each(&mut self, address: &Address) -> RedisResult<Vec<Self>> {
         let Self::Cluster(connection) = &mut *self else { return Ok(vec![self.clone()]) };
-        let mut question = redis::cmd("CLUSTER");
-        question.arg("SLOTS");
+        let mut query = redis::cmd("CLUSTER");
+        query.arg("SLOTS");
         let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::RandomPrimary);
-        let slots = connection.route_command(question, any).await?;
+        let slots = connection.route_command(query, any).await?;
         let mut primaries = Vec::new();
         for place in primaries_of(slots)? {
             primaries.push(Box::pin(Self::open(address.another(&place))).await?);
@@ -83,15 +83,19 @@ impl Link {
     }
 
     /// Sends a command that names no key to the server that has `key`.
-    pub(super) async fn ask_server_of(&mut self, key: &str, command: Cmd) -> RedisResult<Value> {
+    pub(super) async fn send_to_server_of(
+        &mut self,
+        key: &str,
+        command: Cmd,
+    ) -> RedisResult<Value> {
         match self {
             // The driver returns the server's error as a value of this call.
             Self::One(one) => one.req_packed_command(&command).await?.extract_error(),
             Self::Cluster(cluster) => {
-                let mut question = redis::cmd("CLUSTER");
-                question.arg("KEYSLOT").arg(key);
+                let mut query = redis::cmd("CLUSTER");
+                query.arg("KEYSLOT").arg(key);
                 let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::RandomPrimary);
-                let slot = from_redis_value(cluster.route_command(question, any).await?)?;
+                let slot = from_redis_value(cluster.route_command(query, any).await?)?;
                 let route = Route::new(slot, SlotAddr::Master);
                 let there = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route));
                 cluster.route_command(command, there).await?.extract_error()
@@ -112,7 +116,7 @@ fn unusable(error: RedisError) -> RedisError {
 
 /// Returns the addresses of the primaries from the reply to `CLUSTER SLOTS`: for each range its
 /// first and last slot, and its servers, the primary first.
-#[cfg(feature = "foreign")]
+#[cfg(feature = "legacy")]
 fn primaries_of(slots: Value) -> RedisResult<std::collections::BTreeSet<String>> {
     let mut places = std::collections::BTreeSet::new();
     for range in from_redis_value::<Vec<Vec<Value>>>(slots)? {

@@ -21,8 +21,8 @@
 //! nothing is granted until `snowmint worker fast-forward` has moved it forward.
 //!
 //! **Failover.** Replicas lag, so a promoted replica may lack acknowledged writes. If a replica can
-//! be promoted (Sentinel, Cluster), use `?persistence=any`, which detects it. A replica that was not
-//! promoted is rejected by that name, whether or not it lags.
+//! be promoted (Sentinel, Cluster), use `?persistence=any`, which detects it. A replica that was
+//! not promoted is rejected by that name, whether or not it lags.
 //!
 //! **Permissions.** `EVALSHA`, `EVAL`, `SCRIPT|LOAD`, `HGET`, `HMGET`, `HGETALL`, `HSET`, `HDEL`,
 //! `HINCRBY`, `TIME`, `INFO` and `CONFIG|GET` on keys `snowmint:*`; `SELECT` for a database other
@@ -49,13 +49,15 @@ use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use redis::{ErrorKind as Kind, RedisError, Script, ServerErrorKind};
-use snowmint_coord::verbs::{Failure, StoreOver};
+use snowmint_coord::verbs::{BackendStore, Failure};
 use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
 use crate::Settings;
 use crate::failure::{Class, Label, Sentence};
-use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, REPLICA, name};
+use crate::keyed::{
+    Batch, Entry, Head, Keyed, Keys, Outcome, REPLICA, ScriptOutcome, ScriptRequest, name,
+};
 pub(crate) use address::Address;
 pub(crate) use link::Link;
 
@@ -77,7 +79,7 @@ struct Redis {
     head: Script,
     send: Script,
     reserve: Script,
-    make_way: Script,
+    yield_to_writers: Script,
     namespace: String,
     /// Name of the hash with the store and the namespace; the names of the other hashes begin with
     /// it.
@@ -110,7 +112,8 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     crate::check_namespace(namespace)?;
     let keys = connect(url, namespace).await?;
     Ok(Arc::new(
-        StoreOver::over(Keyed::open(keys, settings.make).await?).trying(settings.attempts_max),
+        BackendStore::over(Keyed::open(keys, settings.create_if_missing).await?)
+            .trying(settings.attempts_max),
     ))
 }
 
@@ -118,20 +121,20 @@ async fn connect(url: &str, namespace: &str) -> Result<Redis> {
     let label = Label::of("Redis", url);
     let address = Address::read(url, &label)?;
     let by_run = address.by_run;
-    let explained = |error| explain(&label, error, Class::of_store);
-    let mut link = Link::open(address).await.map_err(explained)?;
+    let mapped = |error| map_error(&label, error, Class::of_store);
+    let mut link = Link::open(address).await.map_err(mapped)?;
     let root = format!("snowmint:{{{namespace}}}");
     let unlogged = AtomicBool::new(false);
     if !by_run {
         let checked = persistence::check(&mut link, &root, &label, &unlogged).await;
-        checked.map_err(|failure| failure.into_error(&label, explained))?;
+        checked.map_err(|failure| failure.into_error(&label, mapped))?;
     }
     Ok(Redis {
         link,
         head: Script::new(concat!(include_str!("run.lua"), include_str!("head.lua"))),
         send: Script::new(concat!(include_str!("run.lua"), include_str!("send.lua"))),
         reserve: Script::new(concat!(include_str!("run.lua"), include_str!("reserve.lua"))),
-        make_way: Script::new(include_str!("make_way.lua")),
+        yield_to_writers: Script::new(include_str!("make_way.lua")),
         namespace: namespace.into(),
         root,
         label,
@@ -141,10 +144,10 @@ async fn connect(url: &str, namespace: &str) -> Result<Redis> {
     })
 }
 
-type Answer<T> = Result<T, Failure<RedisError>>;
+type KeysResult<T> = Result<T, Failure<RedisError>>;
 
 impl Redis {
-    fn link(&self) -> Answer<Link> {
+    fn link(&self) -> KeysResult<Link> {
         self.check_open()?;
         Ok(self.link.clone())
     }
@@ -156,7 +159,7 @@ impl Redis {
 }
 
 /// Parses a field, which holds the key's version, a blank, and the value.
-fn entry(key: &str, stored: &str) -> Answer<Entry> {
+fn entry(key: &str, stored: &str) -> KeysResult<Entry> {
     let parts = stored.split_once(' ').and_then(|(version, value)| {
         let version = version.parse().ok()?;
         Some(Entry { version, value: value.into(), key: key.into(), written: version })
@@ -175,7 +178,7 @@ fn there(text: String) -> Option<String> {
 
 /// Returns the server's name as a script reports it. Without one, a server that must be known by
 /// its run could be any.
-fn server(label: &str, by_run: bool, reported: String) -> Answer<Option<String>> {
+fn server(label: &str, by_run: bool, reported: String) -> KeysResult<Option<String>> {
     if by_run && reported.is_empty() {
         return Err(Failure::from(Error::unsafe_store(format!(
             "{label} does not report run_id and master_replid (INFO), by which a restart is \
@@ -185,7 +188,7 @@ fn server(label: &str, by_run: bool, reported: String) -> Answer<Option<String>>
     Ok(there(reported))
 }
 
-fn found(key: &str, stored: Option<&str>) -> Answer<Option<Entry>> {
+fn found(key: &str, stored: Option<&str>) -> KeysResult<Option<Entry>> {
     stored.map(|stored| entry(key, stored)).transpose()
 }
 
@@ -196,7 +199,7 @@ impl Keys for Redis {
     const BATCH_MAX: usize = 2000;
     const COUNTS: bool = true;
 
-    fn knows(&self) -> bool {
+    fn may_cache_rows(&self) -> bool {
         !self.by_run
     }
 
@@ -216,17 +219,17 @@ impl Keys for Redis {
         Some(self.label.address())
     }
 
-    async fn check_settings(&self) -> Answer<()> {
+    async fn check_settings(&self) -> KeysResult<()> {
         if self.by_run {
             return Ok(());
         }
         persistence::check(&mut self.link()?, &self.root, &self.label, &self.unlogged).await
     }
 
-    async fn head(&self) -> Answer<Head> {
+    async fn head(&self) -> KeysResult<Head> {
         let mut invocation = self.head.key(&self.root);
         invocation.arg(if self.by_run { "run" } else { "" });
-        let answer = invocation.invoke_async(&mut self.link()?).await;
+        let reply = invocation.invoke_async(&mut self.link()?).await;
         let (writes, store, namespace, seconds, micros, run): (
             u64,
             String,
@@ -234,7 +237,7 @@ impl Keys for Redis {
             u64,
             u64,
             String,
-        ) = answer.map_err(Failure::Backend)?;
+        ) = reply.map_err(Failure::Backend)?;
         Ok(Head {
             writes,
             at: writes,
@@ -248,7 +251,7 @@ impl Keys for Redis {
         })
     }
 
-    async fn get(&self, key: &str, _at: u64) -> Answer<Option<Entry>> {
+    async fn get(&self, key: &str, _at: u64) -> KeysResult<Option<Entry>> {
         let (folder, field) = name::split(key);
         let mut command = redis::cmd("HGET");
         command.arg(self.hash(folder)).arg(field);
@@ -257,7 +260,7 @@ impl Keys for Redis {
         found(key, stored.as_deref())
     }
 
-    async fn list(&self, folder: &str, _at: u64) -> Answer<Vec<Entry>> {
+    async fn list(&self, folder: &str, _at: u64) -> KeysResult<Vec<Entry>> {
         let mut command = redis::cmd("HGETALL");
         command.arg(self.hash(folder));
         let fields: Vec<(String, String)> =
@@ -265,7 +268,7 @@ impl Keys for Redis {
         fields.iter().map(|(field, value)| entry(&format!("{folder}/{field}"), value)).collect()
     }
 
-    async fn send(&self, batch: &Batch) -> Answer<Outcome> {
+    async fn send(&self, batch: &Batch) -> KeysResult<Outcome> {
         let mut hashes = vec![""];
         let mut number_of = |key| {
             let folder = name::split(key).0;
@@ -294,21 +297,21 @@ impl Keys for Redis {
         for folder in hashes {
             arguments.key(self.hash(folder));
         }
-        let answer: i64 =
+        let reply: i64 =
             arguments.invoke_async(&mut self.link()?).await.map_err(Failure::Backend)?;
-        Ok(u64::try_from(answer).map_or(Outcome::Lost, Outcome::Done))
+        Ok(u64::try_from(reply).map_or(Outcome::RaceLost, Outcome::Done))
     }
 
-    async fn count(&self, question: &Question<'_>) -> Answer<Looked> {
-        self.count(question).await
+    async fn count(&self, request: &ScriptRequest<'_>) -> KeysResult<ScriptOutcome> {
+        self.count(request).await
     }
 
-    async fn make_way(&self) {
-        self.make_way().await;
+    async fn yield_to_writers(&self) {
+        self.yield_to_writers().await;
     }
 
-    fn explain(&self, error: RedisError) -> Error {
-        explain(&self.label, error, Class::of_store)
+    fn map_error(&self, error: RedisError) -> Error {
+        map_error(&self.label, error, Class::of_store)
     }
 
     fn closed(&self) -> &AtomicBool {
@@ -317,7 +320,7 @@ impl Keys for Redis {
 }
 
 /// Maps Redis's error to an error of the domain.
-pub(crate) fn explain(label: &str, error: RedisError, sentence: Sentence) -> Error {
+pub(crate) fn map_error(label: &str, error: RedisError, sentence: Sentence) -> Error {
     sentence(class(&error), label).with_source(error)
 }
 
@@ -327,7 +330,7 @@ fn class(error: &RedisError) -> Class {
     match (error.kind(), error.code().unwrap_or_default()) {
         (_, "OOM" | "MISCONF") => Class::StorageFull,
         (Kind::Server(ServerErrorKind::ReadOnly), _) => Class::ReadOnly,
-        _ if lacks_right(error) => Class::PermissionDenied,
+        _ if lacks_permission(error) => Class::PermissionDenied,
         (Kind::AuthenticationFailed, _) | (_, "NOAUTH" | "WRONGPASS") => Class::Credentials,
         (Kind::InvalidClientConfig, _) => Class::BadUrl(FORM),
         (Kind::Parse | Kind::UnexpectedReturnType, _) => Class::Corrupt,
@@ -351,12 +354,12 @@ fn class(error: &RedisError) -> Class {
 /// Returns whether a permission is missing. A script without permission fails with a text instead
 /// of a code, which differs between 7.0 and versions from 7.2 on. For a database that may not be
 /// selected, the driver returns the server's text with a code of its own.
-fn lacks_right(error: &RedisError) -> bool {
-    let said = error.to_string();
+fn lacks_permission(error: &RedisError) -> bool {
+    let message = error.to_string();
     matches!(error.kind(), Kind::Server(ServerErrorKind::NoPerm))
         || ["has no permissions to", "The user executing the script can't", "ACL failure in script"]
             .iter()
-            .any(|words| said.contains(words))
+            .any(|words| message.contains(words))
 }
 
 #[cfg(test)]
@@ -372,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_the_server_does_not_report_is_no_name() {
+    fn server_that_reports_no_run_is_rejected() {
         let refused = server("it", true, String::new());
         let Err(Failure::Rejected(refused)) = refused else { panic!("{refused:?}") };
         assert_eq!(refused.kind().code(), "unsafe_store", "{refused}");
@@ -411,11 +414,7 @@ mod tests {
         }
         for url in ["rediss://root:secret@host:6380/0", "rediss-cluster://root:secret@host:6380"] {
             let refused = open(url, "default", Settings::default()).await.unwrap_err();
-            assert_eq!(
-                refused.kind().code(),
-                "unsupported",
-                "{url}: nobody has set any cryptography"
-            );
+            assert_eq!(refused.kind().code(), "unsupported", "{url}: no cryptography is installed");
             assert!(refused.to_string().contains("install_default()"), "{refused}");
             assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
         }
@@ -441,7 +440,7 @@ mod tests {
         let () =
             redis::cmd("HSET").arg(&[key, "store", &theirs]).query_async(&mut hand).await.unwrap();
         let ended = step.commit().await;
-        assert!(matches!(ended, Err(Failure::Lost)), "{ended:?}");
+        assert!(matches!(ended, Err(Failure::RaceLost)), "{ended:?}");
     }
 
     /// The step read from an earlier run: the next run may lack later writes of other members.
@@ -466,7 +465,7 @@ mod tests {
             }
             let ended = step.commit().await;
             assert_eq!(ended.is_ok(), outlives, "{parameters}: {ended:?}");
-            assert!(outlives || matches!(ended, Err(Failure::Lost)), "{ended:?}");
+            assert!(outlives || matches!(ended, Err(Failure::RaceLost)), "{ended:?}");
         }
     }
 }

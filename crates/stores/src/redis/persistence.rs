@@ -7,7 +7,7 @@ use redis::{RedisResult, from_redis_value};
 use snowmint_coord::Error;
 use snowmint_coord::verbs::Failure;
 
-use super::lacks_right;
+use super::lacks_permission;
 use super::link::Link;
 
 /// The setting for the log of writes.
@@ -68,9 +68,9 @@ pub(super) async fn check(
 
 /// Returns a section of the server's information.
 async fn info(link: &mut Link, key: &str, section: &str) -> RedisResult<String> {
-    let mut question = redis::cmd("INFO");
-    question.arg(section);
-    Ok(from_redis_value(link.ask_server_of(key, question).await?)?)
+    let mut query = redis::cmd("INFO");
+    query.arg(section);
+    Ok(from_redis_value(link.send_to_server_of(key, query).await?)?)
 }
 
 /// Returns a value in a server's information.
@@ -112,12 +112,12 @@ fn is_rewriting(persistence: &str, label: &str) -> Result<bool, Error> {
 async fn settings(link: &mut Link, key: &str) -> RedisResult<HashMap<String, String>> {
     let mut found = HashMap::new();
     for name in ["append*", "no-appendfsync-on-rewrite", "maxmemory-policy"] {
-        let mut question = redis::cmd("CONFIG");
-        question.arg("GET").arg(name);
-        match link.ask_server_of(key, question).await {
-            Ok(answer) => found.extend(from_redis_value::<HashMap<String, String>>(answer)?),
+        let mut query = redis::cmd("CONFIG");
+        query.arg("GET").arg(name);
+        match link.send_to_server_of(key, query).await {
+            Ok(reply) => found.extend(from_redis_value::<HashMap<String, String>>(reply)?),
             // Not permitted, or unknown to a server other than Redis's own.
-            Err(error) if lacks_right(&error) || error.code() == Some("ERR") => {}
+            Err(error) if lacks_permission(&error) || error.code() == Some("ERR") => {}
             Err(error) => return Err(error),
         }
     }

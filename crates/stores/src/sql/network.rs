@@ -37,7 +37,7 @@ pub(crate) async fn begin<DB: Database>(
 ) -> Result<Transaction<'static, DB>, sqlx::Error> {
     for _ in 0..CONNECTIONS_MAX {
         match begin_to_its_end(pool, statement).await {
-            Err(sqlx::Error::PoolTimedOut) => return Err(why_none(pool).await),
+            Err(sqlx::Error::PoolTimedOut) => return Err(connection_error(pool).await),
             Err(error) if is_lost(&error) => {}
             begun => return begun,
         }
@@ -60,7 +60,7 @@ async fn begin_to_its_end<DB: Database>(
 
 /// Returns the error that prevents connections. The pool reports only a timeout: if nothing
 /// listens, as during a server's start, it retries until its time is up.
-async fn why_none<DB: Database>(pool: &Pool<DB>) -> sqlx::Error {
+async fn connection_error<DB: Database>(pool: &Pool<DB>) -> sqlx::Error {
     let options = pool.connect_options();
     let connecting: Boxed<'static, DB::Connection> =
         Box::pin(async move { options.connect().await });
@@ -84,7 +84,7 @@ pub(crate) async fn acquire<DB: Database>(
 ) -> Result<PoolConnection<DB>, sqlx::Error> {
     let acquired: Boxed<'_, _> = Box::pin(pool.acquire());
     match acquired.await {
-        Err(sqlx::Error::PoolTimedOut) => Err(why_none(pool).await),
+        Err(sqlx::Error::PoolTimedOut) => Err(connection_error(pool).await),
         acquired => acquired,
     }
 }

@@ -54,7 +54,7 @@ impl<S: Session> Tx<S> {
         Ok(())
     }
 
-    pub(super) async fn note_is_elsewhere(&mut self, name: &str) -> Done<bool> {
+    pub(super) async fn note_is_in_other_namespace(&mut self, name: &str) -> Done<bool> {
         let query = "SELECT namespace FROM snowmint_note WHERE name = ? AND namespace <> ?";
         let values = vec![Value::text(name), self.named()];
         Ok(!self.fetch(query, values).await?.is_empty())

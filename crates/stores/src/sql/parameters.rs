@@ -46,13 +46,13 @@ pub(crate) fn check<O: FromStr>(url: &str, label: &str, known: &[&str]) -> Resul
     Ok(())
 }
 /// Removes one of Snowmint's own parameters from a URL. The last value counts.
-pub(crate) fn take(url: &str, name: &str) -> (Option<String>, String) {
+pub(crate) fn remove(url: &str, name: &str) -> (Option<String>, String) {
     let Some((place, parameters)) = url.split_once('?') else { return (None, url.to_owned()) };
     let mut value = None;
     let mut others = Vec::new();
     for parameter in parameters.split('&') {
         match parameter.split_once('=') {
-            Some((found, said)) if found == name => value = Some(said.to_owned()),
+            Some((found, text)) if found == name => value = Some(text.to_owned()),
             _ => others.push(parameter),
         }
     }

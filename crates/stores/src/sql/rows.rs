@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use snowmint_coord::member::MemberRow;
-use snowmint_coord::pool::Ground;
+use snowmint_coord::pool::SlotDefaults;
 use snowmint_coord::verbs::{Failure, NamespaceRow, Rows};
 use snowmint_coord::{Definition, Error, Incarnation, Pool, SlotRow, StoreIdentity};
 use snowmint_core::UnixMillis;
@@ -97,7 +97,11 @@ impl<S: Session> Rows for Tx<S> {
         let catalog_version = row.number()?;
         Ok(NamespaceRow {
             catalog_version,
-            ground: Ground { mark: row.mark()?, term: row.term()?, lead_until: row.mark()? },
+            ground: SlotDefaults {
+                mark: row.mark()?,
+                term: row.term()?,
+                accepted_lead: row.mark()?,
+            },
         })
     }
 
@@ -106,7 +110,7 @@ impl<S: Session> Rows for Tx<S> {
             Value::exact("version", row.catalog_version)?,
             Value::exact("mark", row.ground.mark.get())?,
             Value::exact("term", row.ground.term.get())?,
-            Value::exact("mark", row.ground.lead_until.get())?,
+            Value::exact("mark", row.ground.accepted_lead.get())?,
         ];
         self.upsert(&NAMESPACES, vec![values]).await
     }
@@ -139,8 +143,8 @@ impl<S: Session> Rows for Tx<S> {
         self.write_note_everywhere(name, text).await
     }
 
-    async fn is_elsewhere(&mut self, name: &str) -> Done<bool> {
-        self.note_is_elsewhere(name).await
+    async fn is_in_other_namespace(&mut self, name: &str) -> Done<bool> {
+        self.note_is_in_other_namespace(name).await
     }
 
     /// Returns the count after this step: a writing step has locked the store's row.

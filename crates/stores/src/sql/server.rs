@@ -34,8 +34,8 @@ impl Failover {
     /// # Errors
     /// `Invalid` for an unknown value.
     pub(crate) fn of_url(url: &str, label: &str) -> Result<(Self, String)> {
-        let (said, url) = parameters::take(url, PARAMETER);
-        let failover = match said.as_deref() {
+        let (value, url) = parameters::remove(url, PARAMETER);
+        let failover = match value.as_deref() {
             None => Self::Lossy,
             Some(SYNCHRONOUS) => Self::Synchronous,
             // The value is not checked yet, and may be the end of a password.
@@ -96,10 +96,10 @@ impl Server {
 
 /// Returns the warning for a server that does not report its identity.
 #[cfg(feature = "postgres")]
-pub(crate) fn mute(label: &str, why: &str) -> String {
+pub(crate) fn mute(label: &str, reason: &str) -> String {
     format!(
         "{label} does not say which system and timeline it is, so a promoted replica or a restored \
-         copy is not told from it: {why}"
+         copy cannot be distinguished from it: {reason}"
     )
 }
 
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parameter_is_taken_out_of_the_url() {
+    fn parameter_is_removed_from_the_url() {
         for (url, failover, rest) in [
             ("mysql://a@b/c", Failover::Lossy, "mysql://a@b/c"),
             ("mysql://a@b/c?ssl-mode=REQUIRED", Failover::Lossy, "mysql://a@b/c?ssl-mode=REQUIRED"),

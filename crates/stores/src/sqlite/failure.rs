@@ -22,8 +22,8 @@ fn primary_code(error: &sqlx::Error) -> Option<u32> {
 }
 
 /// Maps SQLite's error to an error of the domain.
-pub(super) fn explain(path: &Path, error: sqlx::Error) -> Error {
-    let explained = if is_busy(&error) {
+pub(super) fn map_error(path: &Path, error: sqlx::Error) -> Error {
+    let mapped = if is_busy(&error) {
         Error::unavailable(format!(
             "{LABEL} was locked by other writers for {BUSY_TIMEOUT_MS} ms; retry"
         ))
@@ -35,7 +35,7 @@ pub(super) fn explain(path: &Path, error: sqlx::Error) -> Error {
             None => class(&error).of_store(LABEL),
         }
     };
-    explained.with_detail(place(path)).with_source(error)
+    mapped.with_detail(place(path)).with_source(error)
 }
 
 /// Part of the tables that a statement did not find.
@@ -50,11 +50,11 @@ fn missing(error: &sqlx::Error) -> Option<Missing> {
     if primary_code(error) != Some(1) {
         return None;
     }
-    let said = error.as_database_error()?.message();
-    let says = |words: &str| said.contains(words);
-    if says("no such table") {
+    let message = error.as_database_error()?.message();
+    let mentions = |words: &str| message.contains(words);
+    if mentions("no such table") {
         Some(Missing::Table)
-    } else if says("no such column") || says("has no column named") {
+    } else if mentions("no such column") || mentions("has no column named") {
         Some(Missing::Column)
     } else {
         None

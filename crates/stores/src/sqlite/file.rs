@@ -7,18 +7,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use snowmint_coord::verbs::{Access, Backend, Failure, Seen};
 use snowmint_coord::{
-    BootTimer, Capabilities, Error, Extend, Home, Incarnation, Presence, Result, Timer, private,
-    random,
+    BootTimer, Capabilities, Error, Extend, ForkGuard, Incarnation, Presence, Result, Timer,
+    private, random,
 };
 use snowmint_core::UnixMillis;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Row};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::at_once::{EXTEND, RENEW};
-use super::failure::{explain, is_busy};
+use super::failure::{is_busy, map_error};
+use super::one_message::{EXTEND, RENEW};
 use super::schema;
-use super::session::{Answer, SqliteSession, went_back};
+use super::session::{QueryFuture, SqliteSession, rolled_back};
 use crate::failure::{Class, at};
 use crate::sql::making::row_lost;
 use crate::sql::{Opening, Tx, Value, extending};
@@ -62,8 +62,8 @@ pub(crate) struct Live {
 /// records and none of the locks, and writes where it must not ("How To Corrupt An SQLite Database
 /// File", 2.6).
 fn refuse_forked() -> Result<()> {
-    static FIRST: OnceLock<Home> = OnceLock::new();
-    let here = Home::here()?;
+    static FIRST: OnceLock<ForkGuard> = OnceLock::new();
+    let here = ForkGuard::here()?;
     if FIRST.get_or_init(|| here).is_here() {
         return Ok(());
     }
@@ -77,12 +77,12 @@ impl File {
     pub(super) async fn open(
         path: &Path,
         namespace: &str,
-        make: bool,
+        create_if_missing: bool,
         pages_max: Option<u32>,
     ) -> Result<Self> {
         refuse_forked()?;
         let path = absolute(path)?;
-        let how = if make {
+        let how = if create_if_missing {
             // If this fails, SQLite returns the reason. SQLite gives its other files the same
             // permissions.
             let _ = private::make_file(&path);
@@ -108,7 +108,7 @@ impl File {
                     BootTimer.sleep_ms(OPEN_RETRY_MS).await;
                 }
                 Err(failure) => {
-                    let error = failure.into_error(LABEL, |error| explain(&path, error));
+                    let error = failure.into_error(LABEL, |error| map_error(&path, error));
                     return Err(error.with_detail(place(&path)));
                 }
             }
@@ -118,7 +118,7 @@ impl File {
     }
 
     /// Runs a whole transaction that returns the write count, or nothing if it changed nothing.
-    async fn at_once(
+    async fn in_one_message(
         &self,
         transaction: &str,
         values: Vec<Value>,
@@ -128,7 +128,7 @@ impl File {
             return Ok(None);
         }
         let rows = SqliteSession::new(state)
-            .at_once(transaction, values)
+            .in_one_message(transaction, values)
             .await
             .map_err(Failure::Backend)?;
         rows.into_iter().next().map(extending::writes).transpose()
@@ -196,7 +196,7 @@ impl Backend for File {
         if let State::Open(Live { stale_rows: Some(counts), .. }) = &*state
             && access != Access::Forward
         {
-            return Err(went_back(*counts));
+            return Err(rolled_back(*counts));
         }
         let opening = Opening { query, access, clock: false, server: None };
         Tx::begin(SqliteSession::new(state), &self.namespace, opening).await
@@ -212,7 +212,7 @@ impl Backend for File {
         if now < item.allowed_from() {
             return Ok(None);
         }
-        self.at_once(EXTEND, extending::values(&self.namespace, item, seen)?.into()).await
+        self.in_one_message(EXTEND, extending::values(&self.namespace, item, seen)?.into()).await
     }
 
     async fn renew(
@@ -232,18 +232,18 @@ impl Backend for File {
             Value::exact("writes", seen.writes)?,
             Value::text(&*seen.id),
         ];
-        self.at_once(RENEW, values).await
+        self.in_one_message(RENEW, values).await
     }
 
-    fn explain(&self, error: sqlx::Error) -> Error {
-        explain(&self.path, error)
+    fn map_error(&self, error: sqlx::Error) -> Error {
+        map_error(&self.path, error)
     }
 
     async fn close(&self) -> Result<()> {
         let mut state = self.state.lock().await;
         match std::mem::replace(&mut *state, State::Closed) {
             State::Open(live) => {
-                live.connection.close().await.map_err(|error| explain(&self.path, error))
+                live.connection.close().await.map_err(|error| map_error(&self.path, error))
             }
             State::Broken | State::Closed => Ok(()),
         }
@@ -251,12 +251,12 @@ impl Backend for File {
 }
 
 impl Live {
-    /// Opens the connection; the future is boxed for the reason given at [`Answer`].
+    /// Opens the connection; the future is boxed for the reason given at [`QueryFuture`].
     fn open(
         path: PathBuf,
         pages_max: Option<u32>,
         how: How,
-    ) -> Answer<'static, Result<Self, Failure<sqlx::Error>>> {
+    ) -> QueryFuture<'static, Result<Self, Failure<sqlx::Error>>> {
         let mut options = SqliteConnectOptions::new()
             .filename(&path)
             .create_if_missing(matches!(how, How::Make { .. }))

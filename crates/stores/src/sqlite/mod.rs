@@ -22,16 +22,16 @@
 //! these cases the file is rejected until an operator moves the store forward, each namespace of
 //! it.
 
-mod at_once;
 mod failure;
 mod file;
+mod one_message;
 mod schema;
 mod session;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use snowmint_coord::verbs::StoreOver;
+use snowmint_coord::verbs::BackendStore;
 use snowmint_coord::{Capabilities, ClockOf, PresenceBy, Result, Store};
 
 use crate::Settings;
@@ -65,9 +65,11 @@ async fn open_with(
     namespace: &str,
     settings: Settings,
     pages_max: Option<u32>,
-) -> Result<StoreOver<File>> {
+) -> Result<BackendStore<File>> {
     crate::check_namespace(namespace)?;
-    Ok(StoreOver::over(File::open(path, namespace, settings.make, pages_max).await?))
+    Ok(BackendStore::over(
+        File::open(path, namespace, settings.create_if_missing, pages_max).await?,
+    ))
 }
 
 #[cfg(test)]

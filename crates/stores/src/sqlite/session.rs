@@ -15,7 +15,7 @@ use crate::sql::{Session, Upsert, Value, bound, read};
 
 /// A boxed future: the compiler cannot prove that sqlx's own futures are `Send` once they are part
 /// of longer ones.
-pub(super) type Answer<'q, T> = Pin<Box<dyn Future<Output = T> + Send + 'q>>;
+pub(super) type QueryFuture<'q, T> = Pin<Box<dyn Future<Output = T> + Send + 'q>>;
 
 /// One transaction, holding the handle's connection. Dropped before its end, for example when the
 /// caller is cancelled, it closes the connection, which rolls back.
@@ -40,13 +40,13 @@ impl SqliteSession {
     fn execute<'t>(
         &'t mut self,
         query: Query<'t, Sqlite, SqliteArguments>,
-    ) -> Answer<'t, Result<u64, sqlx::Error>> {
+    ) -> QueryFuture<'t, Result<u64, sqlx::Error>> {
         Box::pin(async move { Ok(query.execute(self.connection()?).await?.rows_affected()) })
     }
 
     /// Runs statements that are a whole transaction, in one message to the connection's thread, and
     /// returns all their rows.
-    pub(super) async fn at_once(
+    pub(super) async fn in_one_message(
         mut self,
         statements: &str,
         values: Vec<Value>,
@@ -86,7 +86,7 @@ impl Session for SqliteSession {
         values: Vec<Value>,
     ) -> Result<Vec<Vec<Value>>, sqlx::Error> {
         let query = bound(query, values);
-        let rows: Answer<'_, Result<Vec<SqliteRow>, sqlx::Error>> =
+        let rows: QueryFuture<'_, Result<Vec<SqliteRow>, sqlx::Error>> =
             Box::pin(async move { query.fetch_all(self.connection()?).await });
         rows.await?.iter().map(read).collect()
     }
@@ -101,7 +101,7 @@ impl Session for SqliteSession {
 }
 
 /// Returns the error for a file with rows older than its store's row.
-pub(super) fn went_back((seen, found): (u64, u64)) -> Failure<sqlx::Error> {
+pub(super) fn rolled_back((seen, found): (u64, u64)) -> Failure<sqlx::Error> {
     let evidence = format!("change count of the rows of {LABEL}");
     Failure::from(Error::store_rolled_back(evidence, seen, found))
 }

@@ -35,7 +35,7 @@ impl Drop for Folder {
     }
 }
 
-async fn opened(folder: &Folder) -> StoreOver<File> {
+async fn opened(folder: &Folder) -> BackendStore<File> {
     open_with(&folder.file(), "default", Settings::default(), None).await.unwrap()
 }
 
@@ -43,7 +43,7 @@ fn source(name: &str, spec: &str) -> NewDefinition {
     NewDefinition { name: name.into(), spec: spec.into(), identity: "{}".into(), enabled: None }
 }
 
-async fn reserve_ten(store: &StoreOver<File>, source: &Definition) -> Result<Segment> {
+async fn reserve_ten(store: &BackendStore<File>, source: &Definition) -> Result<Segment> {
     let definition_version = source.version;
     let reserve =
         Reserve { source: source.name.clone(), length: 10, definition_version, within: None };
@@ -51,7 +51,7 @@ async fn reserve_ten(store: &StoreOver<File>, source: &Definition) -> Result<Seg
 }
 
 fn code<T: std::fmt::Debug>(result: Result<T>) -> &'static str {
-    result.expect_err("a refusal").kind().code()
+    result.expect_err("an error").kind().code()
 }
 
 #[test]
@@ -115,7 +115,11 @@ async fn full_disk_is_reported_and_loses_nothing() {
     assert_eq!(refused.kind().code(), "storage_full", "{refused:?}");
     let list = store.list().await.unwrap();
     assert_eq!(list.definitions.len(), kept + 1, "the refused one left nothing behind");
-    assert_eq!(reserve_ten(&store, &orders).await.unwrap().first, 1, "what needs no room goes on");
+    assert_eq!(
+        reserve_ten(&store, &orders).await.unwrap().first,
+        1,
+        "what needs no room continues"
+    );
     store.close().await.unwrap();
     let roomy = opened(&folder).await;
     roomy.define(&source("one-more", &bulk)).await.unwrap();
@@ -183,14 +187,14 @@ async fn older_server_continues_while_a_newer_one_migrates() {
     let load = tokio::spawn({
         let (older, numbers) = (Arc::clone(&older), numbers.clone());
         async move {
-            let mut taken = Vec::new();
+            let mut reserved = Vec::new();
             while !*stopped.borrow() {
                 let segment = reserve_ten(&older, &numbers).await.unwrap();
-                taken.push((segment.first, segment.last));
-                let name = format!("source-{}", taken.len());
+                reserved.push((segment.first, segment.last));
+                let name = format!("source-{}", reserved.len());
                 older.define(&source(&name, "{}")).await.unwrap();
             }
-            taken
+            reserved
         }
     });
     let wait_for = async |count: usize| {
@@ -209,8 +213,8 @@ async fn older_server_continues_while_a_newer_one_migrates() {
     let seen = older.list().await.unwrap().definitions.len();
     wait_for(seen + 20).await;
     stop.send_replace(true);
-    let taken = load.await.unwrap();
-    assert!(taken.is_sorted_by(|before, next| before.1 < next.0), "{taken:?}");
+    let reserved = load.await.unwrap();
+    assert!(reserved.is_sorted_by(|before, next| before.1 < next.0), "{reserved:?}");
 
     // No older process can start any more; a running one continues until it is stopped.
     let refused = open(&folder.file(), "default", Settings::default()).await.unwrap_err();

@@ -7,15 +7,15 @@ use super::FORM;
 use crate::failure::Class;
 
 /// Maps ZooKeeper's error to an error of the domain.
-pub(super) fn explain(label: &str, error: Error) -> CoordError {
-    let explained = match &error {
+pub(super) fn map_error(label: &str, error: Error) -> CoordError {
+    let mapped = match &error {
         Error::NoNode => CoordError::store_mismatch(format!(
             "{label} has lost a node that always exists; restore it, or move the new store forward \
              (snowmint worker fast-forward)"
         )),
         error => class(error).of_store(label),
     };
-    explained.with_source(error)
+    mapped.with_source(error)
 }
 
 const fn class(error: &Error) -> Class {

@@ -7,12 +7,12 @@ use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use zookeeper_client::{Client, Error};
 
-use crate::place::Place;
+use crate::cluster_url::ClusterUrl;
 
 /// Silence after which the ensemble ends a session, within the ensemble's own bounds.
 const SESSION: Duration = Duration::from_secs(10);
 /// Longest wait of a call for a session or a reply, in milliseconds.
-const ANSWER_MS: u64 = 10_000;
+const REPLY_TIMEOUT_MS: u64 = 10_000;
 /// Duration of the last try of each server, which finds the reason for a missing session, in
 /// milliseconds.
 const LAST_TRY_MS: u64 = 1_000;
@@ -25,9 +25,9 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(place: &Place) -> Self {
-        let servers = place.servers.join(",");
-        Self { servers, user: place.user.clone(), client: Mutex::new(None) }
+    pub(crate) fn new(cluster_url: &ClusterUrl) -> Self {
+        let servers = cluster_url.servers.join(",");
+        Self { servers, user: cluster_url.user.clone(), client: Mutex::new(None) }
     }
 
     /// Returns whether only our user may use the nodes.
@@ -52,14 +52,14 @@ impl Link {
     }
 
     /// Returns the network's error for each server, since the driver reports only a timeout.
-    pub(crate) async fn why_none(&self) -> std::io::Error {
+    pub(crate) async fn connection_error(&self) -> std::io::Error {
         let mut reasons = Vec::new();
         for server in self.servers.split(',') {
             let reason = tokio::select! {
                 biased;
                 connected = TcpStream::connect(server) => match connected {
                     Err(error) => error.to_string(),
-                    Ok(_) => format!("it gives no session within {ANSWER_MS} ms"),
+                    Ok(_) => format!("it gives no session within {REPLY_TIMEOUT_MS} ms"),
                 },
                 () = BootTimer.sleep_ms(LAST_TRY_MS) => "it takes no connection".to_owned(),
             };
@@ -75,11 +75,11 @@ impl Link {
 
 /// Returns the reply, or a timeout.
 pub(crate) async fn within<T, E: From<Error>>(
-    answer: impl Future<Output = Result<T, E>>,
+    call: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     tokio::select! {
         biased;
-        answered = answer => answered,
-        () = BootTimer.sleep_ms(ANSWER_MS) => Err(Error::Timeout.into()),
+        result = call => result,
+        () = BootTimer.sleep_ms(REPLY_TIMEOUT_MS) => Err(Error::Timeout.into()),
     }
 }

@@ -40,7 +40,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{Failure, StoreOver};
+use snowmint_coord::verbs::{BackendStore, Failure};
 use snowmint_coord::{Capabilities, ClockOf, Error as CoordError, PresenceBy, Result, Store};
 use zookeeper_client::{
     Acls, Client, CreateMode, CreateOptions, Error, MultiReadResult, MultiWriteError,
@@ -48,11 +48,11 @@ use zookeeper_client::{
 };
 
 use crate::Settings;
+use crate::cluster_url::ClusterUrl;
 use crate::failure::Label;
 use crate::keyed::name::WRITES;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
-use crate::place::Place;
-use failure::explain;
+use failure::map_error;
 pub(crate) use link::{Link, within};
 use path::path;
 
@@ -109,45 +109,46 @@ impl std::fmt::Debug for Zookeeper {
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
     let label = Label::of("ZooKeeper", url);
-    let place = Place::parse(url, PORT, &label, FORM)?;
-    if !place.parameters.is_empty() {
+    let cluster_url = ClusterUrl::parse(url, PORT, &label, FORM)?;
+    if !cluster_url.parameters.is_empty() {
         return Err(CoordError::invalid(format!("{label}: URL takes no parameters; write {FORM}")));
     }
     let keys = Zookeeper {
-        link: Link::new(&place),
+        link: Link::new(&cluster_url),
         namespace: namespace.into(),
-        base: path(&format!("{}/snowmint", place.path), namespace),
+        base: path(&format!("{}/snowmint", cluster_url.path), namespace),
         label,
         closed: AtomicBool::new(false),
         version_max: VERSION_MAX,
         folders: Mutex::default(),
     };
     if let Err(error) = keys.link.client().await {
-        let why = match &error {
-            Error::Timeout | Error::NoHosts => Some(keys.link.why_none().await),
+        let reason = match &error {
+            Error::Timeout | Error::NoHosts => Some(keys.link.connection_error().await),
             _ => None,
         };
-        let refused = explain(&keys.label, error);
-        return Err(match why {
-            Some(why) => refused.with_source(why),
+        let refused = map_error(&keys.label, error);
+        return Err(match reason {
+            Some(reason) => refused.with_source(reason),
             None => refused,
         });
     }
-    if settings.make {
+    if settings.create_if_missing {
         let prepared = keys.prepare().await;
         prepared.map_err(|failure| {
-            failure.into_error(&keys.label, |error| explain(&keys.label, error))
+            failure.into_error(&keys.label, |error| map_error(&keys.label, error))
         })?;
     }
     Ok(Arc::new(
-        StoreOver::over(Keyed::open(keys, settings.make).await?).trying(settings.attempts_max),
+        BackendStore::over(Keyed::open(keys, settings.create_if_missing).await?)
+            .trying(settings.attempts_max),
     ))
 }
 
-type Answer<T> = Result<T, Failure<Error>>;
+type KeysResult<T> = Result<T, Failure<Error>>;
 
 impl Zookeeper {
-    async fn client(&self) -> Answer<Client> {
+    async fn client(&self) -> KeysResult<Client> {
         self.check_open()?;
         self.link.client().await.map_err(Failure::Backend)
     }
@@ -158,7 +159,7 @@ impl Zookeeper {
     }
 
     /// Makes the nodes that always exist.
-    async fn prepare(&self) -> Answer<()> {
+    async fn prepare(&self) -> KeysResult<()> {
         let client = self.client().await?;
         for folder in FOLDERS {
             self.make_folder(&client, folder).await?;
@@ -170,7 +171,7 @@ impl Zookeeper {
         }
     }
 
-    async fn make_folder(&self, client: &Client, folder: &str) -> Answer<()> {
+    async fn make_folder(&self, client: &Client, folder: &str) -> KeysResult<()> {
         let known = || self.folders.lock().unwrap_or_else(PoisonError::into_inner);
         if known().contains(folder) {
             return Ok(());
@@ -184,7 +185,7 @@ impl Zookeeper {
     }
 
     /// Makes the node that shows that a member's session is live.
-    async fn show_session(&self, client: &Client, member: &str) -> Answer<()> {
+    async fn show_session(&self, client: &Client, member: &str) -> KeysResult<()> {
         let path = path(&self.base, &format!("{SESSIONS}/{member}"));
         if let Some(stat) = within(client.check_stat(&path)).await.map_err(Failure::Backend)? {
             if stat.ephemeral_owner == client.session_id().0 {
@@ -196,7 +197,7 @@ impl Zookeeper {
         match within(client.create(&path, b"", &self.options(CreateMode::Ephemeral))).await {
             Ok(_) => Ok(()),
             // Another handle of the same member was faster.
-            Err(Error::NodeExists) => Err(Failure::Lost),
+            Err(Error::NodeExists) => Err(Failure::RaceLost),
             Err(error) => Err(Failure::Backend(error)),
         }
     }
@@ -229,7 +230,7 @@ impl Zookeeper {
     }
 
     /// Makes the folders and session nodes that a batch needs; they are not part of the batch.
-    async fn make_ready(&self, client: &Client, batch: &Batch) -> Answer<()> {
+    async fn make_ready(&self, client: &Client, batch: &Batch) -> KeysResult<()> {
         for (key, value) in &batch.changes {
             let (folder, node) = name::split(key);
             if value.is_some() && folder == name::MEMBERS {
@@ -243,7 +244,7 @@ impl Zookeeper {
     }
 
     /// Reads nodes; missing ones are left out.
-    async fn read(&self, client: &Client, keys: &[String]) -> Answer<Vec<(Entry, Stat)>> {
+    async fn read(&self, client: &Client, keys: &[String]) -> KeysResult<Vec<(Entry, Stat)>> {
         let mut reader = client.new_multi_reader();
         for key in keys {
             reader.add_get_data(&path(&self.base, key)).map_err(Failure::Backend)?;
@@ -264,7 +265,7 @@ impl Zookeeper {
     }
 }
 
-fn entry(key: &str, data: Vec<u8>, stat: Stat) -> Answer<Entry> {
+fn entry(key: &str, data: Vec<u8>, stat: Stat) -> KeysResult<Entry> {
     let value = String::from_utf8(data)
         .map_err(|_| Failure::Damaged(format!("value of key {key:?} is not UTF-8")))?;
     let version = entry_version(stat.version);
@@ -288,13 +289,13 @@ fn version(of_entry: u64) -> i32 {
     u32::try_from(of_entry.saturating_sub(1)).unwrap_or(u32::MAX).cast_signed()
 }
 
-fn number(zxid: i64) -> Answer<u64> {
+fn number(zxid: i64) -> KeysResult<u64> {
     u64::try_from(zxid)
         .map_err(|_| Failure::Damaged(format!("transaction ID is {zxid}, expected 0 or more")))
 }
 
 /// Accepts a node that was deleted already.
-fn gone(deleted: Result<(), Error>) -> Answer<()> {
+fn gone(deleted: Result<(), Error>) -> KeysResult<()> {
     match deleted {
         Ok(()) | Err(Error::NoNode) => Ok(()),
         Err(error) => Err(Failure::Backend(error)),
@@ -308,7 +309,7 @@ impl Keys for Zookeeper {
     const BATCH_MAX: usize = 1000;
 
     /// ZooKeeper cannot compare the count of writes in a transaction, so each step reads it first.
-    fn knows(&self) -> bool {
+    fn may_cache_rows(&self) -> bool {
         false
     }
 
@@ -330,11 +331,11 @@ impl Keys for Zookeeper {
 
     /// Brings this server up to date with the ensemble first, since it may lag behind another
     /// server's replies.
-    async fn catch_up(&self) -> Answer<()> {
+    async fn catch_up(&self) -> KeysResult<()> {
         within(self.client().await?.sync(&path(&self.base, WRITES))).await.map_err(Failure::Backend)
     }
 
-    async fn head(&self) -> Answer<Head> {
+    async fn head(&self) -> KeysResult<Head> {
         let keys = [name::STORE, name::NAMESPACE, WRITES].map(String::from);
         let client = self.client().await?;
         let mut head = Head {
@@ -360,7 +361,7 @@ impl Keys for Zookeeper {
         Ok(head)
     }
 
-    async fn get(&self, key: &str, _at: u64) -> Answer<Option<Entry>> {
+    async fn get(&self, key: &str, _at: u64) -> KeysResult<Option<Entry>> {
         let client = self.client().await?;
         match within(client.get_data(&path(&self.base, key))).await {
             Ok((data, stat)) => Ok(Some(entry(key, data, stat)?)),
@@ -369,7 +370,7 @@ impl Keys for Zookeeper {
         }
     }
 
-    async fn list(&self, folder: &str, _at: u64) -> Answer<Vec<Entry>> {
+    async fn list(&self, folder: &str, _at: u64) -> KeysResult<Vec<Entry>> {
         let client = self.client().await?;
         let nodes = match within(client.list_children(&path(&self.base, folder))).await {
             Ok(nodes) => nodes,
@@ -386,7 +387,7 @@ impl Keys for Zookeeper {
         Ok(entries)
     }
 
-    async fn sessions(&self) -> Answer<Option<HashSet<String>>> {
+    async fn sessions(&self) -> KeysResult<Option<HashSet<String>>> {
         let client = self.client().await?;
         let nodes = within(client.list_children(&path(&self.base, SESSIONS)))
             .await
@@ -394,10 +395,10 @@ impl Keys for Zookeeper {
         Ok(Some(nodes.into_iter().collect()))
     }
 
-    async fn send(&self, batch: &Batch) -> Answer<Outcome> {
+    async fn send(&self, batch: &Batch) -> KeysResult<Outcome> {
         let client = self.client().await?;
         if batch.session.is_some_and(|session| session != client.session_id().0) {
-            return Ok(Outcome::Lost);
+            return Ok(Outcome::RaceLost);
         }
         self.make_ready(&client, batch).await?;
         let mut writer = client.new_multi_writer();
@@ -407,7 +408,7 @@ impl Keys for Zookeeper {
             Err(MultiWriteError::OperationFailed {
                 source: Error::BadVersion | Error::NoNode | Error::NodeExists,
                 ..
-            }) => return Ok(Outcome::Lost),
+            }) => return Ok(Outcome::RaceLost),
             Err(error) => return Err(Failure::Backend(Error::from(error))),
         };
         for key in batch.changes.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| key) {
@@ -428,8 +429,8 @@ impl Keys for Zookeeper {
         }
     }
 
-    fn explain(&self, error: Error) -> CoordError {
-        explain(&self.label, error)
+    fn map_error(&self, error: Error) -> CoordError {
+        map_error(&self.label, error)
     }
 
     fn closed(&self) -> &AtomicBool {
@@ -458,14 +459,14 @@ mod tests {
     }
 
     /// A node written as often as allowed continues with a restarted version, and a writer that
-    /// read it before gets `Lost`.
+    /// read it before gets `RaceLost`.
     #[tokio::test]
     #[cfg_attr(not(feature = "real-servers"), ignore = "needs ZooKeeper: --features real-servers")]
     async fn versions_do_not_run_out() {
         let server = snowmint_testkit::servers::Zookeeper::start();
-        let place = Place::parse(&server.url(), PORT, "it", FORM).unwrap();
+        let cluster_url = ClusterUrl::parse(&server.url(), PORT, "it", FORM).unwrap();
         let keys = Zookeeper {
-            link: Link::new(&place),
+            link: Link::new(&cluster_url),
             namespace: "default".into(),
             base: "/snowmint/default".into(),
             label: Label::of("it", "zookeeper:"),
@@ -480,20 +481,20 @@ mod tests {
             let changes = [(key.clone(), Some(value.to_owned()))].into();
             keys.send(&Batch { expected, changes, ..Batch::default() }).await.unwrap()
         };
-        let (mut version, mut anew) = (0, 0);
+        let (mut version, mut restarts) = (0, 0);
         for number in 0..20 {
             let value = number.to_string();
             let Outcome::Done(_) = write(version, &value).await else { panic!("{number}") };
             let entry = keys.get(&key, 0).await.unwrap().unwrap();
             assert_eq!(entry.value, value);
             if version > 0 {
-                assert_eq!(write(version, "late").await, Outcome::Lost, "{number}");
+                assert_eq!(write(version, "late").await, Outcome::RaceLost, "{number}");
             }
-            anew += u64::from(entry.version < version);
+            restarts += u64::from(entry.version < version);
             version = entry.version;
             assert!(version <= 4, "{version}");
         }
-        assert_eq!(anew, 4);
+        assert_eq!(restarts, 4);
         keys.close().await;
     }
 }

@@ -2,8 +2,8 @@
 
 use redis::aio::MultiplexedConnection;
 use snowmint_coord::{
-    BootTimer, Bounds, Definition, ErrorKind, NewDefinition, Node, NodeSettings, Parts, Reserve,
-    Result, Segment, SourceSpec, Store, Ticks, Timer as _, Values,
+    BootTimer, Bounds, Definition, ErrorKind, IdBatch, NewDefinition, Node, NodeSettings, Platform,
+    Reserve, Result, Segment, SourceSpec, Store, Ticks, Timer as _,
 };
 use snowmint_core::{Layout, SystemClock, UnixMillis};
 use snowmint_testkit::servers::{Redis, RedisClock, Server};
@@ -28,7 +28,7 @@ async fn define(store: &dyn Store) -> Definition {
 const LEAD_MS: u64 = 60_000;
 
 /// Takes numbers by the server's clock; the caller's clock in the request is far off.
-async fn take(store: &dyn Store, source: &Definition, length: u64) -> Result<Segment> {
+async fn reserve_now(store: &dyn Store, source: &Definition, length: u64) -> Result<Segment> {
     let ticks = Ticks::of(&LAYOUT, 0, LEAD_MS, UnixMillis::ZERO);
     let within = Some(Bounds::Now(ticks));
     let definition_version = source.version;
@@ -36,10 +36,10 @@ async fn take(store: &dyn Store, source: &Definition, length: u64) -> Result<Seg
 }
 
 /// Does the same, waiting for ticks and for an unreachable server.
-async fn take_soon(store: &dyn Store, source: &Definition, length: u64) -> Segment {
+async fn reserve_soon(store: &dyn Store, source: &Definition, length: u64) -> Segment {
     let begun = BootTimer.elapsed();
     while BootTimer.elapsed().since(begun) < 60_000 {
-        match take(store, source, length).await {
+        match reserve_now(store, source, length).await {
             Ok(segment) => return segment,
             Err(error) => match error.kind() {
                 ErrorKind::TickFull { .. } | ErrorKind::Unavailable => {
@@ -73,7 +73,7 @@ async fn one_number_is_one_round_trip_and_leaves_no_key_behind() {
     let server = Redis::start(&[]);
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
     let source = define(&*store).await;
-    take(&*store, &source, 1).await.unwrap();
+    reserve_now(&*store, &source, 1).await.unwrap();
     let mut hand = hand(&server.url()).await;
     let size = async |hand: &mut MultiplexedConnection| -> u64 {
         redis::cmd("DBSIZE").query_async(hand).await.unwrap()
@@ -84,9 +84,9 @@ async fn one_number_is_one_round_trip_and_leaves_no_key_behind() {
     let before = ran(&mut hand, &commands).await;
     let mut last = 0;
     for _ in 0..200 {
-        let taken = take_soon(&*store, &source, 1).await;
-        assert!(taken.first > last && taken.first == taken.last);
-        last = taken.last;
+        let reserved = reserve_soon(&*store, &source, 1).await;
+        assert!(reserved.first > last && reserved.first == reserved.last);
+        last = reserved.last;
     }
     let after = ran(&mut hand, &commands).await;
     let grown: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
@@ -102,9 +102,9 @@ async fn one_number_is_one_round_trip_and_leaves_no_key_behind() {
     };
     let before = ran(&mut hand, &commands).await;
     for _ in 0..50 {
-        let taken = store.reserve(&next(2)).await.unwrap();
-        assert_eq!((taken.first, taken.last), (last + 1, last + 2));
-        last = taken.last;
+        let reserved = store.reserve(&next(2)).await.unwrap();
+        assert_eq!((reserved.first, reserved.last), (last + 1, last + 2));
+        last = reserved.last;
     }
     let after = ran(&mut hand, &commands).await;
     assert_eq!(after[0] - before[0], 50);
@@ -119,9 +119,9 @@ async fn scripts_forgotten_by_a_server_are_sent_again() {
     let mut last = 0;
     for _ in 0..20 {
         let () = redis::cmd("SCRIPT").arg("FLUSH").query_async(&mut hand).await.unwrap();
-        let taken = take_soon(&*store, &source, 3).await;
-        assert!(taken.first > last && taken.last > taken.first);
-        last = taken.last;
+        let reserved = reserve_soon(&*store, &source, 3).await;
+        assert!(reserved.first > last && reserved.last > reserved.first);
+        last = reserved.last;
     }
 }
 
@@ -130,9 +130,9 @@ async fn a_batch_is_as_many_as_the_tick_holds() {
     let server = Redis::start(&[]);
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
     let source = define(&*store).await;
-    let taken = take_soon(&*store, &source, 5_000).await;
-    assert_eq!(taken.last - taken.first + 1, 1024, "the rest is asked for again");
-    assert_eq!(tick_of(taken.first), tick_of(taken.last));
+    let reserved = reserve_soon(&*store, &source, 5_000).await;
+    assert_eq!(reserved.last - reserved.first + 1, 1024, "the rest is asked for again");
+    assert_eq!(tick_of(reserved.first), tick_of(reserved.last));
 }
 
 #[tokio::test]
@@ -140,22 +140,22 @@ async fn a_restart_and_a_kill_repeat_nothing() {
     let mut server = Server::from(Redis::start(&[]));
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
     let source = define(&*store).await;
-    let mut last = take_soon(&*store, &source, 100).await.last;
+    let mut last = reserve_soon(&*store, &source, 100).await.last;
     for kill in [false, true, false, true] {
         if kill {
             server.kill();
         } else {
             server.stop();
         }
-        let away = take(&*store, &source, 1).await.unwrap_err();
+        let away = reserve_now(&*store, &source, 1).await.unwrap_err();
         assert_eq!(away.kind().code(), "unavailable", "{away:?}");
         server.start();
         // By the store that was open before, and by one that opens now.
         let other = snowmint_stores::open(&server.url(), "default").await.unwrap();
         for store in [&store, &other] {
-            let taken = take_soon(&**store, &source, 100).await;
-            assert!(taken.first > last, "{taken:?} after {last}");
-            last = taken.last;
+            let reserved = reserve_soon(&**store, &source, 100).await;
+            assert!(reserved.first > last, "{reserved:?} after {last}");
+            last = reserved.last;
         }
     }
 }
@@ -165,21 +165,21 @@ async fn server_that_lost_acknowledged_writes_is_rejected() {
     let mut server = Server::from(Redis::start(&[]));
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
     let source = define(&*store).await;
-    take_soon(&*store, &source, 1).await;
+    reserve_soon(&*store, &source, 1).await;
     server.stop();
     server.back_up();
     server.start();
     for _ in 0..5 {
-        take_soon(&*store, &source, 1).await;
+        reserve_soon(&*store, &source, 1).await;
     }
     server.stop();
     server.restore();
     server.start();
     let begun = BootTimer.elapsed();
-    let mut refused = take(&*store, &source, 1).await.unwrap_err();
+    let mut refused = reserve_now(&*store, &source, 1).await.unwrap_err();
     while refused.kind().code() == "unavailable" && BootTimer.elapsed().since(begun) < 60_000 {
         BootTimer.sleep_ms(20).await;
-        refused = take(&*store, &source, 1).await.unwrap_err();
+        refused = reserve_now(&*store, &source, 1).await.unwrap_err();
     }
     assert_eq!(refused.kind().code(), "store_rolled_back", "{refused:?}");
 }
@@ -190,24 +190,24 @@ async fn server_with_a_clock_rollback_continues_from_its_mark() {
     let server = Redis::start_by(&clock, &[]);
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
     let source = define(&*store).await;
-    let before = take_soon(&*store, &source, 10).await;
+    let before = reserve_soon(&*store, &source, 10).await;
     let at = before.at.unwrap();
 
     clock.set(-50);
     let mut last = before.last;
     let mut numbers = 0;
     for _ in 0..20 {
-        let taken = take(&*store, &source, 1_000).await.unwrap();
-        assert!(taken.at.unwrap() < at, "the clock is behind: {taken:?}");
-        assert!(taken.first > last);
-        numbers += taken.last - taken.first + 1;
-        last = taken.last;
+        let reserved = reserve_now(&*store, &source, 1_000).await.unwrap();
+        assert!(reserved.at.unwrap() < at, "the clock is behind: {reserved:?}");
+        assert!(reserved.first > last);
+        numbers += reserved.last - reserved.first + 1;
+        last = reserved.last;
     }
     assert_eq!(numbers, 20_000, "ticks are spent as they are needed");
     assert!(tick_of(last) - tick_of(before.last) <= 20, "and no more of them");
 
     clock.set(-300);
-    let refused = take(&*store, &source, 1).await.unwrap_err();
+    let refused = reserve_now(&*store, &source, 1).await.unwrap_err();
     assert!(
         matches!(
             refused.kind(),
@@ -216,22 +216,22 @@ async fn server_with_a_clock_rollback_continues_from_its_mark() {
         "{refused:?}"
     );
     clock.set(300);
-    let ahead = take(&*store, &source, 1).await.unwrap();
+    let ahead = reserve_now(&*store, &source, 1).await.unwrap();
     assert!(ahead.first > last && ahead.at.unwrap().since(at) >= 299_000, "{ahead:?}");
     clock.set(0);
-    let refused = take(&*store, &source, 1).await.unwrap_err();
+    let refused = reserve_now(&*store, &source, 1).await.unwrap_err();
     assert_eq!(refused.kind().code(), "clock_behind", "five minutes are more than may be led");
 }
 
 async fn node(url: &str) -> Node {
     let store = snowmint_stores::open(url, "default").await.unwrap();
     let settings = NodeSettings { builtin: false, ..NodeSettings::default() };
-    Node::open(store, settings, Parts::system()).await.unwrap()
+    Node::open(store, settings, Platform::system()).await.unwrap()
 }
 
 async fn mint(node: &Node, source: &str, count: u32) -> Vec<u64> {
     match node.source(source).await.unwrap().mint(count, None, 30_000).await.unwrap() {
-        Values::Numbers(numbers) => numbers,
+        IdBatch::Numbers(numbers) => numbers,
         other => panic!("{other:?}"),
     }
 }

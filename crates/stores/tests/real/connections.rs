@@ -97,7 +97,7 @@ pub(crate) async fn outlive_calls_that_are_given_up(server: Server) {
     other.close().await.unwrap();
 }
 
-pub(crate) async fn are_made_anew(mut server: Server) {
+pub(crate) async fn are_reopened(mut server: Server) {
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
     let lease = holder(&store).await;
     let extend = async |from: Mark, request| extend(&store, &lease, from, request).await;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use snowmint_coord::{
-    ClaimRequest, Mark, Node, NodeSettings, Parts, Pool, Preference, Reuse, SourceSpec,
+    ClaimRequest, Mark, Node, NodeSettings, Platform, Pool, Preference, Reuse, SourceSpec,
 };
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_testkit::contract;
@@ -62,7 +62,7 @@ async fn a_prefix_separates_stores_of_one_cluster() {
 async fn worker_with_too_many_clock_values_is_rejected() {
     let server = Etcd::start();
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
-    let node = Node::open(store, NodeSettings::default(), Parts::system()).await.unwrap();
+    let node = Node::open(store, NodeSettings::default(), Platform::system()).await.unwrap();
     let layout = |clock: u8| {
         let spec =
             format!(r#"{{"layout":"time=41,clock={clock},worker={},sequence=12"}}"#, 10 - clock);

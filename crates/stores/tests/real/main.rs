@@ -25,8 +25,8 @@ mod by_clock;
 mod connections;
 #[cfg(all(feature = "real-servers", feature = "etcd"))]
 mod etcd;
-#[cfg(all(feature = "real-servers", feature = "foreign"))]
-mod foreign;
+#[cfg(all(feature = "real-servers", feature = "legacy"))]
+mod legacy;
 #[cfg(all(feature = "real-servers", feature = "mysql"))]
 mod mysql;
 #[cfg(any(feature = "real-servers", feature = "sqlite"))]

@@ -27,8 +27,8 @@ async fn opening_mysql_makes_a_store_once() {
         let server = Mysql::start(&[setting]);
         if server.name() == "MariaDB" {
             server.run(&format!(
-                "CREATE TABLE told (is_on INT CHECK (is_on = {is_on}));
-                 INSERT INTO told SELECT @@GLOBAL.innodb_snapshot_isolation"
+                "CREATE TABLE setting (is_on INT CHECK (is_on = {is_on}));
+                 INSERT INTO setting SELECT @@GLOBAL.innodb_snapshot_isolation"
             ));
         }
         opening::makes_a_store_once(server.url(), server).await;
@@ -56,7 +56,7 @@ async fn tables_of_an_older_version_are_named() {
 
 #[tokio::test]
 async fn connections_ended_by_the_server_are_reopened() {
-    connections::are_made_anew(Mysql::start(&[]).into()).await;
+    connections::are_reopened(Mysql::start(&[]).into()).await;
 }
 
 #[tokio::test]
@@ -175,6 +175,6 @@ async fn a_user_needs_a_password_and_little_else_with_and_without_tls() {
     let refused = snowmint_stores::open(&plain, "default").await.unwrap_err();
     assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
     // MariaDB does not report the reason.
-    let told = refused.to_string().contains("requires TLS");
-    assert_eq!(told, server.name() == "MySQL", "{refused}");
+    let names_tls = refused.to_string().contains("requires TLS");
+    assert_eq!(names_tls, server.name() == "MySQL", "{refused}");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use snowmint_coord::{
-    BootTimer, FastForward, Incarnation, Member, NewDefinition, Node, NodeSettings, Parts,
+    BootTimer, FastForward, Incarnation, Member, NewDefinition, Node, NodeSettings, Platform,
     Presence, SourceSpec, Store, Timer as _,
 };
 use snowmint_core::UnixMillis;
@@ -54,11 +54,11 @@ pub(crate) async fn makes_a_store_once(url: String, server: impl Sized) {
     looking_finds_nothing(&url).await;
     let ids = sixteen_openers(&url).await;
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
-    let look = Settings { make: false, ..Settings::default() };
+    let look = Settings { create_if_missing: false, ..Settings::default() };
     let looked = snowmint_stores::open_with(&url, "default", look).await.unwrap();
     assert_eq!(looked.identity().await.unwrap().id, ids[0]);
     drop((looked, server));
-    absence_is_said_in_time(&url).await;
+    absence_is_reported_in_time(&url).await;
 }
 
 /// Checks that after `empty` removes everything, like a flush of the server, both a running process
@@ -96,8 +96,8 @@ pub(crate) async fn is_another_when_emptied(url: &str, empty: impl AsyncFnOnce()
     let started = snowmint_stores::open(url, "default").await.unwrap();
     started.define(&new("bills")).await.unwrap();
     let after = started.identity().await.unwrap();
-    let told = started.recall("the journal", &before).await.unwrap_err();
-    assert_eq!(told.kind().code(), "store_mismatch", "{told}");
+    let error = started.recall("the journal", &before).await.unwrap_err();
+    assert_eq!(error.kind().code(), "store_mismatch", "{error}");
     // The store is not empty any more, and still not the previous one.
     for refused in [
         renewed().await.unwrap_err(),
@@ -145,7 +145,7 @@ pub(crate) const TO_VERSION_2: [&str; 2] =
 pub(crate) async fn ends_minting_when_emptied(url: &str, empty: impl AsyncFnOnce()) {
     let settings = NodeSettings { window_ms: 600_000, ..NodeSettings::default() };
     let store = snowmint_stores::open(url, "default").await.unwrap();
-    let node = Node::open(store, settings, Parts::system()).await.unwrap();
+    let node = Node::open(store, settings, Platform::system()).await.unwrap();
     node.define("orders", &SourceSpec::from_json("{}").unwrap()).await.unwrap();
     let source = node.source("orders").await.unwrap();
     source.mint(1, None, 30_000).await.unwrap();
@@ -188,7 +188,7 @@ pub(crate) async fn at_last<T, E: std::fmt::Debug>(attempt: impl AsyncFn() -> Re
 }
 
 async fn looking_finds_nothing(url: &str) {
-    let look = Settings { make: false, ..Settings::default() };
+    let look = Settings { create_if_missing: false, ..Settings::default() };
     for _ in 0..2 {
         let looked = snowmint_stores::open_with(url, "default", look).await;
         assert_eq!(looked.unwrap_err().kind().code(), "not_found");
@@ -208,17 +208,17 @@ async fn sixteen_openers(url: &str) -> Vec<String> {
     ids
 }
 
-async fn absence_is_said_in_time(url: &str) {
+async fn absence_is_reported_in_time(url: &str) {
     let opened =
         tokio::time::timeout(Duration::from_secs(60), snowmint_stores::open(url, "default"));
     let refused = opened.await.expect("a minute is enough").unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     let mut cause = std::error::Error::source(&refused);
     while let Some(error) = cause {
-        said.push(error.to_string());
+        messages.push(error.to_string());
         cause = error.source();
     }
     // Nothing listens there, which an operator has to know.
-    assert!(said.iter().any(|said| said.contains("onnection refused")), "{said:?}");
+    assert!(messages.iter().any(|message| message.contains("onnection refused")), "{messages:?}");
 }

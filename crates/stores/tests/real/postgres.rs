@@ -45,7 +45,7 @@ async fn tables_of_an_older_version_are_named() {
 
 #[tokio::test]
 async fn connections_ended_by_the_server_are_reopened() {
-    connections::are_made_anew(Postgres::start(&[]).into()).await;
+    connections::are_reopened(Postgres::start(&[]).into()).await;
 }
 
 #[tokio::test]
@@ -268,12 +268,12 @@ async fn sessions_stay_durable_when_the_server_reads_its_files_again() {
 #[tokio::test]
 async fn synchronous_failover_without_a_replica_gives_a_warning() {
     let server = Postgres::start(&[]);
-    for (parameter, told) in [("", 0), ("?failover=synchronous", 1)] {
+    for (parameter, expected) in [("", 0), ("?failover=synchronous", 1)] {
         let url = format!("{}{parameter}", server.url());
         let store = snowmint_stores::open(&url, "default").await.unwrap();
         let warnings = store.warnings();
         let named = warnings.iter().filter(|line| line.contains("synchronous_standby_names"));
-        assert_eq!(named.count(), told, "{warnings:?}");
+        assert_eq!(named.count(), expected, "{warnings:?}");
         store.close().await.unwrap();
     }
 }

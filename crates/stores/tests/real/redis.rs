@@ -34,11 +34,11 @@ async fn process_over_an_emptied_server_stops_at_its_next_renewal() {
 }
 
 async fn flush(server: &Redis) {
-    tell(server, "FLUSHALL").await;
+    send_command(server, "FLUSHALL").await;
 }
 
 /// Sends the server a command, as its administrator.
-pub(crate) async fn tell(server: &Redis, words: &str) {
+pub(crate) async fn send_command(server: &Redis, words: &str) {
     let client = redis::Client::open(server.url()).unwrap();
     let mut hand = client.get_multiplexed_async_connection().await.unwrap();
     let (first, others) = words.split_once(' ').unwrap_or((words, ""));
@@ -55,7 +55,7 @@ const RIGHTS: &str = "resetchannels ~snowmint:* -@all +evalsha +eval +script|loa
 
 /// Opens the store for a user with the documented permissions except `lacks`.
 async fn open_without(server: &Redis, lacks: &str) -> snowmint_coord::Result<Arc<dyn Store>> {
-    tell(server, &format!("ACL SETUSER ids reset on >word {RIGHTS} {lacks}")).await;
+    send_command(server, &format!("ACL SETUSER ids reset on >word {RIGHTS} {lacks}")).await;
     let url = server.url().replacen("redis://", "redis://ids:word@", 1);
     snowmint_stores::open(&url, "default").await
 }
@@ -94,12 +94,12 @@ async fn missing_right_of_a_user_is_named() {
         let refused = refused.expect_err(right);
         assert_eq!(refused.kind().code(), "store_permission_denied", "{right}: {refused:?}");
         assert!(refused.to_string().contains("docs/stores.md"), "{refused}");
-        let said = format!("{refused:?}");
-        let names_command = said.contains(&format!("the '{right}' command"));
-        let names_script = said.contains("The user executing the script can't run this command");
-        assert!(names_command || (!is_named && names_script), "{right}: {said}");
+        let text = format!("{refused:?}");
+        let names_command = text.contains(&format!("the '{right}' command"));
+        let names_script = text.contains("The user executing the script can't run this command");
+        assert!(names_command || (!is_named && names_script), "{right}: {text}");
     }
-    tell(&server, "ACL SETUSER ids -select").await;
+    send_command(&server, "ACL SETUSER ids -select").await;
     let url = server.url().replacen("redis://", "redis://ids:word@", 1).replace("/0", "/1");
     let refused = snowmint_stores::open(&url, "default").await.unwrap_err();
     assert_eq!(refused.kind().code(), "store_permission_denied", "{refused:?}");

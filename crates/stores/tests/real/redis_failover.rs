@@ -11,7 +11,7 @@ use snowmint_testkit::servers::{Redis, Server};
 use tokio::runtime::Builder;
 
 /// Sends a server a command, and returns its reply.
-async fn tell(server: &Server, words: &str) -> String {
+async fn send_command(server: &Server, words: &str) -> String {
     let client = redis::Client::open(server.url()).unwrap();
     let mut hand = client.get_multiplexed_async_connection().await.unwrap();
     let mut words = words.split(' ');
@@ -24,7 +24,7 @@ async fn tell(server: &Server, words: &str) -> String {
 
 /// Makes a server a replica, and waits until it has everything that the primary has.
 async fn follow(replica: &Server, primary: &Server) {
-    tell(replica, &format!("REPLICAOF 127.0.0.1 {}", primary.port())).await;
+    send_command(replica, &format!("REPLICAOF 127.0.0.1 {}", primary.port())).await;
     let begun = BootTimer.elapsed();
     while !has_all_of(replica, primary).await {
         assert!(BootTimer.elapsed().since(begun) < 60_000, "it never follows");
@@ -33,12 +33,12 @@ async fn follow(replica: &Server, primary: &Server) {
 }
 
 async fn has_all_of(replica: &Server, primary: &Server) -> bool {
-    let offset = |said: &str, of: &str| {
-        said.lines().find_map(|line| line.trim_end().strip_prefix(of)?.parse::<u64>().ok())
+    let offset = |reply: &str, of: &str| {
+        reply.lines().find_map(|line| line.trim_end().strip_prefix(of)?.parse::<u64>().ok())
     };
-    let wanted = offset(&tell(primary, "INFO replication").await, "master_repl_offset:");
-    let said = tell(replica, "INFO replication").await;
-    said.contains("master_link_status:up") && offset(&said, "slave_repl_offset:") >= wanted
+    let wanted = offset(&send_command(primary, "INFO replication").await, "master_repl_offset:");
+    let reply = send_command(replica, "INFO replication").await;
+    reply.contains("master_link_status:up") && offset(&reply, "slave_repl_offset:") >= wanted
 }
 
 fn orders() -> NewDefinition {
@@ -64,7 +64,7 @@ fn a_redis_replica_is_another_store_to_its_readers() {
         let version = store.define(&orders()).await.unwrap().version;
         follow(&replica, &first).await;
         // Nothing listens there: it stays a replica, and gets no later write.
-        tell(&replica, "REPLICAOF 127.0.0.1 1").await;
+        send_command(&replica, "REPLICAOF 127.0.0.1 1").await;
         reserve(&store, version).await.unwrap();
         let seen = store.identity().await.unwrap();
         proxy.lead_to(replica.port());
@@ -110,7 +110,7 @@ async fn fail_over_and_back(proxy: &Proxy, first: &Server, second: &Server) {
         [(second, first, "after the failover"), (first, second, "after failing back")]
     {
         follow(promoted, other).await;
-        tell(promoted, "REPLICAOF NO ONE").await;
+        send_command(promoted, "REPLICAOF NO ONE").await;
         if when == "after the failover" {
             // The promoted replica lacks this write.
             reserve(&running, version).await.unwrap();
@@ -133,8 +133,8 @@ async fn fail_over_and_back(proxy: &Proxy, first: &Server, second: &Server) {
     let operator = snowmint_stores::open(&url, "default").await.unwrap();
     operator.fast_forward(&FastForward::default()).await.unwrap();
     // The running handle had seen the lost writes, and gets one error for the recovery.
-    let told = reserve(&running, version).await.unwrap_err();
-    assert_eq!(told.kind().code(), "store_rolled_back", "{told}");
+    let error = reserve(&running, version).await.unwrap_err();
+    assert_eq!(error.kind().code(), "store_rolled_back", "{error}");
     reserve(&running, version).await.unwrap();
 }
 
@@ -146,7 +146,7 @@ async fn at_last<T>(ask: impl AsyncFn() -> Result<T>) -> Result<T> {
             Err(error) if error.kind().code() == "unavailable" => {
                 assert!(BootTimer.elapsed().since(begun) < 60_000, "{error}");
             }
-            answered => return answered,
+            result => return result,
         }
     }
 }

@@ -20,15 +20,15 @@ async fn is_read_again(url: &str, setting: &str, set: impl AsyncFn(bool)) {
         set(is_right).await;
         let begun = BootTimer.elapsed();
         // A server may need a moment to apply the setting.
-        let answer = loop {
-            let answer = store.renew(incarnation, presence, NOW).await;
-            let code = answer.as_ref().map_or_else(|error| error.kind().code(), |()| "right");
+        let result = loop {
+            let result = store.renew(incarnation, presence, NOW).await;
+            let code = result.as_ref().map_or_else(|error| error.kind().code(), |()| "right");
             if code == if is_right { "right" } else { "unsafe_store" } {
-                break answer;
+                break result;
             }
-            assert!(BootTimer.elapsed().since(begun) < 60_000, "{setting}: {answer:?}");
+            assert!(BootTimer.elapsed().since(begun) < 60_000, "{setting}: {result:?}");
         };
-        if let Err(refused) = answer {
+        if let Err(refused) = result {
             assert!(refused.to_string().contains(setting), "{setting}: {refused}");
             let joined = store.join(&member, presence, NOW).await.unwrap_err();
             assert_eq!(joined.kind().code(), "unsafe_store", "{joined}");
@@ -49,7 +49,7 @@ async fn settings_of_redis_are_read_again() {
     ] {
         let set = async |is_right| {
             let value = if is_right { right } else { wrong };
-            crate::redis::tell(&server, &format!("CONFIG SET {setting} {value}")).await;
+            crate::redis::send_command(&server, &format!("CONFIG SET {setting} {value}")).await;
         };
         is_read_again(&server.url(), setting, set).await;
     }
@@ -69,11 +69,11 @@ async fn a_log_that_redis_has_begun_counts_once_it_is_written() {
         assert_eq!(refused.kind().code(), "unsafe_store", "{refused}");
         assert!(refused.to_string().contains(wanted), "{refused}");
     };
-    crate::redis::tell(&server, "CONFIG SET appendonly no").await;
+    crate::redis::send_command(&server, "CONFIG SET appendonly no").await;
     unsafe_for("appendonly no").await;
     // Simulates a large store: a second for each key.
-    crate::redis::tell(&server, "CONFIG SET rdb-key-save-delay 1000000").await;
-    crate::redis::tell(&server, "CONFIG SET appendonly yes").await;
+    crate::redis::send_command(&server, "CONFIG SET rdb-key-save-delay 1000000").await;
+    crate::redis::send_command(&server, "CONFIG SET appendonly yes").await;
     unsafe_for("first append-only file").await;
     let begun = BootTimer.elapsed();
     while let Err(refused) = store.renew(incarnation, presence, NOW).await {

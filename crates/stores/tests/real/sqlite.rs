@@ -17,7 +17,7 @@ use snowmint_coord::{
 use snowmint_core::UnixMillis;
 use snowmint_stores::Settings;
 use snowmint_testkit::contract::{
-    self, Factory, Lost, every_verb_is_refused_by_an_older_state,
+    self, Factory, LostWrites, every_verb_is_refused_by_an_older_state,
     every_verb_is_refused_by_another_store,
 };
 use sqlx::sqlite::SqliteConnectOptions;
@@ -107,7 +107,7 @@ async fn sixteen_first_openers_agree_on_one_store() {
 async fn read_only_open_creates_no_store() {
     let folder = Folder::new();
     let file = folder.0.join("ids.db");
-    let look = Settings { make: false, ..Settings::default() };
+    let look = Settings { create_if_missing: false, ..Settings::default() };
     let looked = async || snowmint_stores::open_with(&folder.url(), "default", look).await;
     assert_eq!(looked().await.unwrap_err().kind().code(), "not_found");
     assert!(!file.exists());
@@ -237,15 +237,15 @@ async fn processes_share_one_file() {
     let folder = Folder::new();
     let children: Vec<Child> =
         (0..4).map(|_| start_child("processes_share_one_file", &folder.url(), 1)).collect();
-    let mut taken = Vec::new();
+    let mut reserved = Vec::new();
     for child in children {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", output.status);
-        taken.extend(acknowledged(&String::from_utf8(output.stdout).unwrap(), "took"));
+        reserved.extend(acknowledged(&String::from_utf8(output.stdout).unwrap(), "took"));
     }
-    taken.sort_unstable();
-    let every_one_once = taken.iter().copied().eq(1..=1200);
-    assert!(every_one_once, "{} numbers, or one twice", taken.len());
+    reserved.sort_unstable();
+    let every_one_once = reserved.iter().copied().eq(1..=1200);
+    assert!(every_one_once, "{} numbers, or one twice", reserved.len());
 }
 
 /// Moves marks until it is killed, and prints each as soon as the store has replied.
@@ -305,7 +305,7 @@ async fn no_acknowledged_mark_is_lost_by_kill_nine() {
         return extend_as_child(&url).await;
     }
     let folder = Folder::new();
-    let mut taken = Vec::new();
+    let mut reserved = Vec::new();
     let mut marks = 0;
     for round in 1..=ROUNDS {
         // The presence of the previous process has expired.
@@ -329,13 +329,13 @@ async fn no_acknowledged_mark_is_lost_by_kill_nine() {
         assert!(slot.mark.get() <= last("mark") + 1, "round {round}: {}", slot.mark);
         assert_eq!(slot.term.get(), last("term"));
         assert!(store.identity().await.unwrap().writes >= last("writes"));
-        taken.extend(acknowledged(&output, "took"));
-        assert!(store.get("numbers").await.unwrap().segment.mark.get() > *taken.last().unwrap());
+        reserved.extend(acknowledged(&output, "took"));
+        assert!(store.get("numbers").await.unwrap().segment.mark.get() > *reserved.last().unwrap());
         marks += acknowledged(&output, "mark").len();
         store.close().await.unwrap();
     }
-    assert!(taken.is_sorted_by(|one, next| one < next), "a number was handed out twice");
-    eprintln!("{ROUNDS} rounds, {marks} marks and {} numbers acknowledged", taken.len());
+    assert!(reserved.is_sorted_by(|one, next| one < next), "a number was handed out twice");
+    eprintln!("{ROUNDS} rounds, {marks} marks and {} numbers acknowledged", reserved.len());
 }
 
 /// Covers a folder that is mounted, or linked, in the place of another.
@@ -363,7 +363,7 @@ async fn other_file_is_rejected_by_every_verb() {
 /// Covers a copy of the folder, mounted or linked in its place.
 #[tokio::test]
 async fn restored_file_is_rejected_by_every_verb() {
-    for lost in Lost::ALL {
+    for lost in LostWrites::ALL {
         let folder = Folder::new();
         let at = |name: &str| folder.0.join(name);
         let (one, copy, current) = (at("one"), at("copy"), at("current"));

@@ -3,7 +3,7 @@
 
 use snowmint_coord::{BootTimer, NewDefinition, Result, Timer as _};
 use snowmint_testkit::contract::{
-    Lost, every_verb_is_refused_by_an_older_state, every_verb_is_refused_by_another_store,
+    LostWrites, every_verb_is_refused_by_an_older_state, every_verb_is_refused_by_another_store,
 };
 use snowmint_testkit::proxy::Proxy;
 use snowmint_testkit::servers::{self, Server};
@@ -25,8 +25,8 @@ fn servers_behind_an_address(start: impl Fn() -> Server) {
 }
 
 /// Restores an older state of a server's data while it is down, under a handle that stays.
-fn data_put_back(mut server: Server) {
-    for lost in Lost::ALL {
+fn data_rolled_back(mut server: Server) {
+    for lost in LostWrites::ALL {
         let namespace = format!("{lost:?}").to_lowercase();
         let url = server.url();
         let held = std::cell::RefCell::new(&mut server);
@@ -113,7 +113,7 @@ async fn soon(ask: impl AsyncFn() -> Result<()>) -> Result<()> {
             Err(error) if error.kind().code() == "unavailable" => {
                 assert!(BootTimer.elapsed().since(begun) < 60_000, "{error}");
             }
-            answered => return answered,
+            result => return result,
         }
     }
 }
@@ -157,13 +157,13 @@ macro_rules! servers_behind_an_address {
     };
 }
 
-macro_rules! data_put_back {
+macro_rules! data_rolled_back {
     ($($feature:literal $name:ident $start:expr;)*) => {
         $(
             #[cfg(feature = $feature)]
             #[test]
             fn $name() {
-                data_put_back($start.into());
+                data_rolled_back($start.into());
             }
         )*
     };
@@ -178,7 +178,7 @@ a_replica_that_lags! {
         servers::Mysql::start(&["server-id=1"]), mariadb_with_its_tables, "store_mismatch";
 }
 
-data_put_back! {
+data_rolled_back! {
     "redis" restored_redis_is_rejected_by_every_verb servers::Redis::start(&[]);
     "postgres" restored_postgres_is_rejected_by_every_verb servers::Postgres::start(&[]);
     "mysql" restored_mariadb_is_rejected_by_every_verb servers::Mysql::start(&[]);

@@ -52,16 +52,16 @@ async fn numbers_carry_the_stores_time(case: Case) {
     for length in [1, 2, 1000] {
         let ticks = case.ticks(1, 12).await;
         let before = case.now().await;
-        let taken = case.another().await.by_clock(&source, length, ticks).await.unwrap();
+        let reserved = case.another().await.by_clock(&source, length, ticks).await.unwrap();
         let after = case.now().await;
-        let at = taken.at.expect("the time that decided");
+        let at = reserved.at.expect("the time that decided");
         assert!(before <= at && at <= after, "{before} {at} {after}");
-        assert_eq!(taken.last - taken.first + 1, length);
-        assert_eq!(ticks.tick_of(taken.first), tick_at(ticks, at));
-        assert!(taken.first >= expected);
-        assert_eq!(taken.catalog_version, source.version);
-        assert_eq!(taken.writes, case.writes().await);
-        expected = taken.last + 1;
+        assert_eq!(reserved.last - reserved.first + 1, length);
+        assert_eq!(ticks.tick_of(reserved.first), tick_at(ticks, at));
+        assert!(reserved.first >= expected);
+        assert_eq!(reserved.catalog_version, source.version);
+        assert_eq!(reserved.writes, case.writes().await);
+        expected = reserved.last + 1;
     }
     assert_eq!(case.store.get("orders").await.unwrap().segment.mark, Mark::new(expected));
 }
@@ -161,25 +161,25 @@ async fn ticks_wider_than_a_float_are_exact(case: Case) {
     let ticks = case.ticks(1, 21).await;
     let mut expected = 0;
     for length in [1, 3, 100_000] {
-        let taken = case.by_clock(&source, length, ticks).await.unwrap();
-        assert_eq!(taken.last - taken.first + 1, length);
-        assert_eq!(ticks.tick_of(taken.first), tick_at(ticks, taken.at.unwrap()));
-        assert!(taken.first >= expected);
-        expected = taken.last + 1;
+        let reserved = case.by_clock(&source, length, ticks).await.unwrap();
+        assert_eq!(reserved.last - reserved.first + 1, length);
+        assert_eq!(ticks.tick_of(reserved.first), tick_at(ticks, reserved.at.unwrap()));
+        assert!(reserved.first >= expected);
+        expected = reserved.last + 1;
     }
 }
 
 async fn sixteen_callers_share_the_ticks(case: Case) {
     let source = case.define("orders").await;
-    let taken = case
+    let reserved = case
         .contend(|case, number| {
             let source = source.clone();
             async move {
-                let mut taken = Vec::new();
-                while taken.len() < 10 {
+                let mut reserved = Vec::new();
+                while reserved.len() < 10 {
                     let ticks = case.ticks(1, 4).await;
                     match case.by_clock(&source, 1 + number, ticks).await {
-                        Ok(segment) => taken.push(segment),
+                        Ok(segment) => reserved.push(segment),
                         Err(full) => {
                             // Behind: other tasks sent a later time.
                             let codes = ["tick_full", "clock_behind"];
@@ -188,12 +188,12 @@ async fn sixteen_callers_share_the_ticks(case: Case) {
                         }
                     }
                 }
-                assert!(taken.windows(2).all(|pair| pair[0].last < pair[1].first), "in order");
-                taken
+                assert!(reserved.windows(2).all(|pair| pair[0].last < pair[1].first), "in order");
+                reserved
             }
         })
         .await;
-    let mut all: Vec<Segment> = taken.into_iter().flatten().collect();
+    let mut all: Vec<Segment> = reserved.into_iter().flatten().collect();
     assert_eq!(all.len(), usize::try_from(TASKS * 10).unwrap());
     all.sort_by_key(|segment| segment.first);
     let overlap = all.windows(2).find(|pair| pair[0].last >= pair[1].first);

@@ -58,14 +58,14 @@ impl Case {
     }
 
     /// Opens a handle on another namespace of the same store.
-    pub(super) async fn elsewhere(&self) -> Self {
+    pub(super) async fn other_namespace(&self) -> Self {
         let namespace = format!("{}-b", self.namespace);
         let store = self.factory.open(&namespace).await;
         Self { store, namespace, ..self.clone() }
     }
 
     /// Opens a handle on yet another namespace.
-    pub(super) async fn elsewhere_numbered(&self, number: u64) -> Self {
+    pub(super) async fn numbered_namespace(&self, number: u64) -> Self {
         let namespace = format!("{}-{number}", self.namespace);
         let store = self.factory.open(&namespace).await;
         Self { store, namespace, ..self.clone() }
@@ -163,9 +163,9 @@ impl Case {
     /// Sends one extend.
     pub(super) async fn extend_item(&self, item: Extend) -> Result<Extended> {
         let (items, now) = ([item], self.now().await);
-        let mut answers = reached(|| self.store.extend(&items, now)).await?;
-        assert_eq!(answers.len(), 1);
-        answers.remove(0)
+        let mut per_item = reached(|| self.store.extend(&items, now)).await?;
+        assert_eq!(per_item.len(), 1);
+        per_item.remove(0)
     }
 
     pub(super) async fn extend(&self, lease: &Lease, from: Mark, to: Mark) -> Result<Extended> {
@@ -236,7 +236,7 @@ pub(super) async fn reached<T, F: Future<Output = Result<T>>>(ask: impl Fn() -> 
     for _ in 1..TRIES {
         match ask().await {
             Err(error) if matches!(error.kind(), ErrorKind::Unavailable) => {}
-            answered => return answered,
+            outcome => return outcome,
         }
     }
     ask().await
@@ -278,7 +278,7 @@ pub(super) fn definition(name: &str, extra: &str) -> NewDefinition {
 /// Returns the code of an error.
 #[track_caller]
 pub(super) fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
-    result.expect_err("a refusal").kind().code()
+    result.expect_err("an error").kind().code()
 }
 
 pub(super) fn later(mark: Mark, by: u64) -> Mark {

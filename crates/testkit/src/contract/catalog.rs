@@ -32,7 +32,7 @@ async fn definition_is_equal_for_all_handles(case: Case) {
     assert_eq!(defined.segment.mark, Mark::new(1));
     let other = case.another().await;
     assert_eq!(other.store.get("orders").await.unwrap(), defined);
-    assert_eq!(code(case.elsewhere().await.store.get("orders").await), "not_found");
+    assert_eq!(code(case.other_namespace().await.store.get("orders").await), "not_found");
 }
 
 async fn defining_the_same_again_changes_nothing(case: Case) {
@@ -99,26 +99,26 @@ async fn a_source_can_be_disabled_and_enabled(case: Case) {
 }
 
 async fn a_definition_and_its_state_are_one_step(case: Case) {
-    let said = |enabled: bool, extra: &str| NewDefinition {
+    let stated = |enabled: bool, extra: &str| NewDefinition {
         enabled: Some(enabled),
         ..definition("orders", extra)
     };
-    let off = case.store.define(&said(false, "a")).await.unwrap();
+    let off = case.store.define(&stated(false, "a")).await.unwrap();
     assert_eq!(off.state, SourceState::Disabled);
-    for again in [said(false, "a"), said(true, "a"), definition("orders", "a")] {
+    for again in [stated(false, "a"), stated(true, "a"), definition("orders", "a")] {
         assert_eq!(case.store.define(&again).await.unwrap(), off, "and enables nothing");
     }
-    let on = case.store.alter(&said(true, "b"), Some(off.version)).await.unwrap();
+    let on = case.store.alter(&stated(true, "b"), Some(off.version)).await.unwrap();
     assert_eq!((on.state, on.version), (SourceState::Enabled, off.version + 1));
     assert_eq!(on.spec, definition("orders", "b").spec);
-    assert_eq!(case.store.alter(&said(true, "b"), None).await.unwrap(), on, "nothing changes");
+    assert_eq!(case.store.alter(&stated(true, "b"), None).await.unwrap(), on, "nothing changes");
     // Only the state changes.
-    let off = case.store.alter(&said(false, "b"), Some(on.version)).await.unwrap();
+    let off = case.store.alter(&stated(false, "b"), Some(on.version)).await.unwrap();
     assert_eq!((off.state, off.version), (SourceState::Disabled, on.version + 1));
-    assert_eq!(code(case.store.alter(&said(true, "b"), Some(on.version)).await), "conflict");
+    assert_eq!(code(case.store.alter(&stated(true, "b"), Some(on.version)).await), "conflict");
     assert_eq!(case.store.get("orders").await.unwrap(), off);
-    let on = case.store.alter(&said(true, "b"), None).await.unwrap();
-    let off = case.store.define(&said(false, "b")).await.unwrap();
+    let on = case.store.alter(&stated(true, "b"), None).await.unwrap();
+    let off = case.store.define(&stated(false, "b")).await.unwrap();
     assert_eq!((off.state, off.version), (SourceState::Disabled, on.version + 1));
 }
 
@@ -135,9 +135,9 @@ async fn a_deleted_source_leaves_its_mark_and_identity(case: Case) {
     }
     assert_eq!(code(case.store.alter(&definition("orders", "b"), None).await), "not_found");
     assert_eq!(code(case.store.define(&of_another_kind("orders")).await), "conflict");
-    let anew = case.store.define(&definition("orders", "b")).await.unwrap();
-    assert_eq!((anew.state, anew.segment.mark), (SourceState::Enabled, Mark::new(8)));
-    assert_eq!(case.reserve(&anew, 1).await.unwrap().first, 8);
+    let recreated = case.store.define(&definition("orders", "b")).await.unwrap();
+    assert_eq!((recreated.state, recreated.segment.mark), (SourceState::Enabled, Mark::new(8)));
+    assert_eq!(case.reserve(&recreated, 1).await.unwrap().first, 8);
 }
 
 async fn the_list_is_by_name_and_has_the_version(case: Case) {
@@ -177,13 +177,13 @@ async fn sixteen_definers_agree(case: Case) {
 
 async fn of_sixteen_alterations_of_one_version_one_wins(case: Case) {
     let version = Some(case.define("orders").await.version);
-    let answers = case
+    let results = case
         .contend(|case, number| async move {
             let new = definition("orders", &format!("changed-{number}"));
             case.store.alter(&new, version).await
         })
         .await;
-    let won: Vec<_> = answers.iter().flatten().collect();
+    let won: Vec<_> = results.iter().flatten().collect();
     assert_eq!(won.len(), 1);
     assert_eq!(case.store.get("orders").await.unwrap(), *won[0]);
 }

@@ -7,7 +7,7 @@ use snowmint_coord::pool::NEVER_ROWS_KEPT;
 use snowmint_coord::{ErrorKind, Mark, Pool, Preference, Retry, Reuse, Term};
 
 cases![
-    the_first_claims_take_the_smallest_numbers,
+    first_claims_get_the_smallest_numbers,
     a_live_slot_is_never_shared,
     a_lapsed_presence_passes_its_slot_on_and_is_fenced,
     a_released_slot_goes_to_the_next_with_its_mark_as_floor,
@@ -20,7 +20,7 @@ cases![
     repeated_claim_returns_the_first_leases,
     only_members_may_claim,
     a_superseded_member_makes_room_at_once,
-    groups_are_taken_whole,
+    groups_are_claimed_whole,
     many_numbers_in_one_claim,
     numbers_that_are_never_reused,
     a_pool_without_reuse_ends,
@@ -33,7 +33,7 @@ cases![
     sixteen_fresh_numbers_are_distinct,
 ];
 
-async fn the_first_claims_take_the_smallest_numbers(case: Case) {
+async fn first_claims_get_the_smallest_numbers(case: Case) {
     let member = case.member("orders").await;
     for slot in 0..3 {
         let lease = case.claim(&member, &pool(1024)).await;
@@ -62,16 +62,16 @@ async fn a_lapsed_presence_passes_its_slot_on_and_is_fenced(case: Case) {
     case.extend(&lost, lost.mark, mark).await.unwrap();
     assert_eq!(code(case.try_claim(&next, &pool(1), Preference::Any).await), "pool_full");
     case.lapse(&gone).await;
-    let taken = case.claim(&next, &pool(1)).await;
-    assert_eq!((taken.slot, taken.floor, taken.mark), (lost.slot, mark, mark));
+    let claimed = case.claim(&next, &pool(1)).await;
+    assert_eq!((claimed.slot, claimed.floor, claimed.mark), (lost.slot, mark, mark));
     // The paused member wakes up, and even renews: its slot is lost.
     case.renew(&gone, TTL_LONG_MS).await;
     let refused = case.extend(&lost, mark, later(mark, 10)).await.unwrap_err();
     assert_eq!(refused.kind().code(), "fenced", "{refused}");
-    let terms = format!("term {}, newest {};", lost.term.get(), taken.term.get());
+    let terms = format!("term {}, newest {};", lost.term.get(), claimed.term.get());
     assert!(refused.message().contains(&terms), "{refused}");
     assert_eq!(code(case.release(&lost, mark).await), "fenced");
-    case.extend(&taken, mark, later(mark, 10)).await.unwrap();
+    case.extend(&claimed, mark, later(mark, 10)).await.unwrap();
 }
 
 async fn a_released_slot_goes_to_the_next_with_its_mark_as_floor(case: Case) {
@@ -148,7 +148,7 @@ async fn full_pool_error_has_limit_holders_and_time(case: Case) {
     let wait_ms = full.usable_in_ms.unwrap();
     assert!(wait_ms > 0 && wait_ms <= TTL_LONG_MS, "{wait_ms}");
     assert_eq!(refused.retry(), Retry::AfterMs(wait_ms));
-    assert_eq!(case.writes().await, writes, "a refusal changes nothing");
+    assert_eq!(case.writes().await, writes, "a rejected claim changes nothing");
     // The wait ends with the presence, and no sooner. A machine that stands still for this long may
     // skip the error.
     let ttl_ms = 2_000;
@@ -183,8 +183,8 @@ async fn a_mark_ahead_is_passed_over(case: Case) {
     patient.mark_at_most = Mark::new(ahead.get() - 1);
     assert_eq!(code(case.send(&patient).await), "pool_full");
     patient.mark_at_most = ahead;
-    let taken = case.send(&patient).await.unwrap();
-    assert_eq!((taken[0].slot, taken[0].floor), (0, ahead));
+    let claimed = case.send(&patient).await.unwrap();
+    assert_eq!((claimed[0].slot, claimed[0].floor), (0, ahead));
 }
 
 async fn repeated_claim_returns_the_first_leases(case: Case) {
@@ -204,7 +204,7 @@ async fn repeated_claim_returns_the_first_leases(case: Case) {
     assert_eq!(code(case.another().await.send(&request).await), "fenced");
     assert_eq!(case.store.workers(case.now().await).await.unwrap(), given_up);
     request.request += 2;
-    assert_eq!(case.send(&request).await.unwrap()[0].slot, 2, "asked anew");
+    assert_eq!(case.send(&request).await.unwrap()[0].slot, 2, "as a new request");
 }
 
 async fn only_members_may_claim(case: Case) {
@@ -228,7 +228,7 @@ async fn a_superseded_member_makes_room_at_once(case: Case) {
     assert_eq!(code(fenced), "fenced");
 }
 
-async fn groups_are_taken_whole(case: Case) {
+async fn groups_are_claimed_whole(case: Case) {
     let pool =
         Pool { name: "workers-2-clock-2".into(), slots: 16, group: 4, reuse: Reuse::Recycle };
     let member = case.member("orders").await;
@@ -317,9 +317,9 @@ async fn bad_claims_are_refused(case: Case) {
     assert_eq!(code(case.send(&bad).await), "invalid");
     bad.pool.slots = u64::MAX;
     assert_eq!(code(case.send(&bad).await), "invalid");
-    for (count, refusal) in [(0, "invalid"), (u32::MAX, "limit_exceeded")] {
+    for (count, expected) in [(0, "invalid"), (u32::MAX, "limit_exceeded")] {
         let bad = snowmint_coord::ClaimRequest { count, ..good.clone() };
-        assert_eq!(code(case.send(&bad).await), refusal);
+        assert_eq!(code(case.send(&bad).await), expected);
     }
     assert_eq!(case.store.workers(case.now().await).await.unwrap(), []);
 }
@@ -393,15 +393,15 @@ async fn a_thousand_claims_at_once_get_a_thousand_numbers(case: Case) {
 }
 
 async fn sixteen_claimers_of_one_number_get_it_once(case: Case) {
-    let answers = case
+    let results = case
         .contend(|case, _| async move {
             let member = case.member("orders").await;
             case.try_claim(&member, &pool(4), Preference::Exactly(2)).await
         })
         .await;
-    let won = answers.iter().filter(|answer| answer.is_ok()).count();
+    let won = results.iter().filter(|result| result.is_ok()).count();
     assert_eq!(won, 1);
-    assert!(answers.into_iter().filter(Result::is_err).all(|answer| code(answer) == "pool_full"));
+    assert!(results.into_iter().filter(Result::is_err).all(|result| code(result) == "pool_full"));
 }
 
 async fn sixteen_fresh_numbers_are_distinct(case: Case) {

@@ -7,13 +7,13 @@ use snowmint_coord::{Exclude, Mark, Pool, Preference, Result, Reuse, SlotInfo};
 cases![
     excluded_slot_is_never_claimed,
     repeated_exclude_changes_nothing,
-    a_slot_that_a_live_member_holds_is_not_avoided,
-    a_lapsed_holder_of_an_avoided_slot_is_refused,
-    a_slot_avoided_until_a_time_is_minted_from_above_it,
+    slot_of_a_live_member_is_not_excluded,
+    expired_holder_of_an_excluded_slot_is_rejected,
+    slot_excluded_until_a_time_is_minted_from_above_it,
     pool_without_reuse_continues_above_excluded_slots,
-    all_slots_of_a_group_are_avoided,
-    more_slots_are_avoided_than_one_step_can_write,
-    an_avoid_that_makes_no_sense_is_refused,
+    all_slots_of_a_group_are_excluded,
+    more_slots_are_excluded_than_one_step_can_write,
+    senseless_exclude_is_rejected,
 ];
 
 fn exclude(pool: &Pool, slots: &[u64], until: Mark) -> Exclude {
@@ -65,7 +65,7 @@ async fn repeated_exclude_changes_nothing(case: Case) {
     assert!(slot(&case, 3).await.is_excluded() && case.writes().await > writes);
 }
 
-async fn a_slot_that_a_live_member_holds_is_not_avoided(case: Case) {
+async fn slot_of_a_live_member_is_not_excluded(case: Case) {
     let (pool, member) = (pool(4), case.member("orders").await);
     let lease = case.claim(&member, &pool).await;
     let refused = send(&case, &exclude(&pool, &[lease.slot], Mark::MAX)).await;
@@ -76,7 +76,7 @@ async fn a_slot_that_a_live_member_holds_is_not_avoided(case: Case) {
     assert!(slot(&case, lease.slot).await.is_excluded());
 }
 
-async fn a_lapsed_holder_of_an_avoided_slot_is_refused(case: Case) {
+async fn expired_holder_of_an_excluded_slot_is_rejected(case: Case) {
     let (pool, member) = (pool(4), case.member("orders").await);
     let lease = case.claim(&member, &pool).await;
     case.lapse(&member).await;
@@ -87,7 +87,7 @@ async fn a_lapsed_holder_of_an_avoided_slot_is_refused(case: Case) {
     assert!(slot(&case, lease.slot).await.is_excluded());
 }
 
-async fn a_slot_avoided_until_a_time_is_minted_from_above_it(case: Case) {
+async fn slot_excluded_until_a_time_is_minted_from_above_it(case: Case) {
     let pool = pool(1);
     let until = later(Mark::from(case.now().await), 60_000);
     send(&case, &exclude(&pool, &[0], until)).await.unwrap();
@@ -110,7 +110,7 @@ async fn pool_without_reuse_continues_above_excluded_slots(case: Case) {
     assert_eq!(code(case.try_claim(&member, &pool, Preference::Any).await), "exhausted");
 }
 
-async fn all_slots_of_a_group_are_avoided(case: Case) {
+async fn all_slots_of_a_group_are_excluded(case: Case) {
     let pool = Pool { group: 2, ..pool(6) };
     send(&case, &exclude(&pool, &[0, 1, 4, 5], Mark::MAX)).await.unwrap();
     let member = case.member("orders").await;
@@ -122,7 +122,7 @@ async fn all_slots_of_a_group_are_avoided(case: Case) {
     );
 }
 
-async fn more_slots_are_avoided_than_one_step_can_write(case: Case) {
+async fn more_slots_are_excluded_than_one_step_can_write(case: Case) {
     let pool = pool(400);
     let slots: Vec<u64> = (0..399).collect();
     send(&case, &exclude(&pool, &slots, Mark::MAX)).await.unwrap();
@@ -131,7 +131,7 @@ async fn more_slots_are_avoided_than_one_step_can_write(case: Case) {
     assert_eq!(code(case.try_claim(&member, &pool, Preference::Any).await), "pool_full");
 }
 
-async fn an_avoid_that_makes_no_sense_is_refused(case: Case) {
+async fn senseless_exclude_is_rejected(case: Case) {
     let pool = pool(4);
     for (wrong, expected) in [
         (exclude(&pool, &[4], Mark::MAX), "invalid"),

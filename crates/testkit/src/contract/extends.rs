@@ -154,12 +154,12 @@ async fn batch_returns_a_result_for_each_item(case: Case) {
         leases.iter().map(|lease| extend(lease, lease.mark, Mark::new(70))).collect();
     items.push(extend(&leases[0], Mark::new(70), Mark::new(90)));
     let writes = case.writes().await;
-    let answers = case.store.extend(&items, case.now().await).await.unwrap();
-    assert_eq!(answers.len(), 4);
-    assert_eq!(answers[0].as_ref().unwrap().mark, Mark::new(70));
-    assert_eq!(answers[1].as_ref().unwrap_err().kind().code(), "fenced");
-    assert_eq!(answers[2].as_ref().unwrap().mark, Mark::new(70));
-    assert_eq!(answers[3].as_ref().unwrap().mark, Mark::new(90), "items act in order");
+    let results = case.store.extend(&items, case.now().await).await.unwrap();
+    assert_eq!(results.len(), 4);
+    assert_eq!(results[0].as_ref().unwrap().mark, Mark::new(70));
+    assert_eq!(results[1].as_ref().unwrap_err().kind().code(), "fenced");
+    assert_eq!(results[2].as_ref().unwrap().mark, Mark::new(70));
+    assert_eq!(results[3].as_ref().unwrap().mark, Mark::new(90), "items act in order");
     assert!(case.writes().await > writes);
     assert_eq!(case.store.extend(&[], case.now().await).await.unwrap().len(), 0);
 }
@@ -167,8 +167,8 @@ async fn batch_returns_a_result_for_each_item(case: Case) {
 async fn an_unknown_slot_is_refused(case: Case) {
     let lease = held(&case).await;
     let unused = Lease { slot: 40, ..lease.clone() };
-    let elsewhere = Lease { pool: "nowhere".into(), ..lease };
-    for unknown in [unused, elsewhere] {
+    let in_unknown_pool = Lease { pool: "nowhere".into(), ..lease };
+    for unknown in [unused, in_unknown_pool] {
         assert_eq!(code(case.extend(&unknown, Mark::ZERO, Mark::new(5)).await), "not_found");
         assert_eq!(code(case.release(&unknown, Mark::ZERO).await), "not_found");
     }
@@ -251,16 +251,16 @@ async fn member_cannot_move_or_release_slots_of_others(case: Case) {
     assert_eq!([lease.holder, its.holder].map(|it| it.is_some()), [true; 2]);
     let writes = case.writes().await;
     // Alone, and together with an extend of the member's own slot.
-    let said = Lease { holder: its.holder, ..lease.clone() };
-    assert_eq!(code(case.extend(&said, Mark::new(100), Mark::new(200)).await), "fenced");
+    let with_holder = Lease { holder: its.holder, ..lease.clone() };
+    assert_eq!(code(case.extend(&with_holder, Mark::new(100), Mark::new(200)).await), "fenced");
     assert_eq!(case.writes().await, writes);
-    let wrong = extend(&said, Mark::new(100), Mark::new(200));
+    let wrong = extend(&with_holder, Mark::new(100), Mark::new(200));
     let items = [wrong, extend(&its, its.mark, later(its.mark, 5))];
-    let answers = case.store.extend(&items, case.now().await).await.unwrap();
-    let answers: Vec<_> = answers.iter().map(|it| it.as_ref().map(|it| it.mark).ok()).collect();
-    assert_eq!(answers, [None, Some(later(its.mark, 5))]);
+    let results = case.store.extend(&items, case.now().await).await.unwrap();
+    let results: Vec<_> = results.iter().map(|it| it.as_ref().map(|it| it.mark).ok()).collect();
+    assert_eq!(results, [None, Some(later(its.mark, 5))]);
     for mark in [lease.floor, Mark::new(100)] {
-        let sent = Release { mark, ..said.unused() };
+        let sent = Release { mark, ..with_holder.unused() };
         assert_eq!(code(case.send_release(&sent).await), "fenced");
     }
     assert_eq!(mark_of(&case, &lease).await, Mark::new(100));
@@ -277,17 +277,17 @@ async fn of_sixteen_extends_from_one_mark_one_wins(case: Case) {
     let lease = held(&case).await;
     let mut mark = lease.mark;
     for _ in 0..5 {
-        let answers = case
+        let results = case
             .contend(|case, number| {
                 let lease = lease.clone();
                 async move { case.extend(&lease, mark, later(mark, 1 + number)).await }
             })
             .await;
-        let won: Vec<_> = answers.iter().flatten().collect();
+        let won: Vec<_> = results.iter().flatten().collect();
         assert_eq!(won.len(), 1);
         mark = won[0].mark;
         assert_eq!(mark_of(&case, &lease).await, mark);
-        assert!(answers.iter().filter_map(|answer| answer.as_ref().err()).all(
+        assert!(results.iter().filter_map(|result| result.as_ref().err()).all(
             |refused| matches!(refused.kind(), ErrorKind::MarkMoved { found, .. } if *found == mark)
         ));
     }
@@ -315,7 +315,7 @@ async fn sixteen_holders_move_their_marks_at_once(case: Case) {
 async fn extend_and_release_never_both_win(case: Case) {
     for _ in 0..5 {
         let lease = held(&case).await;
-        let answers = case
+        let results = case
             .contend(|case, number| {
                 let lease = lease.clone();
                 async move {
@@ -327,8 +327,8 @@ async fn extend_and_release_never_both_win(case: Case) {
                 }
             })
             .await;
-        let extended = answers.iter().flatten().filter(|extended| **extended).count();
-        let released = answers.iter().flatten().filter(|extended| !**extended).count();
+        let extended = results.iter().flatten().filter(|extended| **extended).count();
+        let released = results.iter().flatten().filter(|extended| !**extended).count();
         assert!(extended <= 1 && released >= 1);
         // The release names the floor, so it may undo the extend, but nothing moves after it.
         assert_eq!(mark_of(&case, &lease).await, lease.floor);

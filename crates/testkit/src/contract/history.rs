@@ -87,7 +87,7 @@ async fn each_handle_that_writes_leaves_one_start(case: Case) {
 }
 
 fn doubt() -> Doubt {
-    Doubt { witness: "the journal of somebody".into(), seen: 9_000, found: 7 }
+    Doubt { witness: "the journal of a peer".into(), seen: 9_000, found: 7 }
 }
 
 /// Returns evidence against the store's present state, by a process that has seen more.
@@ -123,8 +123,8 @@ async fn a_store_in_doubt_refuses_every_verb_that_writes(case: Case) {
     holder.use_all().await;
     let found = evidence(&case.store).await;
     // Evidence of another history says nothing about this one.
-    let elsewhere = Evidence { id: format!("{}f", found.id), ..found.clone() };
-    case.store.doubt(&doubt(), &elsewhere).await.unwrap();
+    let unrelated = Evidence { id: format!("{}f", found.id), ..found.clone() };
+    case.store.doubt(&doubt(), &unrelated).await.unwrap();
     holder.use_all().await;
     case.store.doubt(&doubt(), &found).await.unwrap();
     let before = case.store.identity().await.unwrap();
@@ -132,14 +132,14 @@ async fn a_store_in_doubt_refuses_every_verb_that_writes(case: Case) {
     let again = evidence(&case.store).await;
     case.store.doubt(&Doubt { seen: 1, ..doubt() }, &again).await.unwrap();
     for round in 0..2 {
-        for (verb, answer) in holder.every_verb() {
+        for (verb, call) in holder.every_verb() {
             if READS.contains(&verb) {
-                answer.await.expect(verb);
+                call.await.expect(verb);
                 continue;
             }
-            let refused = answer.await.expect_err(verb);
+            let refused = call.await.expect_err(verb);
             assert_eq!(refused.kind().code(), "store_rolled_back", "{verb} {round}: {refused}");
-            assert!(refused.to_string().contains("journal of somebody"), "{refused}");
+            assert!(refused.to_string().contains("journal of a peer"), "{refused}");
         }
     }
     assert_eq!(case.store.identity().await.unwrap(), before, "it was written");
@@ -160,24 +160,24 @@ async fn a_store_in_doubt_refuses_every_verb_that_writes(case: Case) {
 }
 
 /// Checks that a handle states nothing about its present store from what it knows of a former one.
-pub(super) async fn nothing_is_said_of_another(store: &Arc<dyn Store>) {
+pub(super) async fn known_facts_do_not_reach_another_store(store: &Arc<dyn Store>) {
     let seen = store.seen().expect("a handle that was used has seen its store");
     let (id, ends) = (seen.id.clone(), BTreeMap::new());
     let evidence = Evidence { id, seen: seen.clone(), ends, other_server: false };
     let (doubt, known) = (doubt(), Known::default());
     let journal = JournalInfo { id: "ours".into(), ..JournalInfo::default() };
     let recalled = reached(|| store.recall("the journal", &seen)).await;
-    let mut answers = vec![("recall", recalled.map(drop))];
+    let mut results = vec![("recall", recalled.map(drop))];
     // Servers report for themselves.
     if !is_behind_servers(&**store) {
-        answers.extend([
+        results.extend([
             ("report", reached(|| store.report(&journal, Some(&known))).await),
             ("standing", reached(|| store.standing()).await.map(drop)),
             ("doubt", reached(|| store.doubt(&doubt, &evidence)).await),
         ]);
     }
-    for (verb, answer) in answers {
-        let refused = answer.expect_err(verb);
+    for (verb, result) in results {
+        let refused = result.expect_err(verb);
         assert_eq!(refused.kind().code(), "store_mismatch", "{verb}: {refused}");
     }
 }
@@ -197,10 +197,10 @@ async fn every_verb_reports_a_recovered_loss_once(case: Case) {
             let handle = case.another().await.store;
             handle.remember(&seen);
             let holder = holder.over(handle);
-            let (verb, answer) = holder.every_verb().swap_remove(index);
-            assert_eq!(code(answer.await), "store_rolled_back", "{verb}");
-            let (verb, answer) = holder.every_verb().swap_remove(index);
-            is_believed(verb, answer.await);
+            let (verb, call) = holder.every_verb().swap_remove(index);
+            assert_eq!(code(call.await), "store_rolled_back", "{verb}");
+            let (verb, call) = holder.every_verb().swap_remove(index);
+            is_believed(verb, call.await);
         }
     }
 }
@@ -261,25 +261,25 @@ async fn reports_are_kept_until_the_store_is_moved_forward(case: Case) {
 
 /// All namespaces that share an identity are in doubt, and each waits for its own reports.
 async fn fast_forward_recovers_only_its_namespace(case: Case) {
-    let elsewhere = case.elsewhere().await;
-    let (here, there) = (case.define("orders").await, elsewhere.define("orders").await);
+    let other = case.other_namespace().await;
+    let (here, there) = (case.define("orders").await, other.define("orders").await);
     doubted(&case).await;
     let identity = async |case: &Case| case.store.identity().await.unwrap().store();
-    let shared = identity(&case).await == identity(&elsewhere).await;
-    let refused = elsewhere.reserve(&there, 1).await.err().map(|error| error.kind().code());
+    let shared = identity(&case).await == identity(&other).await;
+    let refused = other.reserve(&there, 1).await.err().map(|error| error.kind().code());
     assert_eq!(refused, shared.then_some("store_rolled_back"));
     case.store.fast_forward(&FastForward::default()).await.unwrap();
     case.reserve(&here, 1).await.unwrap();
     if shared {
-        assert_eq!(code(elsewhere.reserve(&there, 1).await), "store_rolled_back");
-        elsewhere.store.fast_forward(&FastForward::default()).await.unwrap();
+        assert_eq!(code(other.reserve(&there, 1).await), "store_rolled_back");
+        other.store.fast_forward(&FastForward::default()).await.unwrap();
     }
-    elsewhere.reserve(&there, 1).await.unwrap();
+    other.reserve(&there, 1).await.unwrap();
 }
 
 /// Writes between a backup and its restore, and after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub enum LostWrites {
     /// The handle has written much since the backup.
     Much,
     /// The same, and another process then writes more than was lost.
@@ -288,12 +288,12 @@ pub enum Lost {
     OneWrite,
 }
 
-impl Lost {
+impl LostWrites {
     /// All cases.
     pub const ALL: [Self; 3] = [Self::Much, Self::MuchAndMoreFollows, Self::OneWrite];
 }
 
-/// Tests a store that is restored under a handle of it. `back_up` copies it, `put_back` restores
+/// Tests a store that is restored under a handle of it. `back_up` copies it, `restore` restores
 /// the copy, and `open` then returns a handle of the store's own URL.
 ///
 /// # Panics
@@ -302,25 +302,25 @@ pub async fn every_verb_is_refused_by_an_older_state(
     store: Arc<dyn Store>,
     open: impl AsyncFnOnce() -> Arc<dyn Store>,
     back_up: impl AsyncFnOnce(),
-    put_back: impl AsyncFnOnce(),
-    lost: Lost,
+    restore: impl AsyncFnOnce(),
+    lost: LostWrites,
 ) {
     let is_behind_servers = is_behind_servers(&*store);
     let mut holder = Holder::new(store).await;
-    if lost == Lost::OneWrite {
+    if lost == LostWrites::OneWrite {
         holder.use_all().await;
     }
     back_up().await;
     reached(|| holder.store.identity()).await.unwrap();
-    if lost == Lost::OneWrite {
+    if lost == LostWrites::OneWrite {
         holder.reserve().await;
     } else {
         holder.use_all().await;
     }
     let seen = holder.store.identity().await.unwrap();
-    put_back().await;
+    restore().await;
     let fresh = open().await;
-    if lost == Lost::MuchAndMoreFollows {
+    if lost == LostWrites::MuchAndMoreFollows {
         let source = reached(|| fresh.get("bills")).await.unwrap();
         let reserve = super::lost::five_of(&source);
         while fresh.identity().await.unwrap().writes <= seen.writes {
@@ -329,8 +329,8 @@ pub async fn every_verb_is_refused_by_an_older_state(
     }
     assert_eq!(code(reached(|| fresh.recall("the journal", &seen)).await), "store_rolled_back");
     for round in 0..2 {
-        for (verb, answer) in holder.every_verb() {
-            let refused = answer.await.expect_err(verb);
+        for (verb, call) in holder.every_verb() {
+            let refused = call.await.expect_err(verb);
             assert_eq!(refused.kind().code(), "store_rolled_back", "{verb} {round}: {refused}");
         }
     }
@@ -342,12 +342,12 @@ pub async fn every_verb_is_refused_by_an_older_state(
     witness.doubt(&doubt(), &evidence).await.unwrap();
     assert!(fresh.standing().await.unwrap().doubt.is_some(), "{lost:?}");
     // While the store is in doubt, an operator may read what is left, and do no more.
-    for (verb, answer) in holder.every_verb() {
-        let answer = answer.await;
+    for (verb, call) in holder.every_verb() {
+        let outcome = call.await;
         if READS.contains(&verb) {
-            answer.expect(verb);
+            outcome.expect(verb);
         } else {
-            assert_eq!(code(answer), "store_rolled_back", "{verb}");
+            assert_eq!(code(outcome), "store_rolled_back", "{verb}");
         }
     }
     // Behind servers a handle shows what its server last reported, and the server compares.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use snowmint_coord::{
     Acquire, ClaimRequest, Doubt, Evidence, Extend, FastForward, Incarnation, JournalInfo, Known,
-    Mark, Member, Pool, Preference, Presence, Reuse, Silent, Store, StoreIdentity,
+    Mark, Member, Pool, Preference, Presence, Reuse, StalledMember, Store, StoreIdentity,
 };
 use snowmint_core::UnixMillis;
 
@@ -93,20 +93,20 @@ async fn claim_and_extend(open: &impl AsyncFn() -> Arc<dyn Store>, count: u32) -
 /// Lets `count` members join by `store`, and acquires as many slots by `fresh`, in the step that
 /// removes these members.
 async fn acquire_from_stalled(store: &Arc<dyn Store>, fresh: &Arc<dyn Store>, count: u64) {
-    let stalled = |number: u64| Silent {
+    let stalled = |number: u64| StalledMember {
         member: Incarnation::new(100_000 + u128::from(number)),
         renewals: 0,
     };
-    let silent: Vec<Silent> = (0..count).map(stalled).collect();
-    for stalled in &silent {
-        join(store, stalled.member, LATER).await;
+    let stalled: Vec<StalledMember> = (0..count).map(stalled).collect();
+    for member in &stalled {
+        join(store, member.member, LATER).await;
     }
     let acquire = Acquire {
         pool: Pool { name: "sections".into(), slots: count, group: 1, reuse: Reuse::Ordered },
         member: HOLDER,
         owner: String::new(),
         slots: (0..count).collect(),
-        silent,
+        stalled,
         supersedes: None,
         length: 10,
         request: 2,

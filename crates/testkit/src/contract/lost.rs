@@ -19,7 +19,7 @@ const NOW: UnixMillis = UnixMillis::new(1_700_000_000_000);
 const MEMBER: Incarnation = Incarnation::new(7);
 const NUMBERS: &str = "orders";
 /// Source of other processes.
-const ELSEWHERE: &str = "bills";
+const OTHER_SOURCE: &str = "bills";
 
 /// Tests two stores that were created alike: their contents have the same numbers, so that only the
 /// identity distinguishes them.
@@ -44,16 +44,16 @@ pub async fn every_verb_is_refused_by_another_store(
     let (busier, quieter) = if other_writes_more { (&theirs, &ours) } else { (&ours, &theirs) };
     let enough = quieter.writes().await + 20;
     while busier.writes().await < enough {
-        busier.store.reserve(&five_of(&busier.elsewhere)).await.unwrap();
+        busier.store.reserve(&five_of(&busier.other_source)).await.unwrap();
     }
     swap().await;
     let before = theirs.store.identity().await.unwrap();
     for round in 0..2 {
-        for (verb, answer) in ours.every_verb() {
-            let refused = answer.await.expect_err(verb);
+        for (verb, call) in ours.every_verb() {
+            let refused = call.await.expect_err(verb);
             assert_eq!(refused.kind().code(), "store_mismatch", "{verb}, round {round}: {refused}");
         }
-        super::history::nothing_is_said_of_another(&ours.store).await;
+        super::history::known_facts_do_not_reach_another_store(&ours.store).await;
     }
     assert_eq!(theirs.store.identity().await.unwrap(), before, "the other store was written");
     // The handle of the other store continues.
@@ -69,7 +69,7 @@ const UNAVAILABLE_THROUGH_SERVERS: [&str; 3] = ["announce", "reclaim", "ground"]
 pub(super) const READS: [&str; 7] =
     ["identity", "members", "workers", "get", "list", "ground", "now"];
 
-type Asked<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+type VerbCall<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
 /// A process that has joined, with a worker number, a section, and a source of numbers.
 pub(super) struct Holder {
@@ -78,7 +78,7 @@ pub(super) struct Holder {
     section: Lease,
     segment: Segment,
     numbers: Definition,
-    elsewhere: Definition,
+    other_source: Definition,
 }
 
 fn workers() -> Pool {
@@ -121,7 +121,7 @@ fn acquire(slots: &[u64]) -> Acquire {
         member: MEMBER,
         owner: String::new(),
         slots: slots.to_vec(),
-        silent: Vec::new(),
+        stalled: Vec::new(),
         supersedes: None,
         length: 10,
         request: 2,
@@ -138,21 +138,21 @@ impl Holder {
             let new = definition(name, "a");
             reached(|| store.define(&new)).await.unwrap()
         };
-        let (numbers, elsewhere) = (define(NUMBERS).await, define(ELSEWHERE).await);
+        let (numbers, other_source) = (define(NUMBERS).await, define(OTHER_SOURCE).await);
         let segment = store.reserve(&five_of(&numbers)).await.unwrap();
-        Self { lease, section: leases.remove(0), segment, numbers, elsewhere, store }
+        Self { lease, section: leases.remove(0), segment, numbers, other_source, store }
     }
 
     /// Returns the same process over another handle.
     pub(super) fn over(&self, store: Arc<dyn Store>) -> Self {
-        let Self { lease, section, numbers, elsewhere, .. } = self;
+        let Self { lease, section, numbers, other_source, .. } = self;
         let (lease, section, segment) = (lease.clone(), section.clone(), self.segment);
         Self {
             lease,
             section,
             segment,
             numbers: numbers.clone(),
-            elsewhere: elsewhere.clone(),
+            other_source: other_source.clone(),
             store,
         }
     }
@@ -189,7 +189,7 @@ impl Holder {
 
     /// Returns every verb of the handle except the operator's recovery, each with a request that a
     /// store like ours would grant.
-    pub(super) fn every_verb(&self) -> Vec<(&'static str, Asked<'_>)> {
+    pub(super) fn every_verb(&self) -> Vec<(&'static str, VerbCall<'_>)> {
         let store = &self.store;
         let exclude =
             || Exclude { pool: workers(), slots: vec![9], until: Mark::MAX, label: "x".into() };
@@ -210,7 +210,7 @@ impl Holder {
         };
         macro_rules! verbs {
             ($($verb:literal => $call:expr,)*) => {
-                vec![$(($verb, asked(move || async move { $call.await.map(drop) }))),*]
+                vec![$(($verb, verb_call(move || async move { $call.await.map(drop) }))),*]
             };
         }
         let mut verbs = verbs![
@@ -257,20 +257,20 @@ impl Holder {
 
 /// Returns whether the handle reaches its store through servers.
 pub(super) fn is_behind_servers(store: &dyn Store) -> bool {
-    store.owners().is_some()
+    store.owner_client().is_some()
 }
 
 /// Checks that no result depends on the store that a handle faces.
-pub(super) fn is_believed(verb: &str, answer: Result<()>) {
-    let code = answer.err().map(|error| error.kind().code());
+pub(super) fn is_believed(verb: &str, result: Result<()>) {
+    let code = result.err().map(|error| error.kind().code());
     assert!(!matches!(code, Some("store_rolled_back" | "store_mismatch")), "{verb}: {code:?}");
 }
 
 /// Retries until the store can be reached: the handle first finds that its connection to the former
 /// store is gone.
-fn asked<'a, F: Future<Output = Result<()>> + Send + 'a>(
+fn verb_call<'a, F: Future<Output = Result<()>> + Send + 'a>(
     ask: impl Fn() -> F + Send + 'a,
-) -> Asked<'a> {
+) -> VerbCall<'a> {
     Box::pin(reached(ask))
 }
 

@@ -68,8 +68,8 @@ async fn a_presence_lapses_and_comes_back(case: Case) {
 
 async fn renewing_an_unknown_member_is_refused(case: Case) {
     let presence = case.presence(1, TTL_LONG_MS).await;
-    let nobody = random::incarnation().unwrap();
-    assert_eq!(code(case.store.renew(nobody, presence, case.now().await).await), "not_found");
+    let stranger = random::incarnation().unwrap();
+    assert_eq!(code(case.store.renew(stranger, presence, case.now().await).await), "not_found");
     let member = case.member("orders").await;
     case.store.leave(member.incarnation, case.now().await).await.unwrap();
     let gone = case.store.renew(member.incarnation, presence, case.now().await).await;
@@ -153,10 +153,10 @@ async fn announced_status_is_visible_to_peers(case: Case) {
         let unreachable = (0..count).map(|number| Incarnation::new(u128::MAX - number)).collect();
         MemberStatus { revision, serves, unreachable }
     };
-    if case.store.owners().is_some() {
+    if case.store.owner_client().is_some() {
         // A member that comes through servers owns no section.
-        let said = case.store.announce(member.incarnation, &status(1, Serves::All, 0)).await;
-        assert_eq!(code(said), "unsupported");
+        let announced = case.store.announce(member.incarnation, &status(1, Serves::All, 0)).await;
+        assert_eq!(code(announced), "unsupported");
         return;
     }
     let other = case.another().await;
@@ -166,9 +166,9 @@ async fn announced_status_is_visible_to_peers(case: Case) {
     };
     assert_eq!(seen().await, MemberStatus::default());
     let longest = status(7, Serves::Counters, 6);
-    for said in [status(1, Serves::Nothing, 1), longest.clone()] {
-        case.store.announce(member.incarnation, &said).await.unwrap();
-        assert_eq!(seen().await, said);
+    for sent in [status(1, Serves::Nothing, 1), longest.clone()] {
+        case.store.announce(member.incarnation, &sent).await.unwrap();
+        assert_eq!(seen().await, sent);
     }
     // The announcement comes late, or twice.
     for late in [status(6, Serves::All, 0), status(7, Serves::All, 0)] {
@@ -182,8 +182,8 @@ async fn announced_status_is_visible_to_peers(case: Case) {
     assert_eq!(seen().await, longest);
     let too_many = status(9, Serves::All, 7);
     assert_eq!(code(case.store.announce(member.incarnation, &too_many).await), "invalid");
-    let nobody = random::incarnation().unwrap();
-    assert_eq!(code(case.store.announce(nobody, &longest).await), "not_found");
+    let stranger = random::incarnation().unwrap();
+    assert_eq!(code(case.store.announce(stranger, &longest).await), "not_found");
     assert_eq!(seen().await, longest);
 }
 

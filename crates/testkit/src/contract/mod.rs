@@ -9,13 +9,13 @@ mod case;
 mod catalog;
 mod claims;
 mod exclude;
+mod exclusive;
 mod extends;
 mod history;
 mod largest;
 mod lost;
 mod members;
 mod moved;
-mod ordered;
 mod reclaim;
 mod reference;
 mod segments;
@@ -28,7 +28,7 @@ use async_trait::async_trait;
 use snowmint_coord::{Store, random};
 
 pub use case::Case;
-pub use history::{Lost, every_verb_is_refused_by_an_older_state};
+pub use history::{LostWrites, every_verb_is_refused_by_an_older_state};
 pub use largest::largest_steps_are_carried_out;
 pub use lost::every_verb_is_refused_by_another_store;
 
@@ -77,7 +77,7 @@ async fn run_each(factory: Arc<dyn Factory>) {
         members::CASES,
         claims::CASES,
         exclude::CASES,
-        ordered::CASES,
+        exclusive::CASES,
         extends::CASES,
         segments::CASES,
         by_clock::CASES,

@@ -6,7 +6,7 @@ use snowmint_coord::FastForward;
 
 use super::case::Case;
 use super::cases;
-use super::history::nothing_is_said_of_another;
+use super::history::known_facts_do_not_reach_another_store;
 use super::lost::{Holder, is_believed};
 
 cases!(
@@ -21,11 +21,11 @@ async fn every_verb_is_refused_once_the_store_has_another_identity(case: Case) {
     let forward = FastForward { new_identity: true, ..FastForward::default() };
     let before = case.store.fast_forward(&forward).await.unwrap();
     for round in 0..2 {
-        for (verb, answer) in holder.every_verb() {
-            let refused = answer.await.expect_err(verb);
+        for (verb, call) in holder.every_verb() {
+            let refused = call.await.expect_err(verb);
             assert_eq!(refused.kind().code(), "store_mismatch", "{verb} {round}: {refused}");
         }
-        nothing_is_said_of_another(&holder.store).await;
+        known_facts_do_not_reach_another_store(&holder.store).await;
     }
     assert_eq!(case.store.identity().await.unwrap(), before, "it was written");
 }
@@ -39,8 +39,8 @@ async fn every_verb_works_after_a_fast_forward(case: Case) {
         let writes_at_least = if more == 0 { 1 } else { writes_at_least };
         let forward = FastForward { writes_at_least, ..FastForward::default() };
         case.store.fast_forward(&forward).await.unwrap();
-        for (verb, answer) in holder.every_verb() {
-            is_believed(verb, answer.await);
+        for (verb, call) in holder.every_verb() {
+            is_believed(verb, call.await);
         }
     }
 }

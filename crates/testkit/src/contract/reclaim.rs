@@ -107,10 +107,10 @@ async fn the_next_holder_begins_where_the_mark_fell_to(case: Case) {
     assert_eq!(code(case.try_claim(&next, &pool, Preference::Any).await), "pool_full");
     let mut request = case.wanting(&next, &pool, Preference::Any).await;
     request.mark_at_most = to;
-    let taken = case.send(&request).await.unwrap().remove(0);
-    assert_eq!((taken.floor, taken.mark), (to, to));
-    assert!(taken.term > lease.term.next(), "{taken:?}");
-    assert_eq!(code(case.release(&taken, Mark::new(to.get() - 1)).await), "invalid");
+    let obtained = case.send(&request).await.unwrap().remove(0);
+    assert_eq!((obtained.floor, obtained.mark), (to, to));
+    assert!(obtained.term > lease.term.next(), "{obtained:?}");
+    assert_eq!(code(case.release(&obtained, Mark::new(to.get() - 1)).await), "invalid");
 }
 
 async fn a_mark_that_is_not_far_ahead_is_not_reclaimed(case: Case) {
@@ -150,10 +150,10 @@ async fn reclaim_respects_recovered_and_known_marks(case: Case) {
 async fn live_holder_blocks_reclaim_unless_included(case: Case) {
     let pool = pool(1);
     let (_, lease) = far_ahead(&case, &pool).await;
-    let asked = reclaim(&pool, &[(0, lease.term)]);
-    assert_eq!(code(send(&case, &asked).await), "conflict");
+    let reclaim_request = reclaim(&pool, &[(0, lease.term)]);
+    assert_eq!(code(send(&case, &reclaim_request).await), "conflict");
     assert_eq!(slot(&case, 0).await.mark, lease.mark);
-    send(&case, &Reclaim { from_live: true, ..asked }).await.unwrap();
+    send(&case, &Reclaim { from_live: true, ..reclaim_request }).await.unwrap();
     assert_eq!(code(case.extend(&lease, lease.mark, later(lease.mark, 1)).await), "fenced");
 }
 
@@ -174,8 +174,8 @@ async fn a_slot_that_is_kept_away_for_ever_is_not_reclaimed(case: Case) {
         Exclude { pool: pool.clone(), slots: vec![2], until: Mark::MAX, label: "theirs".into() };
     case.store.exclude(&exclude, case.now().await).await.unwrap();
     let before = slot(&case, 2).await;
-    let asked = Reclaim { from_live: true, ..reclaim(&pool, &[(2, before.term)]) };
-    assert_eq!(code(send(&case, &asked).await), "conflict");
+    let reclaim_request = Reclaim { from_live: true, ..reclaim(&pool, &[(2, before.term)]) };
+    assert_eq!(code(send(&case, &reclaim_request).await), "conflict");
     assert_eq!(slot(&case, 2).await, before);
     for (slots, wanted) in [([3, 0], "not_found"), ([4, 0], "invalid"), ([2, 2], "invalid")] {
         let slots = slots.map(|slot| (slot, Term::ZERO));
@@ -194,15 +194,15 @@ async fn only_worker_numbers_that_are_used_again_are_reclaimed(case: Case) {
         member: member.incarnation,
         owner: String::new(),
         slots: vec![0],
-        silent: Vec::new(),
+        stalled: Vec::new(),
         supersedes: None,
         length: 10,
         request: 1,
     };
-    let taken = case.store.acquire(&acquire, case.now().await).await.unwrap().leases.remove(0);
-    let lent = Pool { name: "lent-2-orders".into(), ..pool(4) };
-    let lease = case.claim(&member, &lent).await;
-    for (pool, term) in [(&ordered, taken.term), (&lent, lease.term)] {
+    let obtained = case.store.acquire(&acquire, case.now().await).await.unwrap().leases.remove(0);
+    let external = Pool { name: "lent-2-orders".into(), ..pool(4) };
+    let lease = case.claim(&member, &external).await;
+    for (pool, term) in [(&ordered, obtained.term), (&external, lease.term)] {
         assert_eq!(code(send(&case, &reclaim(pool, &[(0, term)])).await), "invalid", "{pool:?}");
     }
     let nowhere = Pool { name: "nowhere".into(), ..pool(4) };
@@ -243,7 +243,7 @@ async fn concurrent_holder_never_moves_a_reclaimed_mark(case: Case) {
     let pool = pool(1);
     let (_, lease) = far_ahead(&case, &pool).await;
     let holder = case.another().await;
-    let (asked, mut held) = (reclaim(&pool, &[(0, lease.term)]), lease.clone());
+    let (reclaim_request, mut held) = (reclaim(&pool, &[(0, lease.term)]), lease.clone());
     let moving = tokio::spawn(async move {
         let mut turns = 0;
         loop {
@@ -256,8 +256,8 @@ async fn concurrent_holder_never_moves_a_reclaimed_mark(case: Case) {
             }
         }
     });
-    let asked = Reclaim { from_live: true, ..asked };
-    let reclaimed = send(&case, &asked).await.unwrap();
+    let reclaim_request = Reclaim { from_live: true, ..reclaim_request };
+    let reclaimed = send(&case, &reclaim_request).await.unwrap();
     assert_eq!(moving.await.unwrap(), "fenced");
     assert_eq!(slot(&case, 0).await.mark, reclaimed[0].to);
 }

@@ -44,16 +44,16 @@ struct History {
 
 /// Returns a result without the parts that differ between two stores: `writes`, and the causes of
 /// errors.
-fn comparable<T: std::fmt::Debug>(answer: &Result<T>) -> String {
-    match answer {
-        Ok(answer) => format!("{answer:?}"),
+fn comparable<T: std::fmt::Debug>(result: &Result<T>) -> String {
+    match result {
+        Ok(result) => format!("{result:?}"),
         Err(error) => format!("{:?}: {}", error.kind(), error.message()),
     }
 }
 
 async fn random_histories_match_the_memory_store(case: Case) {
     for seed in 0..HISTORIES {
-        let namespace = case.elsewhere_numbered(seed).await;
+        let namespace = case.numbered_namespace(seed).await;
         play(&namespace, seed).await;
     }
 }
@@ -74,8 +74,8 @@ async fn play(case: &Case, seed: u64) {
         }
         clock.set(now);
         let verb = dice.roll(14);
-        let told = format!("seed {seed}, step {step}, verb {verb}");
-        one_step(case, &reference, verb, &mut dice, &mut history, now, &told).await;
+        let context = format!("seed {seed}, step {step}, verb {verb}");
+        one_step(case, &reference, verb, &mut dice, &mut history, now, &context).await;
     }
     let live = |infos: Vec<snowmint_coord::SlotInfo>| {
         infos
@@ -95,7 +95,7 @@ async fn one_step(
     dice: &mut Dice,
     history: &mut History,
     now: UnixMillis,
-    told: &str,
+    context: &str,
 ) {
     macro_rules! both {
         ($verb:ident($($argument:expr),*)) => {{
@@ -119,20 +119,20 @@ async fn one_step(
                 address: String::new(),
             };
             let (ours, theirs) = both!(join(&member, presence, now));
-            assert_eq!(comparable(&ours), comparable(&theirs), "{told}");
+            assert_eq!(comparable(&ours), comparable(&theirs), "{context}");
         }
         1 => {
             let (ours, theirs) = both!(renew(incarnation, presence, now));
-            assert_eq!(comparable(&ours), comparable(&theirs), "{told}");
+            assert_eq!(comparable(&ours), comparable(&theirs), "{context}");
         }
         2 if dice.roll(3) == 0 => {
             let (ours, theirs) = both!(leave(incarnation, now));
-            assert_eq!(comparable(&ours), comparable(&theirs), "{told}");
+            assert_eq!(comparable(&ours), comparable(&theirs), "{context}");
         }
         2..=4 => {
             let request = a_claim(dice, incarnation, name, now);
             let (ours, theirs) = both!(claim(&request, now));
-            assert_eq!(strip_times(&ours), strip_times(&theirs), "{told}: {request:?}");
+            assert_eq!(strip_times(&ours), strip_times(&theirs), "{context}: {request:?}");
             for lease in ours.into_iter().flatten() {
                 history.marks.push(lease.mark);
                 history.leases.push(lease);
@@ -142,13 +142,13 @@ async fn one_step(
             let items: Vec<Extend> =
                 (0..1 + dice.roll(3)).filter_map(|_| an_extend(case, dice, history, now)).collect();
             let (ours, theirs) = both!(extend(&items, now));
-            let answers = ours.unwrap().into_iter().zip(theirs.unwrap());
-            for ((ours, theirs), item) in answers.zip(&items) {
-                let mark = |answer: Result<snowmint_coord::Extended>| {
-                    answer.map(|extended| (extended.mark, extended.catalog_version))
+            let results = ours.unwrap().into_iter().zip(theirs.unwrap());
+            for ((ours, theirs), item) in results.zip(&items) {
+                let mark = |result: Result<snowmint_coord::Extended>| {
+                    result.map(|extended| (extended.mark, extended.catalog_version))
                 };
                 let (ours, theirs) = (mark(ours), mark(theirs));
-                assert_eq!(strip_times(&ours), strip_times(&theirs), "{told}: {item:?}");
+                assert_eq!(strip_times(&ours), strip_times(&theirs), "{context}: {item:?}");
                 history.marks.extend(ours.into_iter().map(|(mark, _)| mark));
             }
         }
@@ -160,7 +160,7 @@ async fn one_step(
             let holder = a_holder(dice, history, &lease);
             let release = Release { holder, mark, ..lease.unused() };
             let (ours, theirs) = both!(release(&release, now));
-            assert_eq!(comparable(&ours), comparable(&theirs), "{told}: {release:?}");
+            assert_eq!(comparable(&ours), comparable(&theirs), "{context}: {release:?}");
         }
         9 | 10 => {
             let Some(source) = dice.pick(&history.definitions) else { return };
@@ -171,10 +171,10 @@ async fn one_step(
                 within: None,
             };
             let (ours, theirs) = both!(reserve(&reserve));
-            let numbers = |answer: &Result<Segment>| {
-                comparable(&answer.clone().map(|s| (s.first, s.last, s.version)))
+            let numbers = |result: &Result<Segment>| {
+                comparable(&result.clone().map(|s| (s.first, s.last, s.version)))
             };
-            assert_eq!(numbers(&ours), numbers(&theirs), "{told}: {reserve:?}");
+            assert_eq!(numbers(&ours), numbers(&theirs), "{context}: {reserve:?}");
             history.segments.extend(ours.into_iter().map(|segment| (source.name.clone(), segment)));
         }
         11 => {
@@ -186,7 +186,7 @@ async fn one_step(
                 version: segment.version,
             };
             let (ours, theirs) = both!(give_back(&back));
-            assert_eq!(comparable(&ours), comparable(&theirs), "{told}: {back:?}");
+            assert_eq!(comparable(&ours), comparable(&theirs), "{context}: {back:?}");
         }
         12 => {
             let mut new = definition(name, if dice.roll(2) == 0 { "x" } else { "y" });
@@ -204,10 +204,10 @@ async fn one_step(
                     both!(set_state(name, state))
                 }
             };
-            assert_eq!(comparable(&ours), comparable(&theirs), "{told}: {new:?}");
+            assert_eq!(comparable(&ours), comparable(&theirs), "{context}: {new:?}");
             history.definitions.extend(ours);
             let (ours, theirs) = both!(list());
-            assert_eq!(comparable(&ours), comparable(&theirs), "{told}");
+            assert_eq!(comparable(&ours), comparable(&theirs), "{context}");
         }
         _ => {
             if dice.roll(4) != 0 {
@@ -220,7 +220,7 @@ async fn one_step(
             };
             let (ours, theirs) = both!(fast_forward(&forward));
             let (ours, theirs) = (ours.map(|_| ()), theirs.map(|_| ()));
-            assert_eq!(comparable(&ours), comparable(&theirs), "{told}: {forward:?}");
+            assert_eq!(comparable(&ours), comparable(&theirs), "{context}: {forward:?}");
         }
     }
 }
@@ -282,9 +282,9 @@ fn an_extend(case: &Case, dice: &mut Dice, history: &History, now: UnixMillis) -
 }
 
 /// Returns a result without the times, which depend on the exact moment of the call.
-fn strip_times<T: std::fmt::Debug>(answer: &Result<T, Error>) -> String {
-    match answer {
-        Ok(answer) => format!("{answer:?}"),
+fn strip_times<T: std::fmt::Debug>(result: &Result<T, Error>) -> String {
+    match result {
+        Ok(result) => format!("{result:?}"),
         Err(error) => error.kind().code().into(),
     }
 }

@@ -1,6 +1,6 @@
 use super::case::{Case, TASKS, code, definition, reached};
 use super::cases;
-use snowmint_coord::segment::{NUMBER_MAX, Within};
+use snowmint_coord::segment::{NUMBER_MAX, NumberInterval};
 use snowmint_coord::{
     Bounds, Definition, ErrorKind, FastForward, GiveBack, Mark, Result, Segment, SourceState,
 };
@@ -47,7 +47,7 @@ async fn sources_count_on_their_own(case: Case) {
     let bills = case.define("bills").await;
     assert_eq!(case.reserve(&orders, 10).await.unwrap().last, 10);
     assert_eq!(case.reserve(&bills, 3).await.unwrap().first, 1);
-    let other = case.elsewhere().await;
+    let other = case.other_namespace().await;
     let namesake = other.define("orders").await;
     assert_eq!(other.reserve(&namesake, 1).await.unwrap().first, 1);
 }
@@ -128,7 +128,7 @@ async fn numbers_end_with_an_error(case: Case) {
 
 async fn numbers_within_a_range_begin_with_it_and_end_before_its_end(case: Case) {
     let source = case.define("orders").await;
-    let within = |first, end| Some(Bounds::Range(Within { first, end }));
+    let within = |first, end| Some(Bounds::Range(NumberInterval { first, end }));
     for (length, range, expected) in [
         (5, within(101, 200), (101, 105)),
         (90, within(101, 200), (106, 195)),
@@ -144,7 +144,7 @@ async fn numbers_within_a_range_begin_with_it_and_end_before_its_end(case: Case)
             if (expected.get(), found.get()) == (200, 204)),
         "{late:?}"
     );
-    assert_eq!(case.reserve(&source, 1).await.unwrap().first, 204, "the others go on");
+    assert_eq!(case.reserve(&source, 1).await.unwrap().first, 204, "the others continue");
     let jumped = case.reserve_within(&source, 9, within(301, 400)).await.unwrap();
     give_back(&case, "orders", 303, &jumped).await.unwrap();
     let next = case.reserve_within(&source, 1, within(301, 400)).await.unwrap();

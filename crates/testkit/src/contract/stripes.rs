@@ -2,7 +2,7 @@
 
 use super::case::{Case, TASKS, code, reached, stand_back};
 use super::cases;
-use snowmint_coord::segment::{NUMBER_MAX, Within};
+use snowmint_coord::segment::{NUMBER_MAX, NumberInterval};
 use snowmint_coord::{
     Bounds, Definition, FastForward, GiveBack, Mark, NewDefinition, Restripe, Result, SourceSpec,
     SourceState,
@@ -115,13 +115,13 @@ async fn numbers_reserved_before_a_restripe_are_not_returned(case: Case) {
 /// Every number reserved under the old definition lies below the new one's first number.
 async fn restriping_while_others_reserve_parts_their_numbers(case: Case) {
     let source = case.define("orders").await;
-    let taken = case
+    let reserved = case
         .contend(|case, number| {
             let source = source.clone();
             async move {
                 if number == 0 {
                     // Further and further ahead, until the other tasks do not overtake it.
-                    for ahead in (0..20).map(|tries| 1 << tries) {
+                    for ahead in (0..20).map(|attempts| 1 << attempts) {
                         let mark = mark_of(&case).await;
                         match restripe(&case, &source, 2, mark + ahead).await {
                             Ok(new) => return (new.segment.mark.get(), u64::MAX),
@@ -145,9 +145,9 @@ async fn restriping_while_others_reserve_parts_their_numbers(case: Case) {
             }
         })
         .await;
-    assert_eq!(u64::try_from(taken.len()).unwrap(), TASKS);
-    let mark = taken.iter().map(|(mark, _)| *mark).max().unwrap();
-    let last = taken.iter().filter(|(mark, _)| *mark == 0).map(|(_, last)| *last).max().unwrap();
+    assert_eq!(u64::try_from(reserved.len()).unwrap(), TASKS);
+    let mark = reserved.iter().map(|(mark, _)| *mark).max().unwrap();
+    let last = reserved.iter().filter(|(mark, _)| *mark == 0).map(|(_, last)| *last).max().unwrap();
     assert!(mark > last, "{mark} after {last}");
     let new = case.store.get("orders").await.unwrap();
     assert_eq!(case.reserve(&new, 1).await.unwrap().first, mark);
@@ -185,14 +185,14 @@ async fn end_below_issued_numbers_is_rejected(case: Case) {
     });
     let ends = |until: u64| odd("orders", &format!(r#""until":{until},"#));
     let ended = case.store.alter(&ends(20), None).await.unwrap();
-    let below = Some(Bounds::Range(Within { first: 1, end: 11 }));
+    let below = Some(Bounds::Range(NumberInterval { first: 1, end: 11 }));
     assert_eq!(code(case.reserve_within(&ended, 1, below).await), "mark_moved");
     case.store.alter(&odd("orders", r#""text":"hex","until":20,"#), None).await.unwrap();
     // A deleted source returns with its numbers.
     case.store.set_state("orders", SourceState::Deleted).await.unwrap();
     assert_eq!(code(case.store.define(&ends(19)).await), "invalid");
     case.store.define(&ends(20)).await.unwrap();
-    case.store.define(&odd("bills", r#""until":1,"#)).await.expect("nobody has any number");
+    case.store.define(&odd("bills", r#""until":1,"#)).await.expect("no caller has any number");
 }
 
 /// The source got the end 40, and later lost it; the backup lacks the second change.
@@ -203,10 +203,10 @@ async fn outgrown_end_of_a_restored_store_starts_no_stripe(case: Case) {
     let segments = vec![("orders".into(), Mark::new(101))];
     let forward = FastForward { segments, ..FastForward::default() };
     case.store.fast_forward(&forward).await.unwrap();
-    let told = case.store.get("orders").await.unwrap();
-    assert_eq!(code(restripe(&case, &told, 1, 21).await), "mark_moved");
+    let observed = case.store.get("orders").await.unwrap();
+    assert_eq!(code(restripe(&case, &observed, 1, 21).await), "mark_moved");
     let new = of("orders", r#""first":40,"first_at":101"#);
-    let first = Restripe { new, if_version: told.version, mark: Mark::new(101) };
+    let first = Restripe { new, if_version: observed.version, mark: Mark::new(101) };
     assert_eq!(code(case.store.restripe(&first).await), "invalid");
     assert_eq!(code(case.store.alter(&ends(r#""text":"hex","#), None).await), "invalid");
     case.store.alter(&odd("orders", r#""until":200,"#), None).await.unwrap();
@@ -215,12 +215,12 @@ async fn outgrown_end_of_a_restored_store_starts_no_stripe(case: Case) {
 /// Once a source has an end, all numbers that were reserved lie below it.
 async fn end_set_during_reserves_lies_above_all_results(case: Case) {
     let source = case.store.define(&odd("orders", "")).await.unwrap();
-    let taken = case
+    let reserved = case
         .contend(|case, number| {
             let source = source.clone();
             async move {
                 if number == 0 {
-                    for ahead in (0..20).map(|tries| 1 << tries) {
+                    for ahead in (0..20).map(|attempts| 1 << attempts) {
                         let mark = mark_of(&case).await;
                         let until = 2 * (mark + ahead);
                         let ends = odd("orders", &format!(r#""until":{until},"#));
@@ -247,6 +247,6 @@ async fn end_set_during_reserves_lies_above_all_results(case: Case) {
         })
         .await;
     let (until, last) =
-        taken.iter().fold((0, 0), |(until, last), one| (until.max(one.0), last.max(one.1)));
+        reserved.iter().fold((0, 0), |(until, last), one| (until.max(one.0), last.max(one.1)));
     assert!(last < until, "{last} was handed out, and the end is {until}");
 }

@@ -71,7 +71,7 @@ async fn every_change_is_counted_and_nothing_else(case: Case) {
 }
 
 async fn namespaces_do_not_touch(case: Case) {
-    let other = case.elsewhere().await;
+    let other = case.other_namespace().await;
     let here = case.member("orders").await;
     assert_eq!(other.store.members(other.now().await).await.unwrap(), []);
     let there = other.member("orders").await;
@@ -189,7 +189,7 @@ async fn fast_forward_keeps_numbers_of_missing_sources(case: Case) {
             ..FastForward::default()
         };
         case.store.fast_forward(&forward).await.unwrap();
-        assert_eq!(code(case.store.get("lost").await), "not_found", "nobody defined it");
+        assert_eq!(code(case.store.get("lost").await), "not_found", "it was never defined");
     }
     let kept = case.store.list().await.unwrap().definitions;
     let [lost] = kept.as_slice() else { panic!("{kept:?}") };
@@ -235,10 +235,10 @@ async fn fast_forward_moves_the_identity(case: Case) {
     assert!(after.store() == before.store() && after.writes > far);
     assert_eq!(case.another().await.store.identity().await.unwrap(), after);
     let back = FastForward { writes_at_least: 1, new_identity: true, ..FastForward::default() };
-    let anew = case.store.fast_forward(&back).await.unwrap();
+    let recovered = case.store.fast_forward(&back).await.unwrap();
     assert_eq!(case.store.list().await.unwrap().version, defined + 7, "nor of a state after it");
-    assert!(anew.store() != before.store() && anew.writes > after.writes);
-    assert_eq!(case.another().await.store.identity().await.unwrap(), anew);
+    assert!(recovered.store() != before.store() && recovered.writes > after.writes);
+    assert_eq!(case.another().await.store.identity().await.unwrap(), recovered);
 }
 
 async fn a_closed_handle_refuses(case: Case) {
@@ -248,5 +248,5 @@ async fn a_closed_handle_refuses(case: Case) {
     other.store.close().await.unwrap();
     assert_eq!(code(other.reserve(&source, 1).await), "closed");
     assert_eq!(code(other.store.identity().await), "closed");
-    assert_eq!(case.reserve(&source, 1).await.unwrap().first, 1, "the others go on");
+    assert_eq!(case.reserve(&source, 1).await.unwrap().first, 1, "the others continue");
 }

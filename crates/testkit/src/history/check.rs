@@ -28,7 +28,7 @@ pub enum Check {
     /// When the trouble is over, every process mints again.
     Healing,
     /// A changed store or directory is rejected.
-    Refusal,
+    Rejection,
     /// Every call ends within a bound.
     Bound,
     /// Many runs have tried what they should, and no run panicked.
@@ -49,7 +49,7 @@ impl Check {
         Self::Account,
         Self::Waste,
         Self::Healing,
-        Self::Refusal,
+        Self::Rejection,
         Self::Bound,
         Self::Trial,
     ];

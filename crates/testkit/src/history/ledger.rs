@@ -1,4 +1,4 @@
-//! Promises of the store to each party, and the IDs minted from them.
+//! Promises of the store to each process life, and the IDs minted from them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,29 +7,29 @@ use super::{Check, Checked, Violation};
 
 /// Owner of a window: a machine, in one of its lives. With a journal, one life continues another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Party {
+pub struct ProcessLife {
     /// The machine.
     pub machine: usize,
     /// The life; always the same where a journal connects them.
     pub life: u32,
 }
 
-impl fmt::Display for Party {
+impl fmt::Display for ProcessLife {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "machine {} (life {})", self.machine, self.life)
     }
 }
 
-/// A right to mint: a slot of a pool, or the numbers of a source.
+/// Slot of a pool, or the numbers of a source, from which IDs are minted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Right {
+pub enum Resource {
     /// Pool and slot.
     Slot(String, u64),
     /// Source.
     Numbers(String),
 }
 
-impl fmt::Display for Right {
+impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Slot(pool, slot) => write!(f, "slot {slot} of pool {pool}"),
@@ -42,16 +42,16 @@ impl fmt::Display for Right {
 /// upper bound is excluded.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    rights: BTreeMap<Right, Known>,
+    resources: BTreeMap<Resource, Promises>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    /// Disjoint, unless two parties are promised the same.
-    windows: Vec<(u64, u64, Party)>,
-    /// Requested windows, with the party and the life of its machine: the store may have granted
-    /// them.
-    asked: Vec<(u64, u64, Party, u32)>,
+struct Promises {
+    /// Disjoint, unless two process lives are promised the same.
+    windows: Vec<(u64, u64, ProcessLife)>,
+    /// Requested windows, with the process life and the life of its machine: the store may have
+    /// granted them.
+    requested: Vec<(u64, u64, ProcessLife, u32)>,
     /// End of everything minted.
     minted_end: u64,
     /// Highest mark so far.
@@ -62,128 +62,144 @@ struct Known {
     minted_by: BTreeMap<usize, u64>,
 }
 
-impl Known {
-    fn overlap(&self, (from, to, party): (u64, u64, Party)) -> Option<(u64, u64, Party)> {
-        let other = |(begin, end, whose): &(u64, u64, Party)| {
-            *whose != party && from.max(*begin) < to.min(*end)
+impl Promises {
+    fn overlap(
+        &self,
+        (from, to, process_life): (u64, u64, ProcessLife),
+    ) -> Option<(u64, u64, ProcessLife)> {
+        let other = |(begin, end, whose): &(u64, u64, ProcessLife)| {
+            *whose != process_life && from.max(*begin) < to.min(*end)
         };
         self.windows.iter().copied().find(other)
     }
 }
 
 fn promised_twice(
-    right: &Right,
-    (from, to, party): (u64, u64, Party),
-    (begin, end, whose): (u64, u64, Party),
+    resource: &Resource,
+    (from, to, process_life): (u64, u64, ProcessLife),
+    (begin, end, whose): (u64, u64, ProcessLife),
 ) -> Violation {
     Check::Promise.broken(format!(
-        "{right}: {from} to {to} was promised to {party}, and {begin} to {end} to {whose}"
+        "{resource}: {from} to {to} was promised to {process_life}, and {begin} to {end} to {whose}"
     ))
 }
 
 impl Ledger {
-    fn known(&mut self, right: &Right) -> &mut Known {
-        self.rights.entry(right.clone()).or_default()
+    fn promises(&mut self, resource: &Resource) -> &mut Promises {
+        self.resources.entry(resource.clone()).or_default()
     }
 
-    /// Records that the store acknowledged `[from, to)` to `party`.
+    /// Records that the store acknowledged `[from, to)` to `process_life`.
     ///
     /// # Errors
-    /// Another party has some of it. This proves nothing where promises are not recorded in the
-    /// order in which they were made: call [`disjoint`](Self::disjoint) at the end.
-    pub fn granted(&mut self, right: &Right, from: u64, to: u64, party: Party) -> Checked {
+    /// Another process life has some of it. This proves nothing where promises are not recorded in
+    /// the order in which they were made: call [`disjoint`](Self::disjoint) at the end.
+    pub fn granted(
+        &mut self,
+        resource: &Resource,
+        from: u64,
+        to: u64,
+        process_life: ProcessLife,
+    ) -> Checked {
         if from >= to {
             return Ok(());
         }
-        let known = self.known(right);
-        let other = known.overlap((from, to, party));
-        known.mark_max = known.mark_max.max(to);
-        let touches = |(begin, end, whose): &&mut (u64, u64, Party)| {
-            *whose == party && *begin <= to && *end >= from
+        let promises = self.promises(resource);
+        let other = promises.overlap((from, to, process_life));
+        promises.mark_max = promises.mark_max.max(to);
+        let touches = |(begin, end, whose): &&mut (u64, u64, ProcessLife)| {
+            *whose == process_life && *begin <= to && *end >= from
         };
-        match known.windows.iter_mut().find(touches) {
+        match promises.windows.iter_mut().find(touches) {
             Some((begin, end, _)) => (*begin, *end) = ((*begin).min(from), (*end).max(to)),
-            None => known.windows.push((from, to, party)),
+            None => promises.windows.push((from, to, process_life)),
         }
-        other.map_or(Ok(()), |other| Err(promised_twice(right, (from, to, party), other)))
+        other.map_or(Ok(()), |other| Err(promised_twice(resource, (from, to, process_life), other)))
     }
 
-    /// Records that `party` is about to request `[from, to)` from the store, in its machine's life
-    /// `life`. If it is killed before it has recorded the result, a later life of it may continue
-    /// there.
-    pub fn asked(&mut self, right: &Right, from: u64, to: u64, party: Party, life: u32) {
-        self.known(right).asked.push((from, to, party, life));
+    /// Records that `process_life` is about to request `[from, to)` from the store, in its
+    /// machine's life `life`. If it is killed before it has recorded the result, a later life of it
+    /// may continue there.
+    pub fn requested(
+        &mut self,
+        resource: &Resource,
+        from: u64,
+        to: u64,
+        process_life: ProcessLife,
+        life: u32,
+    ) {
+        self.promises(resource).requested.push((from, to, process_life, life));
     }
 
-    /// Records the current mark: no party owns anything above it.
+    /// Records the current mark: no process life owns anything above it.
     ///
     /// # Errors
     /// The mark lies below something minted.
-    pub fn mark_is(&mut self, right: &Right, mark: u64) -> Checked {
-        let known = self.known(right);
-        for window in &mut known.windows {
+    pub fn mark_is(&mut self, resource: &Resource, mark: u64) -> Checked {
+        let promises = self.promises(resource);
+        for window in &mut promises.windows {
             window.1 = window.1.min(mark);
         }
-        known.windows.retain(|(begin, end, _)| begin < end);
-        known.mark_max = known.mark_max.max(mark);
-        let minted_end = known.minted_end;
+        promises.windows.retain(|(begin, end, _)| begin < end);
+        promises.mark_max = promises.mark_max.max(mark);
+        let minted_end = promises.minted_end;
         if minted_end > mark {
             return Err(Check::Mark.broken(format!(
-                "the mark of {right} fell to {mark}, below what was minted up to {minted_end}"
+                "the mark of {resource} fell to {mark}, below what was minted up to {minted_end}"
             )));
         }
         Ok(())
     }
 
-    /// Records that `party` mints nothing at or above `mark` from now on, unless it is promised to
-    /// it again.
-    pub fn given_up(&mut self, right: &Right, mark: u64, party: Party) {
-        let known = self.known(right);
-        for (_, end, whose) in &mut known.windows {
-            if *whose == party {
+    /// Records that `process_life` mints nothing at or above `mark` from now on, unless it is
+    /// promised to it again.
+    pub fn given_up(&mut self, resource: &Resource, mark: u64, process_life: ProcessLife) {
+        let promises = self.promises(resource);
+        for (_, end, whose) in &mut promises.windows {
+            if *whose == process_life {
                 *end = mark.min(*end);
             }
         }
-        known.windows.retain(|(begin, end, _)| begin < end);
+        promises.windows.retain(|(begin, end, _)| begin < end);
     }
 
-    /// Records that `party` minted `[from, to)`, in its machine's life `life`.
+    /// Records that `process_life` minted `[from, to)`, in its machine's life `life`.
     ///
     /// # Errors
-    /// It lies outside every window of the party, or below what the machine minted from the slot in
-    /// an earlier life.
+    /// It lies outside every window of the process life, or below what the machine minted from the
+    /// slot in an earlier life.
     pub fn minted(
         &mut self,
-        right: &Right,
+        resource: &Resource,
         from: u64,
         to: u64,
-        party: Party,
+        process_life: ProcessLife,
         life: u32,
     ) -> Checked {
-        let known = self.known(right);
-        let earlier = known.minted_by.get(&party.machine).copied().unwrap_or(0);
-        let (newest, floor) = known.lives.entry(party.machine).or_insert((life, 0));
-        if *newest < life && matches!(right, Right::Slot(..)) {
+        let promises = self.promises(resource);
+        let earlier = promises.minted_by.get(&process_life.machine).copied().unwrap_or(0);
+        let (newest, floor) = promises.lives.entry(process_life.machine).or_insert((life, 0));
+        if *newest < life && matches!(resource, Resource::Slot(..)) {
             (*newest, *floor) = (life, earlier);
         }
         let floor = *floor;
-        known.minted_end = known.minted_end.max(to);
-        known.minted_by.insert(party.machine, earlier.max(to));
-        let inside = known
+        promises.minted_end = promises.minted_end.max(to);
+        promises.minted_by.insert(process_life.machine, earlier.max(to));
+        let inside = promises
             .windows
             .iter()
-            .any(|(begin, end, whose)| *whose == party && *begin <= from && to <= *end);
-        let inherited = known.asked.iter().any(|(begin, end, whose, before)| {
-            *whose == party && *before < life && *begin <= from && to <= *end
+            .any(|(begin, end, whose)| *whose == process_life && *begin <= from && to <= *end);
+        let inherited = promises.requested.iter().any(|(begin, end, whose, before)| {
+            *whose == process_life && *before < life && *begin <= from && to <= *end
         });
         if !inside && !inherited {
             return Err(Check::Window.broken(format!(
-                "{party} minted {from} to {to} from {right}, outside every window that it had"
+                "{process_life} minted {from} to {to} from {resource}, outside every window that it had"
             )));
         }
         if from < floor {
             return Err(Check::Window.broken(format!(
-                "{party} minted {from} from {right} in its life {life}, and up to {floor} before"
+                "{process_life} minted {from} from {resource} in its life {life}, and up to {floor} before"
             )));
         }
         Ok(())
@@ -192,45 +208,47 @@ impl Ledger {
     /// Returns whether nothing at or above `mark` was minted, and no machine except `but` was
     /// promised, or requested, any of it.
     #[must_use]
-    pub fn is_nobodys_from(&self, right: &Right, mark: u64, but: usize) -> bool {
-        let Some(known) = self.rights.get(right) else { return true };
-        let is_others = |(_, end, whose): &(u64, u64, Party)| whose.machine != but && *end > mark;
-        let was_asked =
-            |(_, end, whose, _): &(u64, u64, Party, u32)| whose.machine != but && *end > mark;
-        known.minted_end <= mark
-            && !known.windows.iter().any(is_others)
-            && !known.asked.iter().any(was_asked)
+    pub fn is_unused_from(&self, resource: &Resource, mark: u64, but: usize) -> bool {
+        let Some(promises) = self.resources.get(resource) else { return true };
+        let is_others =
+            |(_, end, whose): &(u64, u64, ProcessLife)| whose.machine != but && *end > mark;
+        let was_requested =
+            |(_, end, whose, _): &(u64, u64, ProcessLife, u32)| whose.machine != but && *end > mark;
+        promises.minted_end <= mark
+            && !promises.windows.iter().any(is_others)
+            && !promises.requested.iter().any(was_requested)
     }
 
-    /// Returns the first number that `party` has directly below `mark` and has not minted.
+    /// Returns the first number that `process_life` has directly below `mark` and has not minted.
     #[must_use]
-    pub fn unused(&self, right: &Right, mark: u64, party: Party) -> Option<u64> {
-        let known = self.rights.get(right)?;
-        let minted = known.minted_by.get(&party.machine).copied().unwrap_or(0);
-        let has = |(_, end, whose): &&(u64, u64, Party)| *whose == party && *end == mark;
-        let (begin, ..) = known.windows.iter().find(has)?;
+    pub fn unused(&self, resource: &Resource, mark: u64, process_life: ProcessLife) -> Option<u64> {
+        let promises = self.resources.get(resource)?;
+        let minted = promises.minted_by.get(&process_life.machine).copied().unwrap_or(0);
+        let has =
+            |(_, end, whose): &&(u64, u64, ProcessLife)| *whose == process_life && *end == mark;
+        let (begin, ..) = promises.windows.iter().find(has)?;
         Some((*begin).max(minted)).filter(|first| *first < mark)
     }
 
-    /// Checks that no promise overlaps that of another party.
+    /// Checks that no promise overlaps that of another process life.
     ///
     /// # Errors
-    /// Two parties were promised the same.
+    /// Two process lives were promised the same.
     pub fn disjoint(&self) -> Checked {
-        for (right, known) in &self.rights {
-            for window in &known.windows {
-                if let Some(other) = known.overlap(*window) {
-                    return Err(promised_twice(right, *window, other));
+        for (resource, promises) in &self.resources {
+            for window in &promises.windows {
+                if let Some(other) = promises.overlap(*window) {
+                    return Err(promised_twice(resource, *window, other));
                 }
             }
         }
         Ok(())
     }
 
-    /// Returns the first of `[from, to)` that no party was promised.
-    pub fn gap(&self, right: &Right, from: u64, to: u64) -> Option<u64> {
+    /// Returns the first of `[from, to)` that no process life was promised.
+    pub fn gap(&self, resource: &Resource, from: u64, to: u64) -> Option<u64> {
         let mut windows =
-            self.rights.get(right).map_or_else(Vec::new, |known| known.windows.clone());
+            self.resources.get(resource).map_or_else(Vec::new, |promises| promises.windows.clone());
         windows.sort_unstable();
         let reached =
             windows.iter().fold(
@@ -242,16 +260,18 @@ impl Ledger {
         (reached < to).then_some(reached)
     }
 
-    /// Returns all windows: the right, the end of the window, and its party.
-    pub fn promised(&self) -> impl Iterator<Item = (&Right, u64, Party)> {
-        self.rights.iter().flat_map(|(right, known)| {
-            known.windows.iter().map(move |(_, end, whose)| (right, *end, *whose))
+    /// Returns all windows: the resource, the end of the window, and its process life.
+    pub fn promised(&self) -> impl Iterator<Item = (&Resource, u64, ProcessLife)> {
+        self.resources.iter().flat_map(|(resource, promises)| {
+            promises.windows.iter().map(move |(_, end, whose)| (resource, *end, *whose))
         })
     }
 
-    /// Returns every right, with the end of the IDs minted from it and its highest mark ever.
-    pub fn ends(&self) -> impl Iterator<Item = (&Right, u64, u64)> {
-        self.rights.iter().map(|(right, known)| (right, known.minted_end, known.mark_max))
+    /// Returns every resource, with the end of the IDs minted from it and its highest mark ever.
+    pub fn ends(&self) -> impl Iterator<Item = (&Resource, u64, u64)> {
+        self.resources
+            .iter()
+            .map(|(resource, promises)| (resource, promises.minted_end, promises.mark_max))
     }
 }
 
@@ -259,72 +279,72 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    const A: Party = Party { machine: 0, life: 0 };
-    const B: Party = Party { machine: 1, life: 0 };
+    const A: ProcessLife = ProcessLife { machine: 0, life: 0 };
+    const B: ProcessLife = ProcessLife { machine: 1, life: 0 };
 
-    fn right() -> Right {
-        Right::Slot("workers".into(), 3)
+    fn resource() -> Resource {
+        Resource::Slot("workers".into(), 3)
     }
 
     #[test]
     fn id_outside_a_window_is_found() {
         let mut ledger = Ledger::default();
-        assert!(ledger.minted(&right(), 10, 11, A, 1).is_err(), "before any window");
-        ledger.granted(&right(), 10, 20, A).unwrap();
-        ledger.granted(&right(), 20, 30, A).unwrap();
-        ledger.minted(&right(), 10, 30, A, 1).unwrap();
-        assert!(ledger.minted(&right(), 29, 31, A, 1).is_err(), "across the end");
-        assert!(ledger.minted(&right(), 12, 13, B, 1).is_err(), "another's window");
-        assert!(ledger.minted(&right(), 12, 13, A, 2).is_err(), "below an earlier life");
-        ledger.given_up(&right(), 15, A);
-        assert!(ledger.minted(&right(), 15, 16, A, 1).is_err(), "given up");
+        assert!(ledger.minted(&resource(), 10, 11, A, 1).is_err(), "before any window");
+        ledger.granted(&resource(), 10, 20, A).unwrap();
+        ledger.granted(&resource(), 20, 30, A).unwrap();
+        ledger.minted(&resource(), 10, 30, A, 1).unwrap();
+        assert!(ledger.minted(&resource(), 29, 31, A, 1).is_err(), "across the end");
+        assert!(ledger.minted(&resource(), 12, 13, B, 1).is_err(), "another's window");
+        assert!(ledger.minted(&resource(), 12, 13, A, 2).is_err(), "below an earlier life");
+        ledger.given_up(&resource(), 15, A);
+        assert!(ledger.minted(&resource(), 15, 16, A, 1).is_err(), "given up");
     }
 
     /// Covers a kill before the result of the request was recorded.
     #[test]
     fn later_life_may_use_requests_of_an_earlier_one() {
         let mut ledger = Ledger::default();
-        ledger.granted(&right(), 10, 20, A).unwrap();
-        ledger.asked(&right(), 20, 30, A, 1);
-        assert!(ledger.minted(&right(), 20, 21, B, 2).is_err(), "another");
-        assert!(ledger.minted(&right(), 30, 31, A, 2).is_err(), "above");
+        ledger.granted(&resource(), 10, 20, A).unwrap();
+        ledger.requested(&resource(), 20, 30, A, 1);
+        assert!(ledger.minted(&resource(), 20, 21, B, 2).is_err(), "another");
+        assert!(ledger.minted(&resource(), 30, 31, A, 2).is_err(), "above");
         let mut ledger = Ledger::default();
-        ledger.asked(&right(), 20, 30, A, 1);
-        assert!(ledger.minted(&right(), 20, 21, A, 1).is_err(), "it does not know itself");
-        ledger.minted(&right(), 22, 23, A, 2).unwrap();
+        ledger.requested(&resource(), 20, 30, A, 1);
+        assert!(ledger.minted(&resource(), 20, 21, A, 1).is_err(), "it does not know itself");
+        ledger.minted(&resource(), 22, 23, A, 2).unwrap();
     }
 
     #[test]
     fn double_promise_is_found() {
         let mut ledger = Ledger::default();
-        ledger.granted(&right(), 10, 20, A).unwrap();
-        assert!(ledger.granted(&right(), 19, 30, B).is_err());
+        ledger.granted(&resource(), 10, 20, A).unwrap();
+        assert!(ledger.granted(&resource(), 19, 30, B).is_err());
         assert!(ledger.disjoint().is_err());
-        ledger.given_up(&right(), 19, A);
+        ledger.given_up(&resource(), 19, A);
         ledger.disjoint().unwrap();
     }
 
     #[test]
     fn unpromised_id_is_found() {
         let mut ledger = Ledger::default();
-        assert_eq!(ledger.gap(&right(), 10, 10), None);
-        assert_eq!(ledger.gap(&right(), 10, 11), Some(10));
-        ledger.granted(&right(), 20, 30, B).unwrap();
-        assert_eq!(ledger.gap(&right(), 10, 30), Some(10));
-        ledger.granted(&right(), 10, 20, A).unwrap();
-        assert_eq!(ledger.gap(&right(), 10, 30), None);
-        assert_eq!(ledger.gap(&right(), 10, 31), Some(30));
-        ledger.granted(&right(), 31, 40, A).unwrap();
-        assert_eq!(ledger.gap(&right(), 10, 40), Some(30));
+        assert_eq!(ledger.gap(&resource(), 10, 10), None);
+        assert_eq!(ledger.gap(&resource(), 10, 11), Some(10));
+        ledger.granted(&resource(), 20, 30, B).unwrap();
+        assert_eq!(ledger.gap(&resource(), 10, 30), Some(10));
+        ledger.granted(&resource(), 10, 20, A).unwrap();
+        assert_eq!(ledger.gap(&resource(), 10, 30), None);
+        assert_eq!(ledger.gap(&resource(), 10, 31), Some(30));
+        ledger.granted(&resource(), 31, 40, A).unwrap();
+        assert_eq!(ledger.gap(&resource(), 10, 40), Some(30));
     }
 
     #[test]
     fn mark_below_minted_ids_is_found() {
         let mut ledger = Ledger::default();
-        ledger.granted(&right(), 10, 20, A).unwrap();
-        ledger.minted(&right(), 10, 18, A, 1).unwrap();
-        ledger.mark_is(&right(), 18).unwrap();
-        assert_eq!(ledger.ends().collect::<Vec<_>>(), [(&right(), 18, 20)]);
-        assert!(ledger.mark_is(&right(), 17).is_err());
+        ledger.granted(&resource(), 10, 20, A).unwrap();
+        ledger.minted(&resource(), 10, 18, A, 1).unwrap();
+        ledger.mark_is(&resource(), 18).unwrap();
+        assert_eq!(ledger.ends().collect::<Vec<_>>(), [(&resource(), 18, 20)]);
+        assert!(ledger.mark_is(&resource(), 17).is_err());
     }
 }

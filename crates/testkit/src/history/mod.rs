@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 pub use check::{Check, Checked, Violation};
-pub use ledger::{Ledger, Party, Right};
+pub use ledger::{Ledger, ProcessLife, Resource};
 pub use numbers::Numbers;
 pub use order::Order;
 

@@ -20,14 +20,14 @@ impl Numbers {
     ///
     /// # Errors
     /// Some of it was returned before.
-    pub fn answered(&mut self, first: u64, end: u64) -> Checked {
+    pub fn record(&mut self, first: u64, end: u64) -> Checked {
         if first >= end {
             return Ok(());
         }
         let before = self.ranges.range(..end).next_back().map(|(first, end)| (*first, *end));
         if let Some((begin, stop)) = before.filter(|(_, stop)| *stop > first) {
             let twice = (first.max(begin), end.min(stop) - 1);
-            let what = format!("{} to {} were answered twice", twice.0, twice.1);
+            let what = format!("{} to {} were returned twice", twice.0, twice.1);
             return Err(Check::Unique.broken(what));
         }
         let begin = match before.filter(|(_, stop)| *stop == first) {
@@ -57,7 +57,7 @@ impl Numbers {
     /// # Errors
     /// A returned number lies at or above the mark.
     pub fn missing(&self, mark: u64) -> Result<u64, Violation> {
-        let outside = |number| format!("{number} was answered, outside {FIRST} to below {mark}");
+        let outside = |number| format!("{number} was returned, outside {FIRST} to below {mark}");
         let first = self.ranges.first_key_value().map_or(FIRST, |(first, _)| *first);
         for number in [first, self.end() - 1] {
             if self.used > 0 && !(FIRST..mark).contains(&number) {
@@ -79,7 +79,7 @@ impl Numbers {
             return Ok(());
         }
         Err(Check::Account.broken(format!(
-            "of the numbers below {mark}, {missing} were never answered, and {lost} are said to be lost, {unheard} of them unheard"
+            "of the numbers below {mark}, {missing} were never returned, and {lost} are reported lost, {unheard} of them unheard"
         )))
     }
 
@@ -93,7 +93,7 @@ impl Numbers {
             return Ok(());
         }
         Err(Check::Waste.broken(format!(
-            "of the numbers below {mark}, {missing} were never answered; {lost_max} may be lost"
+            "of the numbers below {mark}, {missing} were never returned; {lost_max} may be lost"
         )))
     }
 }
@@ -105,16 +105,16 @@ mod tests {
     #[test]
     fn a_number_that_comes_twice_is_found() {
         let mut numbers = Numbers::default();
-        numbers.answered(10, 20).unwrap();
-        numbers.answered(30, 40).unwrap();
+        numbers.record(10, 20).unwrap();
+        numbers.record(30, 40).unwrap();
         for (first, end) in [(10, 11), (19, 21), (5, 11), (5, 50), (12, 13), (39, 40), (30, 31)] {
-            assert!(numbers.answered(first, end).is_err(), "{first} to {end}");
+            assert!(numbers.record(first, end).is_err(), "{first} to {end}");
         }
-        numbers.answered(20, 30).unwrap();
+        numbers.record(20, 30).unwrap();
         assert_eq!((numbers.ranges.len(), numbers.used(), numbers.end()), (1, 30, 40));
-        numbers.answered(9, 10).unwrap();
-        numbers.answered(41, 42).unwrap();
-        assert!(numbers.answered(9, 10).is_err());
+        numbers.record(9, 10).unwrap();
+        numbers.record(41, 42).unwrap();
+        assert!(numbers.record(9, 10).is_err());
         assert_eq!(numbers.ranges.len(), 2);
     }
 
@@ -122,19 +122,19 @@ mod tests {
     fn numbers_that_are_missing_without_a_reason_are_found() {
         let mut numbers = Numbers::default();
         numbers.accounted(1, 0, 0).unwrap();
-        numbers.answered(1, 50).unwrap();
-        numbers.answered(60, 71).unwrap();
+        numbers.record(1, 50).unwrap();
+        numbers.record(60, 71).unwrap();
         numbers.accounted(71, 10, 0).unwrap();
         numbers.accounted(81, 20, 0).unwrap();
         assert!(numbers.accounted(71, 9, 0).is_err(), "a gap");
-        assert!(numbers.accounted(71, 11, 0).is_err(), "more is said to be lost than is");
+        assert!(numbers.accounted(71, 11, 0).is_err(), "more is reported lost than is");
         numbers.accounted(71, 11, 1).unwrap();
         assert!(numbers.accounted(71, 9, 1).is_err(), "a gap, whatever was unheard");
         assert!(numbers.accounted(70, 9, 0).is_err(), "above the mark");
         numbers.wasted_at_most(71, 10).unwrap();
         assert!(numbers.wasted_at_most(71, 9).is_err());
         let mut zero = Numbers::default();
-        zero.answered(0, 2).unwrap();
+        zero.record(0, 2).unwrap();
         assert!(zero.accounted(2, 0, 0).is_err(), "below the first");
     }
 }

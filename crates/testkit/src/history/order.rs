@@ -11,18 +11,18 @@ use super::{Check, Checked};
 /// millions of keys, and a run may take any time.
 ///
 /// Callers read the [`floor`](Self::floor) before they send a request, and record the numbers with
-/// [`answered`](Self::answered) when they arrive. Overlapping requests have no promised order, and
+/// [`record`](Self::record) when they arrive. Overlapping requests have no promised order, and
 /// none is checked.
 #[derive(Debug)]
 pub struct Order<K> {
     highest: HashMap<K, u64>,
-    answers: usize,
+    responses: usize,
     overlapped: usize,
 }
 
 impl<K> Default for Order<K> {
     fn default() -> Self {
-        Self { highest: HashMap::new(), answers: 0, overlapped: 0 }
+        Self { highest: HashMap::new(), responses: 0, overlapped: 0 }
     }
 }
 
@@ -38,14 +38,14 @@ impl<K: Clone + Debug + Eq + Hash> Order<K> {
     /// # Errors
     /// The numbers are not above `floor`. The violation is that of a counter; the caller knows
     /// which check it really is.
-    pub fn answered(&mut self, key: &K, floor: u64, answer: (u64, u64), by: &str) -> Checked {
-        let (lowest, highest) = answer;
+    pub fn record(&mut self, key: &K, floor: u64, numbers: (u64, u64), by: &str) -> Checked {
+        let (lowest, highest) = numbers;
         if lowest <= floor || highest < lowest {
             return Err(Check::Counters.broken(format!(
-                "{key:?}: {by} answers {lowest} to {highest} after {floor} was answered"
+                "{key:?}: {by} returned {lowest} to {highest} after {floor} was returned"
             )));
         }
-        self.answers += 1;
+        self.responses += 1;
         match self.highest.get_mut(key) {
             Some(known) => {
                 self.overlapped += usize::from(*known != floor);
@@ -64,8 +64,8 @@ impl<K: Clone + Debug + Eq + Hash> Order<K> {
 
     /// Returns the number of responses.
     #[must_use]
-    pub const fn answers(&self) -> usize {
-        self.answers
+    pub const fn responses(&self) -> usize {
+        self.responses
     }
 
     /// Returns the number of responses during which another caller got one for the same key:
@@ -85,15 +85,15 @@ mod tests {
         let mut order = Order::default();
         let asks = |order: &Order<&str>| order.floor(&"alice");
         let (one, other) = (asks(&order), asks(&order));
-        order.answered(&"alice", one, (7, 9), "a").unwrap();
+        order.record(&"alice", one, (7, 9), "a").unwrap();
         // The requests overlapped: either may be the lower.
-        order.answered(&"alice", other, (3, 4), "b").unwrap();
+        order.record(&"alice", other, (3, 4), "b").unwrap();
         let third = asks(&order);
-        assert!(order.answered(&"alice", third, (9, 9), "equal").is_err());
-        assert!(order.answered(&"alice", third, (5, 12), "its first is too low").is_err());
-        assert!(order.answered(&"alice", third, (12, 11), "no range").is_err());
-        order.answered(&"bob", 0, (1, 1), "another key").unwrap();
-        order.answered(&"alice", third, (10, 10), "c").unwrap();
-        assert_eq!((order.keys(), order.answers(), order.overlapped()), (2, 4, 1));
+        assert!(order.record(&"alice", third, (9, 9), "equal").is_err());
+        assert!(order.record(&"alice", third, (5, 12), "its first is too low").is_err());
+        assert!(order.record(&"alice", third, (12, 11), "no range").is_err());
+        order.record(&"bob", 0, (1, 1), "another key").unwrap();
+        order.record(&"alice", third, (10, 10), "c").unwrap();
+        assert_eq!((order.keys(), order.responses(), order.overlapped()), (2, 4, 1));
     }
 }

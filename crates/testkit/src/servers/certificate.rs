@@ -35,10 +35,10 @@ impl Certificate {
         founded.args(["req", "-x509", "-days", "2", "-subj", "/CN=a throwaway authority"]);
         founded.args(curve).arg("-keyout").arg(&authority_key).arg("-out").arg(&authority);
         done(&mut founded);
-        let mut asked = openssl();
-        asked.args(["req", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]);
-        asked.args(curve).arg("-keyout").arg(&made.key).arg("-out").arg(&request);
-        done(&mut asked);
+        let mut command = openssl();
+        command.args(["req", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]);
+        command.args(curve).arg("-keyout").arg(&made.key).arg("-out").arg(&request);
+        done(&mut command);
         let mut signed = openssl();
         signed.args(["x509", "-req", "-days", "2", "-copy_extensions", "copy", "-CAcreateserial"]);
         signed.arg("-in").arg(&request).arg("-CA").arg(&authority);

@@ -19,8 +19,8 @@ impl Etcd {
     /// When etcd is not installed, or does not start.
     #[must_use]
     pub fn start() -> Self {
-        let answers = |port| succeeds(client(port).args(["get", "x"]));
-        Self::start_in(Folder::new(None), "http", "etcd://127.0.0.1:", answers, Vec::new())
+        let responds = |port| succeeds(client(port).args(["get", "x"]));
+        Self::start_in(Folder::new(None), "http", "etcd://127.0.0.1:", responds, Vec::new())
     }
 
     /// Starts an etcd that speaks only TLS.
@@ -33,7 +33,7 @@ impl Etcd {
         let Certificate { certificate, key } = Certificate::make(&folder, None);
         let settings = vec!["--cert-file".into(), certificate, "--key-file".into(), key];
         // This checks whether the server accepts clients; it does not verify the certificate.
-        let answers = |port| {
+        let responds = |port| {
             let mut client = client_of("https", port);
             succeeds(client.args([
                 "--insecure-transport=false",
@@ -42,7 +42,7 @@ impl Etcd {
                 "x",
             ]))
         };
-        Self::start_in(folder, "https", "etcds://127.0.0.1:", answers, settings)
+        Self::start_in(folder, "https", "etcds://127.0.0.1:", responds, settings)
     }
 
     /// Returns the certificate of the CA that signed its certificate, if it has one.
@@ -55,7 +55,7 @@ impl Etcd {
         folder: Folder,
         scheme: &'static str,
         url: &'static str,
-        answers: fn(u16) -> bool,
+        responds: fn(u16) -> bool,
         settings: Vec<PathBuf>,
     ) -> Self {
         let peers = format!("http://127.0.0.1:{}", free_port());
@@ -74,7 +74,7 @@ impl Etcd {
             url: (url, ""),
             ends_with: "-TERM",
             command: Box::new(command),
-            answers,
+            responds,
         };
         Self(Server::new(recipe, folder))
     }

@@ -83,7 +83,7 @@ pub fn free_port() -> u16 {
     static NEXT: OnceLock<AtomicU64> = OnceLock::new();
     // The UDP port of the same number marks it as taken for other test processes, until this one
     // ends: before a server has started, no process listens.
-    static TAKEN: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
+    static RESERVED: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
     let next = NEXT.get_or_init(|| AtomicU64::new(random::number().unwrap() >> 1));
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let lowest_given = range.split_whitespace().next().and_then(|text| text.parse().ok());
@@ -91,10 +91,10 @@ pub fn free_port() -> u16 {
     for _ in ports.clone() {
         let number = next.fetch_add(1, Ordering::Relaxed) % u64::from(ports.end - ports.start);
         let port = ports.start + u16::try_from(number).unwrap();
-        if let Ok(taken) = UdpSocket::bind(("127.0.0.1", port))
+        if let Ok(socket) = UdpSocket::bind(("127.0.0.1", port))
             && TcpListener::bind(("127.0.0.1", port)).is_ok()
         {
-            TAKEN.lock().unwrap_or_else(PoisonError::into_inner).push(taken);
+            RESERVED.lock().unwrap_or_else(PoisonError::into_inner).push(socket);
             return port;
         }
     }

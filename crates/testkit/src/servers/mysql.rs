@@ -102,7 +102,7 @@ impl Mysql {
             url: ("mysql://root@127.0.0.1:", "/ids"),
             ends_with: "-TERM",
             command: Box::new(command),
-            answers: |port| succeeds(client(port).args(["-e", "SELECT 1"])),
+            responds: |port| succeeds(client(port).args(["-e", "SELECT 1"])),
         };
         let server = Server::new(recipe, folder);
         done(client(server.port()).args(["-e", "CREATE DATABASE ids"]));

@@ -41,7 +41,7 @@ impl PgBouncer {
             command.arg(file);
             command
         };
-        let answers = |port: u16| {
+        let responds = |port: u16| {
             let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
             let mut probe = Command::new(programs::installed("psql"));
             succeeds(probe.args(["-q", "-c", "SELECT 1", "-d", &url]))
@@ -51,7 +51,7 @@ impl PgBouncer {
             url: ("postgres://postgres@127.0.0.1:", "/postgres"),
             ends_with: "-INT",
             command: Box::new(command),
-            answers,
+            responds,
         };
         Self { pooler: Server::new(recipe, folder), server }
     }

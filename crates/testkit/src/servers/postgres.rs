@@ -85,7 +85,7 @@ impl Postgres {
             }
             command
         };
-        let answers = |port: u16| {
+        let responds = |port: u16| {
             let mut probe = Command::new(program("pg_isready"));
             succeeds(probe.args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()]))
         };
@@ -94,7 +94,7 @@ impl Postgres {
             url: ("postgres://postgres@127.0.0.1:", "/postgres"),
             ends_with: "-INT",
             command: Box::new(command),
-            answers,
+            responds,
         };
         Self(Server::new(recipe, folder))
     }

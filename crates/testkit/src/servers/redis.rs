@@ -52,8 +52,8 @@ impl Redis {
             }
             command
         };
-        let answers = |port| succeeds(client(port).arg("PING"));
-        Self::run(folder, ("redis://127.0.0.1:", "/0"), Box::new(command), answers)
+        let responds = |port| succeeds(client(port).arg("PING"));
+        Self::run(folder, ("redis://127.0.0.1:", "/0"), Box::new(command), responds)
     }
 
     /// Starts a server that presents this certificate, and trusts certificates of its CA.
@@ -69,18 +69,18 @@ impl Redis {
             command.args(["--tls-auth-clients", "no"]).args(&settings);
             command
         };
-        let answers = |port| succeeds(secure_client(port).arg("PING"));
-        Self::run(folder, ("rediss://127.0.0.1:", "/0"), Box::new(command), answers)
+        let responds = |port| succeeds(secure_client(port).arg("PING"));
+        Self::run(folder, ("rediss://127.0.0.1:", "/0"), Box::new(command), responds)
     }
 
     fn run(
         folder: Folder,
         url: (&'static str, &'static str),
         command: Box<Start>,
-        answers: fn(u16) -> bool,
+        responds: fn(u16) -> bool,
     ) -> Self {
         std::fs::create_dir(folder.join("data")).unwrap();
-        let recipe = Recipe { name: "Redis", url, ends_with: "-TERM", command, answers };
+        let recipe = Recipe { name: "Redis", url, ends_with: "-TERM", command, responds };
         Self(Server::new(recipe, folder))
     }
 

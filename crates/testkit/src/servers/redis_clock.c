@@ -10,14 +10,14 @@ int gettimeofday(struct timeval *restrict now, void *restrict zone) {
   (void)zone;
   struct timespec right;
   if (clock_gettime(CLOCK_REALTIME, &right) != 0) return -1;
-  char said[32] = {0};
+  char text[32] = {0};
   const char *path = getenv("SNOWMINT_REDIS_CLOCK");
   int file = path ? open(path, O_RDONLY) : -1;
   if (file >= 0) {
-    if (read(file, said, sizeof said - 1) < 0) said[0] = 0;
+    if (read(file, text, sizeof text - 1) < 0) text[0] = 0;
     close(file);
   }
-  now->tv_sec = right.tv_sec + atol(said);
+  now->tv_sec = right.tv_sec + atol(text);
   now->tv_usec = right.tv_nsec / 1000;
   return 0;
 }

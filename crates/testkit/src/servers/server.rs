@@ -33,7 +33,7 @@ pub(super) struct Recipe {
     /// Command that starts it: made by [`children`].
     pub(super) command: Box<Start>,
     /// Test of whether it responds.
-    pub(super) answers: fn(u16) -> bool,
+    pub(super) responds: fn(u16) -> bool,
 }
 
 /// One real server, removed with its data when dropped.
@@ -111,11 +111,11 @@ impl Server {
             let child = self
                 .child
                 .get_or_insert_with(|| spawn((self.recipe.command)(&self.folder, self.port), &log));
-            let answers = (self.recipe.answers)(self.port);
+            let responds = (self.recipe.responds)(self.port);
             // While the server was down, a connection of another process may have used its port for
             // a moment: a response then comes from another process.
             let has_ended = child.try_wait().unwrap().is_some();
-            if answers && !has_ended {
+            if responds && !has_ended {
                 return;
             }
             if has_ended {
@@ -125,7 +125,7 @@ impl Server {
             if BootTimer.elapsed().since(begun) > READY_WITHIN_MS {
                 let name = self.recipe.name;
                 let log = fs::read_to_string(&log).unwrap_or_default();
-                panic!("{name} did not answer within {READY_WITHIN_MS} ms; it says:\n{log}");
+                panic!("{name} did not respond within {READY_WITHIN_MS} ms; it says:\n{log}");
             }
             pause();
         }
@@ -135,17 +135,17 @@ impl Server {
     pub fn stop(&mut self) {
         let Some(mut child) = self.child.take() else { return };
         let begun = BootTimer.elapsed();
-        let mut asked = 0;
+        let mut signals = 0;
         while let Ok(None) = child.try_wait() {
             let waited_ms = BootTimer.elapsed().since(begun);
-            if waited_ms >= asked * STOP_AGAIN_MS {
+            if waited_ms >= signals * STOP_AGAIN_MS {
                 // Redis refuses to stop while it writes its log for the first time, and then does
                 // not stop by itself.
                 let name =
                     if waited_ms < READY_WITHIN_MS { self.recipe.ends_with } else { "-KILL" };
                 // It may have ended meanwhile.
                 let _ = children::try_signal(child.id(), name);
-                asked += 1;
+                signals += 1;
             }
             pause();
         }

@@ -40,7 +40,7 @@ impl Zookeeper {
             url: ("zookeeper://127.0.0.1:", ""),
             ends_with: "-TERM",
             command: Box::new(command),
-            answers: is_well,
+            responds: is_well,
         };
         Self(Server::new(recipe, Folder::new(None)))
     }
@@ -68,10 +68,10 @@ impl From<Zookeeper> for Server {
 
 fn is_well(port: u16) -> bool {
     let Ok(mut connection) = TcpStream::connect(("127.0.0.1", port)) else { return false };
-    let mut answer = String::new();
+    let mut reply = String::new();
     // A request that comes while the server starts may stay without a response.
     connection.set_read_timeout(Some(Duration::from_secs(1))).is_ok()
         && connection.write_all(b"srvr").is_ok()
-        && connection.read_to_string(&mut answer).is_ok()
-        && answer.contains("Mode: ")
+        && connection.read_to_string(&mut reply).is_ok()
+        && reply.contains("Mode: ")
 }

@@ -11,7 +11,7 @@ use snowmint_coord::Error;
 use snowmint_coord::journal::{Directory, Disk, FileStatus, FileTime, JournalFile, Work};
 
 use super::START_MS;
-use super::random::Chance;
+use super::random::SimRng;
 use super::time::{Gate, TrueTime};
 
 /// Delay in milliseconds until a lying disk really has what it acknowledged.
@@ -24,7 +24,7 @@ pub(super) struct SimDisk {
     /// Planted: the disk acknowledges before it has anything.
     lies: bool,
     state: Arc<Mutex<State>>,
-    chance: Chance,
+    rng: SimRng,
     time: TrueTime,
     gate: Gate,
 }
@@ -86,14 +86,8 @@ impl Step {
 }
 
 impl SimDisk {
-    pub(super) fn new(
-        machine: usize,
-        lies: bool,
-        chance: Chance,
-        time: TrueTime,
-        gate: Gate,
-    ) -> Self {
-        Self { machine, lies, state: Arc::default(), chance, time, gate }
+    pub(super) fn new(machine: usize, lies: bool, rng: SimRng, time: TrueTime, gate: Gate) -> Self {
+        Self { machine, lies, state: Arc::default(), rng, time, gate }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -129,7 +123,7 @@ impl SimDisk {
 
     /// Replaces a directory's files by an earlier state. The kernel sees the change; with `hide`,
     /// the time of the last write does not show it.
-    pub(super) fn put_back(&self, files: Files, hide: bool) {
+    pub(super) fn restore_files(&self, files: Files, hide: bool) {
         let now_ms = self.now_ms();
         let mut state = self.state();
         state.behind.clear();
@@ -183,13 +177,13 @@ impl SimDisk {
     fn die(&self) {
         let mut state = self.state();
         let Some((mut files, steps)) = state.going_on.take() else { return };
-        let done = usize::try_from(self.chance.below(steps.len() as u64 + 1)).unwrap_or(0);
+        let done = usize::try_from(self.rng.below(steps.len() as u64 + 1)).unwrap_or(0);
         let torn = steps.get(done).cloned();
         for step in steps.into_iter().take(done) {
             step.apply(&mut files);
         }
         if let Some(Step::Write { path, offset, bytes, at_ms }) = torn {
-            let kept = usize::try_from(self.chance.below(bytes.len() as u64)).unwrap_or(0);
+            let kept = usize::try_from(self.rng.below(bytes.len() as u64)).unwrap_or(0);
             let bytes = bytes.get(..kept).unwrap_or_default().into();
             let parts = |files: &Files| files.get(&path).map(|file| file.parts.clone());
             let (before, begun) = (files.clone(), path.clone());
@@ -234,8 +228,8 @@ impl Disk for SimDisk {
     }
 
     async fn run(&self, work: Work) {
-        if self.chance.percent(30) {
-            self.time.sleep_ms(self.chance.between(1, 40)).await;
+        if self.rng.percent(30) {
+            self.time.sleep_ms(self.rng.between(1, 40)).await;
             self.gate.pass().await;
         }
         {
@@ -251,8 +245,8 @@ impl Disk for SimDisk {
         }
         let going_on = GoingOn(self);
         work();
-        if self.chance.percent(50) {
-            self.time.sleep_ms(self.chance.between(1, 100)).await;
+        if self.rng.percent(50) {
+            self.time.sleep_ms(self.rng.between(1, 100)).await;
             self.gate.pass().await;
         }
         self.state().going_on = None;

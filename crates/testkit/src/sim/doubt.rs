@@ -18,7 +18,7 @@ use crate::history::{Check, Checked};
 /// lead, the clocks' skew, and a margin.
 pub(super) const AHEAD_MS: u64 = 60_000 + 40_000 + 10_000 + 10_000;
 /// Time in milliseconds within which each process that reaches a store has called it.
-const ASKED_MS: u64 = 30_000;
+const CALLED_MS: u64 = 30_000;
 
 /// State of the store at some earlier time.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl World {
     pub(super) async fn restore(&mut self) -> Checked {
         let Some(backup) = self.backup.clone() else { return Ok(()) };
         let writes_before = self.store.identity().await.unwrap().writes;
-        let stop_all = self.chance.percent(70);
+        let stop_all = self.rng.percent(70);
         if stop_all {
             for index in 0..self.machines.len() {
                 self.kill(index).await;
@@ -57,8 +57,8 @@ impl World {
         self.store.restore(backup.content);
         if stop_all {
             // A restored server has none of its old connections.
-            self.line.cut();
-            self.start_on_a_store_that_went_back().await?;
+            self.link.cut();
+            self.start_on_a_rolled_back_store().await?;
         }
         self.move_forward(writes_before, true).await;
         self.count(if stop_all { "restored" } else { "restored under running nodes" });
@@ -67,7 +67,7 @@ impl World {
 
     /// Moves the store past all promises, as an operator does who knows them.
     pub(super) async fn move_forward(&mut self, writes_at_least: u64, new_identity: bool) {
-        let (marks_max, numbers_max) = self.truth.marks_max();
+        let (marks_max, numbers_max) = self.oracle.marks_max();
         let ahead = Mark::new(self.true_ms() + AHEAD_MS);
         // Without its own clock, the store cannot bound the promises: the operator gives the bound.
         let known = if self.store_clock.is_some() { Mark::ZERO } else { Mark::new(marks_max) };
@@ -76,13 +76,13 @@ impl World {
         let forward = FastForward {
             forget_journals: journals.map(|journal| journal.id).collect(),
             marks_at_least: ahead.max(known),
-            segments: self.truth.past(numbers_max, |_| true).await,
+            segments: self.oracle.past(numbers_max, |_| true).await,
             writes_at_least,
             new_identity,
             ..FastForward::default()
         };
         self.store.fast_forward(&forward).await.unwrap();
-        self.truth.recovered().await;
+        self.oracle.recovered().await;
         self.forget_backup();
         for machine in self.machines.iter_mut().filter(|_| new_identity) {
             machine.set_aside = true;
@@ -98,80 +98,80 @@ impl World {
     }
 
     /// Checks that each machine with a journal that has seen more rejects the store.
-    async fn start_on_a_store_that_went_back(&mut self) -> Checked {
+    async fn start_on_a_rolled_back_store(&mut self) -> Checked {
         let writes = self.store.identity().await.unwrap().writes;
         self.leads_astray();
         for index in 0..self.machines.len() {
             let machine = &self.machines[index];
             let knows_better = machine.writes_seen().is_some_and(|seen| seen > writes);
             if knows_better && !machine.set_aside {
-                self.must_not_start(index, "a store that went back").await?;
-                self.count("a store that went back is refused");
+                self.must_not_start(index, "a rolled-back store").await?;
+                self.count("a rolled-back store is refused");
             }
         }
-        self.truth.set_astray(false);
+        self.oracle.set_astray(false);
         Ok(())
     }
 
     /// Starts a machine that reaches the store, and checks that it rejects it.
     pub(super) async fn must_not_start(&mut self, index: usize, what: &str) -> Checked {
-        self.machines[index].weather.calm();
+        self.machines[index].conditions.calm();
         self.machines[index].waits_for_recovery = false;
-        let up = self.line.up.swap(true, Ordering::SeqCst);
+        let up = self.link.up.swap(true, Ordering::SeqCst);
         // A transaction of another process would only delay the result.
         for machine in &self.machines {
-            machine.weather.holds_up_ms.store(0, Ordering::SeqCst);
+            machine.conditions.holds_up_ms.store(0, Ordering::SeqCst);
         }
-        self.line.let_on();
+        self.link.let_on();
         self.start(index);
         self.come_up(index).await;
         let refused = self.machines[index].is_stopped();
         self.kill(index).await;
-        self.line.up.store(up, Ordering::SeqCst);
+        self.link.up.store(up, Ordering::SeqCst);
         let what = format!("machine {index} started on {what}");
-        self.truth.judge(if refused { Ok(()) } else { Err(Check::Refusal.broken(what)) })
+        self.oracle.judge(if refused { Ok(()) } else { Err(Check::Rejection.broken(what)) })
     }
 
     /// Restores the store silently, under running nodes. A node that has seen more reaches it
     /// first, and puts it in doubt. The case of a process without memory that comes first lies
     /// outside the promise.
-    pub(super) async fn put_back_under_nodes(&mut self) -> Checked {
+    pub(super) async fn restore_under_nodes(&mut self) -> Checked {
         let Some(backup) = self.backup.clone() else { return Ok(()) };
-        let Some(witness) = self.pick(|machine| machine.awake().is_some()) else { return Ok(()) };
-        self.line.up.store(true, Ordering::SeqCst);
-        self.machines[witness].weather.calm();
+        let Some(observer) = self.pick(|machine| machine.awake().is_some()) else { return Ok(()) };
+        self.link.up.store(true, Ordering::SeqCst);
+        self.machines[observer].conditions.calm();
         self.pass(5_000).await;
-        let seen = self.machines[witness].awake().and_then(|(node, _)| node.store().seen());
+        let seen = self.machines[observer].awake().and_then(|(node, _)| node.store().seen());
         let knows =
             |seen: &StoreIdentity| seen.store() == backup.store && seen.writes > backup.writes;
         if !seen.as_ref().is_some_and(knows) {
             return Ok(());
         }
-        if self.chance.percent(50) {
-            self.restripe_and_mint(witness).await?;
+        if self.rng.percent(50) {
+            self.restripe_and_mint(observer).await?;
         }
-        for index in (0..self.machines.len()).filter(|index| *index != witness) {
-            self.machines[index].weather.away.store(true, Ordering::SeqCst);
+        for index in (0..self.machines.len()).filter(|index| *index != observer) {
+            self.machines[index].conditions.away.store(true, Ordering::SeqCst);
         }
-        self.line.cut();
+        self.link.cut();
         self.store.restore(backup.content);
         self.leads_astray();
-        let end_ms = self.time.now_ms() + ASKED_MS;
+        let end_ms = self.time.now_ms() + CALLED_MS;
         while self.standing().await.doubt.is_none() {
             if self.time.now_ms() >= end_ms {
-                let what = format!("machine {witness} does not find that the store went back");
-                return self.truth.judge(Err(Check::Refusal.broken(what)));
+                let what = format!("machine {observer} does not find the store rollback");
+                return self.oracle.judge(Err(Check::Rejection.broken(what)));
             }
             self.pass(200).await;
         }
         for machine in &mut self.machines {
-            machine.weather.away.store(false, Ordering::SeqCst);
-            machine.waits_for_recovery = self.chance.percent(70);
+            machine.conditions.away.store(false, Ordering::SeqCst);
+            machine.waits_for_recovery = self.rng.percent(70);
         }
-        let until_ms = self.time.now_ms() + self.chance.between(1_000, 120_000);
-        let forever = self.chance.percent(30);
+        let until_ms = self.time.now_ms() + self.rng.between(1_000, 120_000);
+        let forever = self.rng.percent(30);
         self.in_doubt = Some(if forever { InDoubt::Forever } else { InDoubt::UntilMs(until_ms) });
-        self.count("put back under running nodes");
+        self.count("rolled back under running nodes");
         Ok(())
     }
 
@@ -208,36 +208,36 @@ impl World {
     /// Runs every server with a journal, waits for their reports, and moves the store past them,
     /// and past what only processes without a journal knew.
     pub(super) async fn recover(&mut self) -> Checked {
-        self.line.up.store(true, Ordering::SeqCst);
+        self.link.up.store(true, Ordering::SeqCst);
         for index in 0..self.machines.len() {
             if self.machines[index].set_aside {
                 self.kill(index).await;
             }
             let machine = &mut self.machines[index];
             if machine.journalled {
-                machine.weather.calm();
+                machine.conditions.calm();
                 machine.waits_for_recovery = true;
                 machine.gate.open();
                 self.start(index);
             }
         }
-        let end_ms = self.time.now_ms() + ASKED_MS;
+        let end_ms = self.time.now_ms() + CALLED_MS;
         while self.silent().await.is_some() && self.time.now_ms() < end_ms {
             self.pass(500).await;
         }
         if let Some(index) = self.silent().await {
             let what = format!("the journal of machine {index} has reported nothing");
-            self.truth.fail(Check::Healing.broken(what));
+            self.oracle.fail(Check::Healing.broken(what));
         }
         let standing = self.standing().await;
         let forward = self.plan(&standing).await;
         self.store.fast_forward(&forward).await.unwrap();
-        self.truth.set_astray(false);
-        self.truth.recovered().await;
+        self.oracle.set_astray(false);
+        self.oracle.recovered().await;
         self.in_doubt = None;
         self.forget_backup();
         self.count("recovered by what journals reported");
-        self.truth.judge(Ok(()))
+        self.oracle.judge(Ok(()))
     }
 
     /// Returns a machine with a journal of all that it was ever promised, and without a report.
@@ -256,8 +256,8 @@ impl World {
     async fn plan(&self, standing: &Standing) -> FastForward {
         // A party without a machine has poisoned a mark, and reported it.
         let forgets = |index: usize| self.machines.get(index).is_none_or(|machine| machine.forgets);
-        let (mark, numbers) = self.truth.promised(forgets);
-        let segments = self.truth.past(numbers, forgets).await;
+        let (mark, numbers) = self.oracle.promised(forgets);
+        let segments = self.oracle.past(numbers, forgets).await;
         let without: Vec<_> = standing.missing().map(|journal| journal.id.clone()).collect();
         let (sources, settings) = (BTreeMap::new(), NodeSettings::default());
         let configured = Configured { sources: &sources, settings: &settings };
@@ -278,12 +278,12 @@ impl World {
         for index in 0..self.machines.len() {
             self.start(index);
         }
-        self.pass(ASKED_MS).await;
+        self.pass(CALLED_MS).await;
         for _ in 0..2 {
             for index in 0..self.machines.len() {
                 self.must_mint_nothing(index).await?;
             }
-            self.pass(2 * ASKED_MS).await;
+            self.pass(2 * CALLED_MS).await;
         }
         self.count("refused for ever");
         Ok(())
@@ -297,9 +297,9 @@ impl World {
             if self.mints_from(index, &node, which).await?.is_ok() {
                 let name = self.sources[which].name;
                 let what = format!("machine {index} mints from {name} on a store in doubt");
-                self.truth.fail(Check::Refusal.broken(what));
+                self.oracle.fail(Check::Rejection.broken(what));
             }
         }
-        self.truth.judge(Ok(()))
+        self.oracle.judge(Ok(()))
     }
 }

@@ -10,23 +10,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{Access, Backend as _, Failure, Rows as _, StoreOver};
+use snowmint_coord::verbs::{Access, Backend as _, BackendStore, Failure, Rows as _};
 use snowmint_coord::{
     Capabilities, ClockOf, Error, MemoryClock, MemoryStore, Result, SlotRow, Timer,
 };
 use snowmint_stores::keyed::{
-    Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, Step, name,
+    Batch, Entry, Head, Keyed, Keys, Outcome, ScriptOutcome, ScriptRequest, Step, name,
 };
 
-use super::network::{Line, Weather};
+use super::network::{NetworkConditions, StoreLink};
 use super::planted::Bug;
-use super::random::Chance;
+use super::random::SimRng;
 use super::server::{self, Like, Stored};
 use super::store::{Content, SimStore};
 use super::time::{Gate, Life, TrueTime};
 
 /// Attempts at a step, as many as of a real handle.
-const TRIES: u32 = 64;
+const ATTEMPTS: u32 = 64;
 /// Number of moments that stay readable.
 const MOMENTS_MAX: usize = 32;
 
@@ -53,12 +53,12 @@ struct Address {
 /// Connection of one process: each request takes time, in which other processes act.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
-    pub(super) line: Arc<Line>,
-    pub(super) weather: Arc<Weather>,
+    pub(super) link: Arc<StoreLink>,
+    pub(super) conditions: Arc<NetworkConditions>,
     pub(super) gate: Gate,
     pub(super) life: Life,
     pub(super) time: TrueTime,
-    pub(super) chance: Chance,
+    pub(super) rng: SimRng,
     pub(super) timer: Arc<dyn Timer>,
     /// The planted bug.
     pub(super) bug: Option<Bug>,
@@ -71,23 +71,23 @@ pub(super) struct Broken;
 impl Connection {
     /// Delivers a request. A frozen process sends none, and neither does a process that has ended;
     /// one that was sent arrives all the same.
-    async fn carries(&self) -> Answer<()> {
+    async fn carries(&self) -> KeysResult<()> {
         self.gate.pass().await;
         if self.life.has_ended() {
             return Err(Failure::Backend(Broken));
         }
-        let cuts = self.line.cuts();
-        let ms = match self.chance.below(100) {
+        let cuts = self.link.cuts();
+        let ms = match self.rng.below(100) {
             0..=39 => 0,
-            40..=84 => self.chance.between(1, 10),
-            _ => self.chance.between(10, 100),
+            40..=84 => self.rng.between(1, 10),
+            _ => self.rng.between(10, 100),
         };
         self.time.sleep_ms(ms).await;
-        if self.line.carries(cuts) { Ok(()) } else { Err(Failure::Backend(Broken)) }
+        if self.link.carries(cuts) { Ok(()) } else { Err(Failure::Backend(Broken)) }
     }
 }
 
-type Answer<T> = Result<T, Failure<Broken>>;
+type KeysResult<T> = Result<T, Failure<Broken>>;
 
 /// The keys as one handle reaches them.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ impl<L: Like> SimKeys<L> {
     }
 
     /// Delivers a request of this handle.
-    async fn deliver(&self) -> Answer<()> {
+    async fn deliver(&self) -> KeysResult<()> {
         self.check_open()?;
         match &self.connection {
             Some(connection) if self.is_open.load(Ordering::SeqCst) => connection.carries().await,
@@ -147,7 +147,7 @@ impl<L: Like> SimKeys<L> {
     /// reply as skipped, so replies to those batches get lost only between node and store.
     fn loses_reply(&self, batch: &Batch) -> bool {
         let takes_numbers = batch.changes.keys().any(|key| name::split(key).0 == name::SOURCES);
-        let is_bad = |to: &Connection| to.weather.is_bad(&to.chance) && to.chance.percent(30);
+        let is_bad = |to: &Connection| to.conditions.is_bad(&to.rng) && to.rng.percent(30);
         !takes_numbers && self.connection.as_ref().is_some_and(is_bad)
     }
 
@@ -157,7 +157,7 @@ impl<L: Like> SimKeys<L> {
 
     fn count_happened(&self, what: &'static str) {
         if let Some(connection) = &self.connection {
-            connection.line.happened.count(what);
+            connection.link.happened.count(what);
         }
     }
 
@@ -169,9 +169,9 @@ impl<L: Like> SimKeys<L> {
         let Some(connection) = self.connection.as_ref().filter(|_| L::LAGS) else {
             return (newest, session);
         };
-        let lags = connection.weather.reads_behind.load(Ordering::SeqCst);
+        let lags = connection.conditions.reads_behind.load(Ordering::SeqCst);
         // A server that lags catches up now and then.
-        let hears = !lags || connection.chance.percent(20);
+        let hears = !lags || connection.rng.percent(20);
         let mut behind = lock(&self.behind);
         match &*behind {
             Some((of, kept)) if *of == session && !hears => {
@@ -205,7 +205,7 @@ impl<L: Like> SimKeys<L> {
     }
 
     /// Returns the state that a step reads which began at this count of changes.
-    fn as_of(&self, at: u64) -> Answer<Keyspace> {
+    fn as_of(&self, at: u64) -> KeysResult<Keyspace> {
         let (newest, session) = self.read();
         if !L::SNAPSHOT || newest.0.writes == at {
             return Ok(newest);
@@ -213,7 +213,7 @@ impl<L: Like> SimKeys<L> {
         let moments = lock(&self.moments);
         let found = moments.1.get(&at).filter(|_| moments.0 == session);
         // The server has compacted it.
-        found.cloned().ok_or(Failure::Lost)
+        found.cloned().ok_or(Failure::RaceLost)
     }
 
     /// Returns the batch as far as the server compares it.
@@ -225,7 +225,7 @@ impl<L: Like> SimKeys<L> {
         // An extend of one slot depends on the store, the namespace and the slot.
         let is_slot = |key: &String| key.starts_with("slot/");
         let extends = batch.expected.len() == 3 && batch.changes.keys().all(is_slot);
-        if extends && self.lies(Bug::KnownRowsNotCompared) {
+        if extends && self.lies(Bug::CachedRowsNotCompared) {
             compared.expected.retain(|key, _| !is_slot(key));
         }
         if self.lies(Bug::StoreKeyNotCompared) {
@@ -249,7 +249,7 @@ impl<L: Like> Keys for SimKeys<L> {
         L::version_after(before, writes)
     }
 
-    fn knows(&self) -> bool {
+    fn may_cache_rows(&self) -> bool {
         // Without remembered rows, each step would see the other store before it writes.
         if self.lies(Bug::StoreKeyNotCompared) {
             return true;
@@ -276,16 +276,16 @@ impl<L: Like> Keys for SimKeys<L> {
     }
 
     fn random(&self) -> Result<u64> {
-        Ok(self.connection.as_ref().map_or(0, |connection| connection.chance.number()))
+        Ok(self.connection.as_ref().map_or(0, |connection| connection.rng.number()))
     }
 
-    async fn catch_up(&self) -> Answer<()> {
+    async fn catch_up(&self) -> KeysResult<()> {
         self.deliver().await?;
         self.hears();
         Ok(())
     }
 
-    async fn head(&self) -> Answer<Head> {
+    async fn head(&self) -> KeysResult<Head> {
         self.deliver().await?;
         let (keyspace, session) = self.read();
         self.begins(&keyspace, session);
@@ -296,19 +296,19 @@ impl<L: Like> Keys for SimKeys<L> {
             at: stored.writes,
             last_write: L::COUNTS_OTHERS.then(|| last.map_or(0, |entry| entry.version)),
             clock: self.clock.as_ref().map(MemoryClock::now),
-            server: stored.server.map(server::said),
+            server: stored.server.map(server::server_name),
             session: L::LAGS.then(|| i64::try_from(session).unwrap()),
             store: stored.keys.get(name::STORE).cloned(),
             namespace: stored.keys.get(name::NAMESPACE).cloned(),
         })
     }
 
-    async fn get(&self, key: &str, at: u64) -> Answer<Option<Entry>> {
+    async fn get(&self, key: &str, at: u64) -> KeysResult<Option<Entry>> {
         self.deliver().await?;
         Ok(self.as_of(at)?.0.keys.get(key).cloned())
     }
 
-    async fn list(&self, folder: &str, at: u64) -> Answer<Vec<Entry>> {
+    async fn list(&self, folder: &str, at: u64) -> KeysResult<Vec<Entry>> {
         self.deliver().await?;
         let keyspace = self.as_of(at)?;
         let is_in = |entry: &&Entry| name::split(&entry.key).0 == folder;
@@ -316,7 +316,7 @@ impl<L: Like> Keys for SimKeys<L> {
     }
 
     /// Returns at once after the change, so that the ledger has it before any other process acts.
-    async fn send(&self, batch: &Batch) -> Answer<Outcome> {
+    async fn send(&self, batch: &Batch) -> KeysResult<Outcome> {
         self.deliver().await?;
         let batch = &self.compared(batch);
         self.hears();
@@ -324,15 +324,15 @@ impl<L: Like> Keys for SimKeys<L> {
         let session = i64::try_from(address.session).unwrap();
         let is_early = self.clock.as_ref().is_some_and(|clock| clock.now() < batch.not_before);
         if is_early || batch.session.is_some_and(|expected| expected != session) {
-            return Ok(Outcome::Lost);
+            return Ok(Outcome::RaceLost);
         }
         let stored = Arc::make_mut(&mut address.keyspace.0);
         let sent = server::carry_out::<L>(stored, batch, || match &self.connection {
-            Some(connection) => connection.chance.below(3),
+            Some(connection) => connection.rng.below(3),
             None => 0,
         });
         match &sent {
-            Ok(Outcome::Lost) => self.count_happened("a step loses to another"),
+            Ok(Outcome::RaceLost) => self.count_happened("a step loses to another"),
             Ok(Outcome::Done(_)) if self.loses_reply(batch) => {
                 self.count_happened("a reply to a batch gets lost");
                 return Err(Failure::Backend(Broken));
@@ -342,20 +342,20 @@ impl<L: Like> Keys for SimKeys<L> {
         sent
     }
 
-    async fn count(&self, question: &Question<'_>) -> Answer<Looked> {
+    async fn count(&self, request: &ScriptRequest<'_>) -> KeysResult<ScriptOutcome> {
         self.deliver().await?;
-        let Some(clock) = &self.clock else { return Ok(Looked::Differs) };
+        let Some(clock) = &self.clock else { return Ok(ScriptOutcome::Differs) };
         let mut address = lock(&self.address);
         let stored = Arc::make_mut(&mut address.keyspace.0);
         let looks = !self.lies(Bug::CountedInAnotherStore);
-        let looked = server::count(stored, question, clock.now(), looks);
-        if matches!(&looked, Looked::Counted(counted) if counted.taken.is_some()) {
+        let outcome = server::count(stored, request, clock.now(), looks);
+        if matches!(&outcome, ScriptOutcome::Counted(counted) if counted.range.is_some()) {
             self.count_happened("numbers counted by the server");
         }
-        Ok(looked)
+        Ok(outcome)
     }
 
-    async fn make_way(&self) {
+    async fn yield_to_writers(&self) {
         let Some(clock) = self.clock.as_ref().filter(|_| L::COUNTS) else { return };
         if self.deliver().await.is_ok() {
             let mut address = lock(&self.address);
@@ -364,7 +364,7 @@ impl<L: Like> Keys for SimKeys<L> {
         }
     }
 
-    fn explain(&self, _: Broken) -> Error {
+    fn map_error(&self, _: Broken) -> Error {
         Error::unavailable(format!("{} are unavailable; retry", self.label()))
     }
 
@@ -384,7 +384,7 @@ pub(super) fn make<L: Like>(clock: Option<MemoryClock>, server: Option<u64>) -> 
     let keyspace = Keyspace(Arc::new(stored));
     let address = Arc::new(Mutex::new(Address { keyspace, session: 0 }));
     let keys = SimKeys::<L>::new(&address, clock, None);
-    Arc::new(StoreOver::over(at_once(Keyed::open(keys, true)).unwrap()))
+    Arc::new(BackendStore::over(at_once(Keyed::open(keys, true)).unwrap()))
 }
 
 /// Runs a future that never waits.
@@ -396,19 +396,19 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Begins a step without a connection.
-fn step<L: Like>(store: &StoreOver<Keyed<SimKeys<L>>>, access: Access) -> Step<SimKeys<L>> {
+fn step<L: Like>(store: &BackendStore<Keyed<SimKeys<L>>>, access: Access) -> Step<SimKeys<L>> {
     at_once(store.backend().keys().watched().begin(access)).unwrap()
 }
 
 #[async_trait]
-impl<L: Like> SimStore for StoreOver<Keyed<SimKeys<L>>> {
+impl<L: Like> SimStore for BackendStore<Keyed<SimKeys<L>>> {
     fn handle(&self, connection: Option<Connection>) -> Arc<dyn SimStore> {
         let own = self.backend().keys();
         let keys = SimKeys::<L>::new(&own.address, own.clock.clone(), connection);
         let is_open = Arc::clone(&keys.is_open);
         let opened = at_once(Keyed::open(keys, false)).unwrap();
         is_open.store(true, Ordering::SeqCst);
-        Arc::new(Self::over(opened).trying(TRIES))
+        Arc::new(Self::over(opened).trying(ATTEMPTS))
     }
 
     fn row(&self, pool: &str, slot: u64) -> Option<SlotRow> {

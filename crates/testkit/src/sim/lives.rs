@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use snowmint_coord::Node;
 
-use super::door::Door;
+use super::forwarding::Way;
 use super::keys::Connection;
 use super::machine::{Machine, Process};
+use super::monotonicity;
 use super::network::Faulty;
-use super::passing::Way;
 use super::planted::Bug;
-use super::rising;
+use super::recording_store::RecordingStore;
 use super::time::Life;
 use super::world::World;
 
@@ -52,50 +52,50 @@ impl World {
             machine.disk.set_aside();
         }
         machine.life += 1;
-        machine.relay = Some(Way::new(
+        machine.batcher = Some(Way::new(
             &self.reached,
-            &machine.weather,
+            &machine.conditions,
             &machine.gate,
-            &self.chance,
+            &self.rng,
             &self.time,
             self.bug,
         ));
-        let (settings, parts) = (machine.settings(index), machine.parts(&self.time));
+        let (settings, platform) = (machine.settings(index), machine.platform(&self.time));
         let connection = Connection {
-            line: Arc::clone(&self.line),
-            weather: Arc::clone(&machine.weather),
+            link: Arc::clone(&self.link),
+            conditions: Arc::clone(&machine.conditions),
             gate: machine.gate.clone(),
             life: machine.runs.clone(),
             time: self.time.clone(),
-            chance: self.chance.clone(),
-            timer: Arc::clone(&parts.timer),
+            rng: self.rng.clone(),
+            timer: Arc::clone(&platform.timer),
             bug: self.bug,
         };
-        let inner = Door {
+        let inner = RecordingStore {
             store: self.store.handle(Some(connection)),
             is_keyed: self.kind.is_keyed(),
-            truth: self.truth.clone(),
-            party: machine.party(index),
-            line: Arc::clone(&self.line),
-            weather: Arc::clone(&machine.weather),
-            chance: self.chance.clone(),
+            oracle: self.oracle.clone(),
+            process_life: machine.process_life(index),
+            link: Arc::clone(&self.link),
+            conditions: Arc::clone(&machine.conditions),
+            rng: self.rng.clone(),
             behind: Mutex::default(),
             bug: self.bug,
         };
         let store = Faulty {
             inner: Arc::new(inner),
-            weather: Arc::clone(&machine.weather),
-            line: Arc::clone(&self.line),
-            truth: self.truth.clone(),
-            chance: self.chance.clone(),
+            conditions: Arc::clone(&machine.conditions),
+            link: Arc::clone(&self.link),
+            oracle: self.oracle.clone(),
+            rng: self.rng.clone(),
             time: self.time.clone(),
             gate: machine.gate.clone(),
-            counts_from_answer: Faulty::planted(self.bug),
+            counts_from_reply: Faulty::planted(self.bug),
         };
         let mut names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
-        names.extend(rising::sources().map(|(name, _)| name));
+        names.extend(monotonicity::sources().map(|(name, _)| name));
         machine.process = Process::Starting(tokio::spawn(async move {
-            let node = Node::open(Arc::new(store), settings, parts).await?;
+            let node = Node::open(Arc::new(store), settings, platform).await?;
             let mut sources = Vec::new();
             for name in names {
                 sources.push(node.source(name).await.ok());

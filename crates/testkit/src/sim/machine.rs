@@ -4,21 +4,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use snowmint_coord::batcher::Batcher;
 use snowmint_coord::journal::{Disk, Journal};
-use snowmint_coord::relay::Relay;
-use snowmint_coord::{AfterCrash, Error, Node, NodeSettings, Parts, Result, Source};
+use snowmint_coord::{AfterCrash, Error, Node, NodeSettings, Platform, Result, Source};
 use snowmint_core::{ManualClock, UnixMillis};
 use tokio::task::JoinHandle;
 
 use super::START_MS;
 use super::disk::{Files, SimDisk};
-use super::network::Weather;
-use super::passing::Way;
+use super::forwarding::Way;
+use super::network::NetworkConditions;
 use super::planted::Bug;
-use super::random::Chance;
+use super::random::SimRng;
 use super::time::{Gate, Life, ProcessTimer, Rate, TrueTime};
 use super::wall::Wall;
-use crate::history::Party;
+use crate::history::ProcessLife;
 
 const DATA_DIR: &str = "/data";
 /// Time limit in milliseconds for a node's store call.
@@ -30,7 +30,7 @@ pub(super) struct Machine {
     pub(super) wall: Wall,
     /// Rate of its elapsed time.
     pub(super) rate: Rate,
-    pub(super) weather: Arc<Weather>,
+    pub(super) conditions: Arc<NetworkConditions>,
     pub(super) gate: Gate,
     pub(super) disk: SimDisk,
     pub(super) journalled: bool,
@@ -53,7 +53,7 @@ pub(super) struct Machine {
     /// Life of the present process.
     pub(super) runs: Life,
     /// Forwarding of requests by the process.
-    pub(super) relay: Option<Relay<Way>>,
+    pub(super) batcher: Option<Batcher<Way>>,
     bug: Option<Bug>,
     pub(super) process: Process,
     /// Error of the last process, which did not start.
@@ -68,26 +68,26 @@ pub(super) enum Process {
 }
 
 impl Machine {
-    pub(super) fn new(index: usize, bug: Option<Bug>, chance: &Chance, time: &TrueTime) -> Self {
+    pub(super) fn new(index: usize, bug: Option<Bug>, rng: &SimRng, time: &TrueTime) -> Self {
         let gate = Gate::new(time.clone());
         let lies = bug == Some(Bug::JournalAfterMinting);
-        let after_crash = match chance.below(10) {
+        let after_crash = match rng.below(10) {
             0..=6 => AfterCrash::OtherWorker,
             7..=8 => AfterCrash::Wait,
             _ => AfterCrash::Lead { max_ms: 40_000 },
         };
-        let journalled = chance.percent(50);
+        let journalled = rng.percent(50);
         let is_slow = bug == Some(Bug::ElapsedTimeBeyondTheMargin) && index % 2 == 1;
         Self {
             clock: Arc::new(ManualClock::new(UnixMillis::new(START_MS))),
             wall: Wall::new(),
-            rate: match chance.percent(50) {
+            rate: match rng.percent(50) {
                 _ if is_slow => Rate::BEYOND,
-                true => Rate::any(chance),
+                true => Rate::any(rng),
                 false => Rate::TRUE,
             },
-            weather: Arc::default(),
-            disk: SimDisk::new(index, lies, chance.clone(), time.clone(), gate.clone()),
+            conditions: Arc::default(),
+            disk: SimDisk::new(index, lies, rng.clone(), time.clone(), gate.clone()),
             gate,
             journalled,
             waits_for_recovery: false,
@@ -105,7 +105,7 @@ impl Machine {
             life: 0,
             starts_without_store: index != 1,
             runs: Life::begun(time),
-            relay: None,
+            batcher: None,
             bug,
             process: Process::Stopped,
             refused: None,
@@ -126,8 +126,8 @@ impl Machine {
 
     /// Returns the party that has this process's windows: with a journal, also those of its earlier
     /// lives.
-    pub(super) fn party(&self, index: usize) -> Party {
-        Party { machine: index, life: if self.journalled { 0 } else { self.life } }
+    pub(super) fn process_life(&self, index: usize) -> ProcessLife {
+        ProcessLife { machine: index, life: if self.journalled { 0 } else { self.life } }
     }
 
     /// Returns its address. Some machines serve others, some only themselves.
@@ -156,8 +156,8 @@ impl Machine {
         }
     }
 
-    pub(super) fn parts(&self, time: &TrueTime) -> Parts {
-        Parts {
+    pub(super) fn platform(&self, time: &TrueTime) -> Platform {
+        Platform {
             timer: Arc::new(ProcessTimer {
                 time: time.clone(),
                 rate: self.rate,

@@ -16,7 +16,7 @@ use super::{Outcome, Profile, SEED_VARIABLE, Violation, try_run};
 use crate::history::{Check, Checked};
 
 /// Interval between reports of the progress.
-const TELL_EVERY_MS: u64 = 30_000;
+const REPORT_EVERY_MS: u64 = 30_000;
 /// Number of runs of a profile after which every event that it can have must have happened.
 const RUNS_ENOUGH: u64 = 200;
 /// Average number of IDs that each run must mint.
@@ -66,10 +66,10 @@ impl Profile {
                 "ordered",
                 "counted",
                 "freeze while counting",
-                "answers come late, then none",
+                "replies come late, then none",
                 "a take comes late",
                 "a process dies right after minting",
-                "passed on",
+                "forwarded",
                 "the address leads to another store",
                 "another store is refused",
                 "the other store is a copy",
@@ -80,11 +80,11 @@ impl Profile {
             Self::Restores => &[
                 "restored",
                 "restored under running nodes",
-                "a store that went back is refused",
-                "a directory put back",
-                "a directory put back, hidden",
+                "a rolled-back store is refused",
+                "a directory restored",
+                "a directory restored, hidden",
                 "a directory copied",
-                "put back under running nodes",
+                "rolled back under running nodes",
                 "recovered by what journals reported",
                 "refused for ever",
                 "restriped",
@@ -225,14 +225,14 @@ impl Plan<'_> {
     fn count(
         &self,
         done: &Receiver<Done>,
-        mut tell: impl FnMut(&Progress),
+        mut report: impl FnMut(&Progress),
     ) -> Result<Vec<Tally>, Violation> {
         let mut tallies: Vec<_> = self.profiles.iter().copied().map(Tally::new).collect();
-        let (begun, mut told) = (BootTimer.elapsed(), BootTimer.elapsed());
+        let (begun, mut reported) = (BootTimer.elapsed(), BootTimer.elapsed());
         // Completed are all runs below `first`, and these.
         let (mut first, mut early) = (0, BTreeSet::new());
         loop {
-            let wait_ms = TELL_EVERY_MS.saturating_sub(BootTimer.elapsed().since(told));
+            let wait_ms = REPORT_EVERY_MS.saturating_sub(BootTimer.elapsed().since(reported));
             match done.recv_timeout(Duration::from_millis(wait_ms)) {
                 Ok(Done { number, outcome, took_ms }) => {
                     let outcome = outcome?;
@@ -248,9 +248,9 @@ impl Plan<'_> {
             }
             let now = BootTimer.elapsed();
             let runs: u64 = tallies.iter().map(|tally| tally.runs).sum();
-            if now.since(told) >= TELL_EVERY_MS || runs == self.runs() {
-                told = now;
-                tell(&Progress {
+            if now.since(reported) >= REPORT_EVERY_MS || runs == self.runs() {
+                reported = now;
+                report(&Progress {
                     runs,
                     of: self.runs(),
                     minted: tallies.iter().map(|tally| tally.minted).sum(),
@@ -273,7 +273,7 @@ pub fn run_many(
     seeds: Range<u64>,
     profiles: &[Profile],
     steps: u32,
-    tell: impl FnMut(&Progress),
+    report: impl FnMut(&Progress),
 ) -> Result<Vec<Tally>, Violation> {
     let plan = Plan { seeds, profiles, next: AtomicU64::new(0) };
     let (done, outcomes) = mpsc::channel();
@@ -285,7 +285,7 @@ pub fn run_many(
         drop(done);
         // Dropped once all is counted, which ends the workers.
         let outcomes = outcomes;
-        plan.count(&outcomes, tell)
+        plan.count(&outcomes, report)
     })?;
     tallies.iter().try_for_each(Tally::check)?;
     Ok(tallies)
@@ -294,7 +294,9 @@ pub fn run_many(
 /// Runs one world. Every failure names its seed.
 fn run_one(seed: u64, profile: Profile, steps: u32) -> Result<Outcome, Violation> {
     catch_unwind(AssertUnwindSafe(|| try_run(seed, profile, steps, None)))
-        .unwrap_or_else(|panic| Err(Check::Trial.broken(format!("a panic: {}", said(&*panic)))))
+        .unwrap_or_else(|panic| {
+            Err(Check::Trial.broken(format!("a panic: {}", panic_text(&*panic))))
+        })
         .map_err(|Violation { check, what }| {
             check.broken(format!(
                 "seed {seed}, {profile:?}: {what}\nreplay: {SEED_VARIABLE}={seed} cargo test -p \
@@ -304,7 +306,7 @@ fn run_one(seed: u64, profile: Profile, steps: u32) -> Result<Outcome, Violation
 }
 
 /// Returns the message of a panic.
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it says nothing")
 }

@@ -31,30 +31,30 @@
 //!
 //! The order over all processes is not checked where the store is restored.
 
-mod dense;
+mod common_faults;
+mod density;
 mod disk;
-mod door;
 mod doubt;
-mod elsewhere;
+mod forwarding;
 mod happened;
-mod heal;
 mod keys;
 mod lives;
 mod machine;
 mod many;
+mod monotonicity;
 mod network;
-mod ordeal;
-mod passing;
+mod oracle;
+mod other_store;
 mod planted;
 mod random;
+mod rare_faults;
 mod reclaim;
-mod rising;
+mod recording_store;
+mod recovery;
 mod server;
 mod sources;
 mod store;
 mod time;
-mod trouble;
-mod truth;
 mod wall;
 mod world;
 
@@ -107,7 +107,7 @@ pub struct Outcome {
     /// Digest of all minted IDs: equal for equal seeds.
     pub digest: u64,
     /// Next number of the seed's generator: equal where as much was left to chance.
-    pub chance: u64,
+    pub next_random: u64,
     /// Events and their counts.
     pub happened: BTreeMap<&'static str, u64>,
 }

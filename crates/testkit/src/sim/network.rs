@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use snowmint_coord::pool::Ground;
+use snowmint_coord::pool::SlotDefaults;
 use snowmint_coord::{
     Acquire, Acquired, Catalog, ClaimRequest, Definition, Doubt, Error, Evidence, Exclude, Extend,
     Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member,
@@ -16,10 +16,10 @@ use snowmint_coord::{
 use snowmint_core::UnixMillis;
 
 use super::happened::Happened;
+use super::oracle::Oracle;
 use super::planted::Bug;
-use super::random::Chance;
+use super::random::SimRng;
 use super::time::{Gate, TrueTime};
-use super::truth::Truth;
 use crate::history::Check;
 
 /// Time in milliseconds that is longer than any wait for a call, frozen or not.
@@ -27,17 +27,17 @@ const NEVER_MS: u64 = 600_000;
 
 /// Faults of a network, for all that goes through it.
 #[derive(Debug, Default)]
-pub(super) struct Weather {
+pub(super) struct NetworkConditions {
     /// Percentage of calls with a fault.
-    pub(super) trouble_percent: AtomicU64,
+    pub(super) fault_percent: AtomicU64,
     /// Whether nothing gets through.
     pub(super) away: AtomicBool,
     /// Whether claims arrive, and their replies get lost.
     pub(super) claims_unanswered: AtomicBool,
     /// Delay of replies in milliseconds, while requests arrive at once.
-    pub(super) answers_late_ms: AtomicU64,
+    pub(super) replies_late_ms: AtomicU64,
     /// Delay of the next acquire in milliseconds.
-    pub(super) take_late_ms: AtomicU64,
+    pub(super) acquire_late_ms: AtomicU64,
     /// Time in milliseconds for which the next call begins a transaction and stops: all other calls
     /// wait for it.
     pub(super) holds_up_ms: AtomicU64,
@@ -45,25 +45,24 @@ pub(super) struct Weather {
     pub(super) reads_behind: AtomicBool,
 }
 
-impl Weather {
+impl NetworkConditions {
     /// Lets everything through from now on.
     pub(super) fn calm(&self) {
-        self.trouble_percent.store(0, Ordering::SeqCst);
+        self.fault_percent.store(0, Ordering::SeqCst);
         self.away.store(false, Ordering::SeqCst);
         self.holds_up_ms.store(0, Ordering::SeqCst);
-        self.take_late_ms.store(0, Ordering::SeqCst);
+        self.acquire_late_ms.store(0, Ordering::SeqCst);
     }
 
     /// Returns whether a message to another machine gets lost.
-    pub(super) fn is_bad(&self, chance: &Chance) -> bool {
-        self.away.load(Ordering::SeqCst)
-            || chance.percent(self.trouble_percent.load(Ordering::SeqCst))
+    pub(super) fn is_bad(&self, rng: &SimRng) -> bool {
+        self.away.load(Ordering::SeqCst) || rng.percent(self.fault_percent.load(Ordering::SeqCst))
     }
 }
 
 /// The store's end of the network, the same for all processes.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct StoreLink {
     pub(super) up: AtomicBool,
     /// Number of times that all connections were cut. Messages that were in flight never arrive.
     cuts: AtomicU64,
@@ -75,7 +74,7 @@ pub(super) struct Line {
     pub(super) happened: Happened,
 }
 
-impl Line {
+impl StoreLink {
     pub(super) fn new() -> Self {
         Self {
             up: AtomicBool::new(true),
@@ -111,90 +110,90 @@ impl Line {
 #[derive(Debug)]
 pub(super) struct Faulty {
     pub(super) inner: Arc<dyn Store>,
-    pub(super) weather: Arc<Weather>,
-    pub(super) line: Arc<Line>,
-    pub(super) truth: Truth,
-    pub(super) chance: Chance,
+    pub(super) conditions: Arc<NetworkConditions>,
+    pub(super) link: Arc<StoreLink>,
+    pub(super) oracle: Oracle,
+    pub(super) rng: SimRng,
     pub(super) time: TrueTime,
     pub(super) gate: Gate,
     /// Planted bug: a renewal counts from its reply. The value: whether a reply came that is to be
     /// counted.
-    pub(super) counts_from_answer: Option<AtomicBool>,
+    pub(super) counts_from_reply: Option<AtomicBool>,
 }
 
-enum Fate {
+enum Delivery {
     Fine,
     Late { there_ms: u64, back_ms: u64 },
-    QuestionLost,
-    AnswerLost,
+    RequestLost,
+    ReplyLost,
     Twice { later_ms: u64 },
     Never,
 }
 
 impl Faulty {
-    /// Returns the state of the planted bug: see [`counts_from_answer`](Self::counts_from_answer).
+    /// Returns the state of the planted bug: see [`counts_from_reply`](Self::counts_from_reply).
     pub(super) fn planted(bug: Option<Bug>) -> Option<AtomicBool> {
-        (bug == Some(Bug::LeaseFromTheAnswer)).then(AtomicBool::default)
+        (bug == Some(Bug::LeaseFromTheReply)).then(AtomicBool::default)
     }
 
     /// Returns the delay of a message in milliseconds: sometimes longer than its sender lives.
     fn late_ms(&self) -> u64 {
-        match self.chance.below(10) {
-            0..=6 => self.chance.between(1, 4_000),
-            7..=8 => self.chance.between(4_000, 40_000),
-            _ => self.chance.between(40_000, 150_000),
+        match self.rng.below(10) {
+            0..=6 => self.rng.between(1, 4_000),
+            7..=8 => self.rng.between(4_000, 40_000),
+            _ => self.rng.between(40_000, 150_000),
         }
     }
 
-    fn fate(&self) -> Fate {
-        if self.weather.away.load(Ordering::SeqCst) || !self.line.up.load(Ordering::SeqCst) {
-            return Fate::QuestionLost;
+    fn delivery(&self) -> Delivery {
+        if self.conditions.away.load(Ordering::SeqCst) || !self.link.up.load(Ordering::SeqCst) {
+            return Delivery::RequestLost;
         }
-        if let Some(fate) = self.held_up() {
-            return fate;
+        if let Some(delivery) = self.held_up() {
+            return delivery;
         }
-        let back_ms = self.weather.answers_late_ms.load(Ordering::SeqCst);
+        let back_ms = self.conditions.replies_late_ms.load(Ordering::SeqCst);
         if back_ms > 0 {
-            return Fate::Late { there_ms: 0, back_ms };
+            return Delivery::Late { there_ms: 0, back_ms };
         }
-        if !self.chance.percent(self.weather.trouble_percent.load(Ordering::SeqCst)) {
-            return Fate::Fine;
+        if !self.rng.percent(self.conditions.fault_percent.load(Ordering::SeqCst)) {
+            return Delivery::Fine;
         }
-        match self.chance.below(6) {
-            0 => Fate::QuestionLost,
-            1 => Fate::AnswerLost,
-            2 => Fate::Twice { later_ms: self.late_ms() },
-            3 => Fate::Never,
+        match self.rng.below(6) {
+            0 => Delivery::RequestLost,
+            1 => Delivery::ReplyLost,
+            2 => Delivery::Twice { later_ms: self.late_ms() },
+            3 => Delivery::Never,
             // Sometimes later than any caller waits.
-            _ => Fate::Late { there_ms: self.late_ms(), back_ms: self.chance.between(1, 4_000) },
+            _ => Delivery::Late { there_ms: self.late_ms(), back_ms: self.rng.between(1, 4_000) },
         }
     }
 
-    /// Returns the fate of a call that delays the others, and of the others.
-    fn held_up(&self) -> Option<Fate> {
+    /// Returns the delivery of a call that delays the others, and of the others.
+    fn held_up(&self) -> Option<Delivery> {
         let now_ms = self.time.now_ms();
-        let holds_ms = self.weather.holds_up_ms.swap(0, Ordering::SeqCst);
+        let holds_ms = self.conditions.holds_up_ms.swap(0, Ordering::SeqCst);
         if holds_ms > 0 {
-            self.line.held_until_ms.store(now_ms + holds_ms, Ordering::SeqCst);
-            self.line.happened.count("a call holds the others up");
+            self.link.held_until_ms.store(now_ms + holds_ms, Ordering::SeqCst);
+            self.link.happened.count("a call holds the others up");
             // It ends well, or is undone.
-            let ends_well = self.chance.percent(50);
+            let ends_well = self.rng.percent(50);
             return Some(if ends_well {
-                Fate::Late { there_ms: holds_ms, back_ms: 0 }
+                Delivery::Late { there_ms: holds_ms, back_ms: 0 }
             } else {
-                Fate::Never
+                Delivery::Never
             });
         }
-        let there_ms = self.line.held_until_ms.load(Ordering::SeqCst).saturating_sub(now_ms);
-        (there_ms > 0).then_some(Fate::Late { there_ms, back_ms: 0 })
+        let there_ms = self.link.held_until_ms.load(Ordering::SeqCst).saturating_sub(now_ms);
+        (there_ms > 0).then_some(Delivery::Late { there_ms, back_ms: 0 })
     }
 
     /// Applies nothing, and sends no reply. The caller must end the wait by itself.
     async fn never(&self, op: &'static str) {
-        self.line.happened.count("a call never ends");
+        self.link.happened.count("a call never ends");
         self.time.sleep_ms(NEVER_MS).await;
         let what = format!("{op} was waited for for {NEVER_MS} ms");
-        self.truth.fail(Check::Bound.broken(what));
+        self.oracle.fail(Check::Bound.broken(what));
     }
 }
 
@@ -202,61 +201,61 @@ fn away<T>() -> Result<T> {
     Err(Error::unavailable("simulated store is unavailable; retry"))
 }
 
-/// Sends a call through the weather. Its arguments are named, and cloned first: a message that
+/// Sends a call through the network. Its arguments are named, and cloned first: a message that
 /// arrives late, or twice, arrives unchanged.
 macro_rules! through {
     ($self:ident, $op:literal, |$store:ident $(, $sent:ident)*| $call:expr) => {{
         $(let $sent = $sent.to_owned();)*
-        let answer = match $self.fate() {
-            Fate::Fine => {
+        let result = match $self.delivery() {
+            Delivery::Fine => {
                 let $store = &$self.inner;
                 $call.await
             }
-            Fate::Late { there_ms, back_ms } => {
-                let ($store, line) = (Arc::clone(&$self.inner), Arc::clone(&$self.line));
-                let (time, cuts) = ($self.time.clone(), line.cuts());
+            Delivery::Late { there_ms, back_ms } => {
+                let ($store, link) = (Arc::clone(&$self.inner), Arc::clone(&$self.link));
+                let (time, cuts) = ($self.time.clone(), link.cuts());
                 // In its own task: the message arrives although the caller no longer waits for the
                 // reply.
                 let sent = tokio::spawn(async move {
                     time.sleep_ms(there_ms).await;
-                    if !line.carries(cuts) {
+                    if !link.carries(cuts) {
                         return away();
                     }
-                    let answer = $call.await;
+                    let result = $call.await;
                     time.sleep_ms(back_ms).await;
-                    answer
+                    result
                 });
                 sent.await.unwrap_or_else(|_| away())
             }
-            Fate::QuestionLost => away(),
-            Fate::Never => {
+            Delivery::RequestLost => away(),
+            Delivery::Never => {
                 $self.never($op).await;
                 away()
             }
-            Fate::AnswerLost => {
+            Delivery::ReplyLost => {
                 let $store = &$self.inner;
                 let _ = $call.await;
                 away()
             }
-            Fate::Twice { later_ms } => {
-                let answer = {
+            Delivery::Twice { later_ms } => {
+                let result = {
                     let $store = &$self.inner;
                     $call.await
                 };
-                let ($store, line) = (Arc::clone(&$self.inner), Arc::clone(&$self.line));
-                let (time, cuts) = ($self.time.clone(), line.cuts());
+                let ($store, link) = (Arc::clone(&$self.inner), Arc::clone(&$self.link));
+                let (time, cuts) = ($self.time.clone(), link.cuts());
                 tokio::spawn(async move {
                     time.sleep_ms(later_ms).await;
-                    if line.carries(cuts) {
+                    if link.carries(cuts) {
                         let _ = $call.await;
                     }
                 });
-                answer
+                result
             }
         };
         // A frozen process receives nothing until it resumes.
         $self.gate.pass().await;
-        answer
+        result
     }};
 }
 
@@ -294,7 +293,7 @@ impl Store for Faulty {
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
-        let Some(counts_now) = &self.counts_from_answer else {
+        let Some(counts_now) = &self.counts_from_reply else {
             return through!(self, "renew", |store| store.renew(member, presence, now));
         };
         // The process counts from before it sends. To make it count from the reply, the reply is
@@ -320,7 +319,7 @@ impl Store for Faulty {
     }
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
-        if self.weather.claims_unanswered.load(Ordering::SeqCst) {
+        if self.conditions.claims_unanswered.load(Ordering::SeqCst) {
             let _ = self.inner.claim(request, now).await;
             return away();
         }
@@ -336,7 +335,7 @@ impl Store for Faulty {
     }
 
     async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
-        let late_ms = self.weather.take_late_ms.swap(0, Ordering::SeqCst);
+        let late_ms = self.conditions.acquire_late_ms.swap(0, Ordering::SeqCst);
         if late_ms > 0 {
             self.time.sleep_ms(late_ms).await;
         }
@@ -399,7 +398,7 @@ impl Store for Faulty {
         self.inner.accept_lead(until).await
     }
 
-    async fn ground(&self) -> Result<Ground> {
+    async fn ground(&self) -> Result<SlotDefaults> {
         self.inner.ground().await
     }
 

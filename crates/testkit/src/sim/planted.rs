@@ -1,20 +1,20 @@
 //! Planted bugs, which the simulation must find: a store that decides wrongly in exactly one way.
 //! (Some belong to other places: the journal's is in [`disk`](super::disk), that of a lease in
-//! [`network`](super::network), that of a batch in [`passing`](super::passing).)
+//! [`network`](super::network), that of a batch in [`forwarding`](super::forwarding).)
 
 use std::collections::BTreeMap;
 
 use snowmint_coord::{
     Acquire, Acquired, ClaimRequest, Definition, Extend, Extended, GiveBack, Known, Lease, Mark,
-    MemberInfo, Preference, Presence, Release, Reserve, Result, Segment, Silent, SlotRow,
+    MemberInfo, Preference, Presence, Release, Reserve, Result, Segment, SlotRow, StalledMember,
 };
 use snowmint_core::UnixMillis;
 
-use super::dense::STEP_MIN;
+use super::density::STEP_MIN;
+use super::oracle::Oracle;
 use super::sources::{NUMBERS, STRIPED};
 use super::store::SimStore;
-use super::truth::Truth;
-use crate::history::{Check, Party, Right};
+use crate::history::{Check, ProcessLife, Resource};
 
 /// A planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,22 +30,22 @@ pub enum Bug {
     /// The journal reports a mark as written before it is on disk.
     JournalAfterMinting,
     /// A claim begins at the claimer's wall clock, not at the mark.
-    TakeOverByTheRequestersClock,
+    ClaimAtTheRequestersClock,
     /// The next generator of an owner's slot begins at the floor of the previous window.
     RebuiltAtTheWindowsFloor,
     /// Marks are kept in whole seconds.
     MarkInACoarserUnit,
     /// An exclusive slot is acquired from its holder without a wait.
-    TakeWithoutWaiting,
+    AcquireWithoutWaiting,
     /// The same owner's slots are taken without a wait, as if a process had one life.
     SameOwnerSkipsTheWait,
     /// A member that looks dead by a wall clock, the store's or the acquirer's, is succeeded at
     /// once.
-    TakeOverByAWallClock,
+    AcquireByAWallClock,
     /// The time that measures a lease stops while the process is frozen.
     ElapsedTimeWithoutSleep,
     /// A slot is acquired at a number below those that its last holder may have returned.
-    TakenAtTheFloorBefore,
+    AcquiredAtThePreviousFloor,
     /// A process that gives up its worker number does not write it to its journal first, and the
     /// next one continues without the store.
     ReleaseUnwritten,
@@ -53,7 +53,7 @@ pub enum Bug {
     /// journal.
     TailReturnedAndJournalled,
     /// A holder counts its lease from the reply to a renewal, not from before it sent the renewal.
-    LeaseFromTheAnswer,
+    LeaseFromTheReply,
     /// Surplus IDs of a call to another server go to later requests.
     SurplusToALaterRequest,
     /// A call to the store waits without an end.
@@ -62,7 +62,7 @@ pub enum Bug {
     PolicyForgotten,
     /// A reserve counts as a repeat of the previous one if it requests as many numbers, from any
     /// caller.
-    ReserveTakenForARepeat,
+    ReserveMistakenForARepeat,
     /// The store skips a number with each reserve.
     NumberSkipped,
     /// The last number of a batch reaches no caller, and is not counted as lost.
@@ -70,12 +70,12 @@ pub enum Bug {
     /// The store reports a larger step than the source was given.
     StepTooLarge,
     /// A former member looks live for ever.
-    NobodyIsForgotten,
+    MemberNeverForgotten,
     /// The elapsed clocks of some machines are a third slow, which no margin allows for.
     ElapsedTimeBeyondTheMargin,
     /// An acquire states that the holder is stalled, and the store believes it, although the holder
     /// has renewed since.
-    TakeWithoutComparingRenewals,
+    AcquireWithoutComparingRenewals,
     /// No handle compares the store at its address with the one that it has seen.
     AnotherStoreUnnoticed,
     /// A promoted replica is written to.
@@ -89,7 +89,7 @@ pub enum Bug {
     /// A server that counts numbers does not compare the store's identity.
     CountedInAnotherStore,
     /// A batch that writes one slot does not compare its version: a cached row is never stale.
-    KnownRowsNotCompared,
+    CachedRowsNotCompared,
     /// A batch does not compare the store's own key.
     StoreKeyNotCompared,
 }
@@ -102,35 +102,35 @@ impl Bug {
         (Self::SameOwnerSharesALease, Check::Unique),
         (Self::ReleaseWithTheLastTick, Check::Mark),
         (Self::JournalAfterMinting, Check::Window),
-        (Self::TakeOverByTheRequestersClock, Check::Mark),
+        (Self::ClaimAtTheRequestersClock, Check::Mark),
         (Self::RebuiltAtTheWindowsFloor, Check::Window),
         (Self::MarkInACoarserUnit, Check::Mark),
-        (Self::TakeWithoutWaiting, Check::GlobalOrder),
+        (Self::AcquireWithoutWaiting, Check::GlobalOrder),
         (Self::SameOwnerSkipsTheWait, Check::Healing),
-        (Self::TakeOverByAWallClock, Check::Counters),
+        (Self::AcquireByAWallClock, Check::Counters),
         (Self::ElapsedTimeWithoutSleep, Check::Counters),
-        (Self::TakenAtTheFloorBefore, Check::Counters),
+        (Self::AcquiredAtThePreviousFloor, Check::Counters),
         (Self::ReleaseUnwritten, Check::Window),
         (Self::TailReturnedAndJournalled, Check::Unique),
-        (Self::LeaseFromTheAnswer, Check::Counters),
+        (Self::LeaseFromTheReply, Check::Counters),
         (Self::SurplusToALaterRequest, Check::GlobalOrder),
         (Self::CallWithoutAnEnd, Check::Bound),
         (Self::PolicyForgotten, Check::Increasing),
-        (Self::ReserveTakenForARepeat, Check::Promise),
+        (Self::ReserveMistakenForARepeat, Check::Promise),
         (Self::NumberSkipped, Check::Dense),
         (Self::NumberLostOnTheWay, Check::Account),
         (Self::StepTooLarge, Check::Waste),
-        (Self::NobodyIsForgotten, Check::Healing),
+        (Self::MemberNeverForgotten, Check::Healing),
         (Self::ElapsedTimeBeyondTheMargin, Check::Counters),
-        (Self::TakeWithoutComparingRenewals, Check::Counters),
-        (Self::AnotherStoreUnnoticed, Check::Refusal),
-        (Self::AnotherServerUnnoticed, Check::Refusal),
-        (Self::RecallForgets, Check::Refusal),
+        (Self::AcquireWithoutComparingRenewals, Check::Counters),
+        (Self::AnotherStoreUnnoticed, Check::Rejection),
+        (Self::AnotherServerUnnoticed, Check::Rejection),
+        (Self::RecallForgets, Check::Rejection),
         (Self::ReportsForgotten, Check::Mark),
         (Self::IdsUnreported, Check::Unique),
-        (Self::CountedInAnotherStore, Check::Refusal),
-        (Self::KnownRowsNotCompared, Check::Promise),
-        (Self::StoreKeyNotCompared, Check::Refusal),
+        (Self::CountedInAnotherStore, Check::Rejection),
+        (Self::CachedRowsNotCompared, Check::Promise),
+        (Self::StoreKeyNotCompared, Check::Rejection),
     ];
 
     /// Returns the check that must find the bug.
@@ -147,7 +147,7 @@ impl Bug {
     pub(super) const fn is_of_keys(self) -> bool {
         matches!(
             self,
-            Self::CountedInAnotherStore | Self::KnownRowsNotCompared | Self::StoreKeyNotCompared
+            Self::CountedInAnotherStore | Self::CachedRowsNotCompared | Self::StoreKeyNotCompared
         )
     }
 }
@@ -190,11 +190,11 @@ pub(super) async fn extend(
         }
         _ => {}
     }
-    let answer = store.extend(std::slice::from_ref(&item), now).await?.remove(0)?;
+    let extended = store.extend(std::slice::from_ref(&item), now).await?.remove(0)?;
     if bug == Some(Bug::MarkInACoarserUnit) {
         edit(store, &item.pool, item.slot, |row| row.mark = coarse(row.mark).max(row.floor));
     }
-    Ok(answer)
+    Ok(extended)
 }
 
 /// Releases as a store with this bug does.
@@ -243,7 +243,7 @@ pub(super) async fn claim(
             }
             store.claim(request, now).await
         }
-        Some(Bug::TakeOverByTheRequestersClock) => {
+        Some(Bug::ClaimAtTheRequestersClock) => {
             let request = ClaimRequest { mark_at_most: Mark::MAX, ..request.clone() };
             let mut leases = store.claim(&request, now).await?;
             for lease in leases.iter_mut().filter(|lease| lease.mark > Mark::from(now)) {
@@ -281,31 +281,31 @@ pub(super) async fn acquire(
     }
     let mut acquire = acquire.clone();
     let members = store.members(now).await?;
-    let named: Vec<_> = acquire.silent.iter().map(|silent| silent.member).collect();
+    let named: Vec<_> = acquire.stalled.iter().map(|stalled| stalled.member).collect();
     let mut ignore = |is_gone: &dyn Fn(&MemberInfo) -> bool| {
         let gone = members.iter().filter(|info| is_gone(info));
-        acquire.silent = gone
-            .map(|info| Silent {
+        acquire.stalled = gone
+            .map(|info| StalledMember {
                 member: info.member.incarnation,
                 renewals: info.presence.renewals,
             })
             .collect();
     };
     match bug {
-        Some(Bug::TakeWithoutWaiting) => ignore(&|_| true),
-        Some(Bug::TakeWithoutComparingRenewals) => {
+        Some(Bug::AcquireWithoutWaiting) => ignore(&|_| true),
+        Some(Bug::AcquireWithoutComparingRenewals) => {
             ignore(&|info| named.contains(&info.member.incarnation));
         }
         Some(Bug::SameOwnerSkipsTheWait) => {
             let owner = acquire.owner.clone();
             ignore(&|info| !owner.is_empty() && info.member.owner == owner);
         }
-        Some(Bug::TakeOverByAWallClock) => ignore(&|info| !info.live),
+        Some(Bug::AcquireByAWallClock) => ignore(&|info| !info.live),
         _ => {}
     }
     let before = store.rows(&acquire.pool.name);
     let mut taken = store.acquire(&acquire, now).await?;
-    if bug == Some(Bug::TakenAtTheFloorBefore) {
+    if bug == Some(Bug::AcquiredAtThePreviousFloor) {
         for lease in &mut taken.leases {
             let last = before.iter().find(|row| row.slot == lease.slot);
             lease.floor = last.map_or(lease.floor, |row| row.floor.min(lease.floor));
@@ -322,16 +322,16 @@ pub(super) fn defined(bug: Option<Bug>, mut found: Definition) -> Definition {
         Some(Bug::TailReturnedAndJournalled) => found.segment.version += 1,
         Some(Bug::PolicyForgotten) if found.spec.contains("on_rollback") => {
             for policy in ["hold", "fail", "wait", "borrow"] {
-                let (said, told) = (format!("\"{policy}\""), "\"ring\"");
-                found.spec = found.spec.replace(&said, told);
+                let (original, replacement) = (format!("\"{policy}\""), "\"ring\"");
+                found.spec = found.spec.replace(&original, replacement);
             }
         }
         Some(Bug::PolicyForgotten) if found.name == "hold" => {
             found.spec = format!(r#"{{"on_rollback":"ring",{}"#, &found.spec[1..]);
         }
         Some(Bug::StepTooLarge) if found.name == NUMBERS => {
-            let said = format!("\"min\":{STEP_MIN}");
-            found.spec = found.spec.replace(&said, "\"min\":500");
+            let original = format!("\"min\":{STEP_MIN}");
+            found.spec = found.spec.replace(&original, "\"min\":500");
         }
         _ => {}
     }
@@ -339,10 +339,10 @@ pub(super) fn defined(bug: Option<Bug>, mut found: Definition) -> Definition {
 }
 
 /// Returns a presence as a store with this bug keeps it.
-pub(super) const fn presence(bug: Option<Bug>, said: Presence) -> Presence {
+pub(super) const fn presence(bug: Option<Bug>, original: Presence) -> Presence {
     match bug {
-        Some(Bug::NobodyIsForgotten) => Presence { ttl_ms: said.ttl_ms * 1_000, ..said },
-        _ => said,
+        Some(Bug::MemberNeverForgotten) => Presence { ttl_ms: original.ttl_ms * 1_000, ..original },
+        _ => original,
     }
 }
 
@@ -355,7 +355,7 @@ pub(super) async fn reserve(
     if bug == Some(Bug::NumberSkipped) {
         store.reserve(&Reserve { length: 1, ..reserve.clone() }).await?;
     }
-    if bug == Some(Bug::ReserveTakenForARepeat) {
+    if bug == Some(Bug::ReserveMistakenForARepeat) {
         let row = store.get(&reserve.source).await?.segment;
         if row.mark.get() - row.floor.get() == reserve.length {
             let (catalog, identity) = (store.list().await?, store.identity().await?);
@@ -376,7 +376,12 @@ pub(super) fn reported(bug: Option<Bug>, known: Option<&Known>) -> Option<Known>
 }
 
 /// Models a member that leaves a store with this bug: the tail that it kept is given back, too.
-pub(super) async fn leave(store: &dyn SimStore, bug: Option<Bug>, truth: &Truth, party: Party) {
+pub(super) async fn leave(
+    store: &dyn SimStore,
+    bug: Option<Bug>,
+    oracle: &Oracle,
+    process_life: ProcessLife,
+) {
     if bug != Some(Bug::TailReturnedAndJournalled) {
         return;
     }
@@ -384,12 +389,12 @@ pub(super) async fn leave(store: &dyn SimStore, bug: Option<Bug>, truth: &Truth,
     // The IDs of this source do not show which of its numbers were used.
     stored.retain(|source| source.name != STRIPED);
     for Definition { name, segment, .. } in stored {
-        let right = Right::Numbers(name.clone());
-        if let Some(first) = truth.unused(&right, segment.mark.get(), party) {
+        let resource = Resource::Numbers(name.clone());
+        if let Some(first) = oracle.unused(&resource, segment.mark.get(), process_life) {
             let (first, last) = (first.max(segment.floor.get()), segment.mark.get() - 1);
             let back = GiveBack { source: name, first, last, version: segment.version };
             if first <= last && store.give_back(&back).await.is_ok() {
-                truth.moved(&right).await;
+                oracle.moved(&resource).await;
             }
         }
     }

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// SplitMix64 generator. Clones share the state, so that the order of calls is part of the run.
 #[derive(Clone, Debug)]
-pub(super) struct Chance {
+pub(super) struct SimRng {
     state: Arc<Mutex<u64>>,
 }
 
-impl Chance {
+impl SimRng {
     pub(super) fn new(seed: u64) -> Self {
         Self { state: Arc::new(Mutex::new(seed)) }
     }

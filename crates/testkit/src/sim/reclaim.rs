@@ -6,9 +6,9 @@ use snowmint_coord::{Mark, Reclaim, Term, is_worker_pool};
 use snowmint_core::UnixMillis;
 
 use super::doubt::AHEAD_MS;
-use super::ordeal::POISONER;
+use super::rare_faults::POISONER;
 use super::world::World;
-use crate::history::{Checked, Right};
+use crate::history::{Checked, Resource};
 
 impl World {
     /// Lowers marks, as an operator, that a party pushed ahead which mints no more; no caller has
@@ -18,10 +18,10 @@ impl World {
         let to = self.true_ms() + AHEAD_MS;
         let mut pools: BTreeMap<String, Vec<(u64, Term)>> = BTreeMap::new();
         for slot in self.store.workers(now).await.unwrap() {
-            let right = Right::Slot(slot.pool.clone(), slot.slot);
-            let is_nobodys = self.truth.is_nobodys_from(&right, to, POISONER);
+            let resource = Resource::Slot(slot.pool.clone(), slot.slot);
+            let is_unused = self.oracle.is_unused_from(&resource, to, POISONER);
             let is_worker = is_worker_pool(&slot.pool);
-            if is_worker && slot.mark.get() > to && !slot.live && is_nobodys {
+            if is_worker && slot.mark.get() > to && !slot.live && is_unused {
                 pools.entry(slot.pool).or_default().push((slot.slot, slot.term));
             }
         }
@@ -30,10 +30,10 @@ impl World {
             let reclaim =
                 Reclaim { pool: pool.clone(), slots, reach_ms, marks_at_least, from_live: false };
             for reclaimed in self.store.reclaim(&reclaim, now).await.unwrap() {
-                self.truth.moved(&Right::Slot(pool.clone(), reclaimed.slot)).await;
+                self.oracle.moved(&Resource::Slot(pool.clone(), reclaimed.slot)).await;
                 self.count("poisoned slots reclaimed");
             }
         }
-        self.truth.violation().map_or(Ok(()), Err)
+        self.oracle.violation().map_or(Ok(()), Err)
     }
 }

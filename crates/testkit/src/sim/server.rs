@@ -7,7 +7,9 @@ use snowmint_coord::segment::SegmentRow;
 use snowmint_coord::verbs::Failure;
 use snowmint_coord::{Error, ErrorKind, Mark};
 use snowmint_core::UnixMillis;
-use snowmint_stores::keyed::{Batch, Counted, Entry, Looked, Outcome, Question, Taken, name};
+use snowmint_stores::keyed::{
+    Batch, Counted, CountedRange, Entry, Outcome, ScriptOutcome, ScriptRequest, name,
+};
 
 use super::keys::Broken;
 
@@ -83,7 +85,7 @@ pub(super) struct Stored {
 }
 
 /// Returns the name of a server.
-pub(super) fn said(server: u64) -> String {
+pub(super) fn server_name(server: u64) -> String {
     format!("run {server}")
 }
 
@@ -94,16 +96,16 @@ pub(super) fn carry_out<L: Like>(
     batch: &Batch,
     others: impl FnOnce() -> u64,
 ) -> Result<Outcome, Failure<Broken>> {
-    let is_server = batch.server == stored.server.map(said) || batch.server.is_none();
+    let is_server = batch.server == stored.server.map(server_name) || batch.server.is_none();
     // Redis compares its run before, etcd its cluster afterwards.
     if !stands::<L>(stored, batch) || (L::COUNTS && !is_server) {
-        return Ok(Outcome::Lost);
+        return Ok(Outcome::RaceLost);
     }
     let last = stored.keys.get(name::WRITES).map_or(stored.writes, |last| last.version);
     let has_all = last >= batch.after;
     // ZooKeeper has no such comparison, and the version of its key shows it afterwards.
     if !has_all && !L::LAGS {
-        return Ok(Outcome::Lost);
+        return Ok(Outcome::RaceLost);
     }
     if !batch.changes.is_empty() {
         stored.writes += 1 + if L::COUNTS_OTHERS { others() } else { 0 };
@@ -119,7 +121,7 @@ pub(super) fn carry_out<L: Like>(
         // The change stands, and the caller gets an error.
         Some(expected) if !is_server => Err(Failure::from(Error::store_mismatch(format!(
             "simulated keys are on server {:?}, expected {expected:?}; use that server",
-            stored.server.map(said).unwrap_or_default()
+            stored.server.map(server_name).unwrap_or_default()
         )))),
         // ZooKeeper has no count for a batch without changes.
         _ if L::LAGS && batch.changes.is_empty() => Ok(Outcome::Done(0)),
@@ -157,26 +159,26 @@ pub(super) fn write<L: Like>(stored: &mut Stored, key: &str, value: Option<Strin
 /// request names.
 pub(super) fn count(
     stored: &mut Stored,
-    question: &Question<'_>,
+    request: &ScriptRequest<'_>,
     now: UnixMillis,
     looks: bool,
-) -> Looked {
-    let is_store = stored.keys.get(name::STORE) == Some(question.store);
-    let is_server = stored.server.map(said).as_deref() == question.server;
-    if (looks && !(is_store && is_server)) || stored.writes < question.writes_at_least {
-        return Looked::Differs;
+) -> ScriptOutcome {
+    let is_store = stored.keys.get(name::STORE) == Some(request.store);
+    let is_server = stored.server.map(server_name).as_deref() == request.server;
+    if (looks && !(is_store && is_server)) || stored.writes < request.writes_at_least {
+        return ScriptOutcome::Differs;
     }
-    let key = format!("{}/{}", name::SOURCES, question.reserve.source);
+    let key = format!("{}/{}", name::SOURCES, request.reserve.source);
     let value = stored.keys.get(&key).map(|entry| entry.value.clone()).unwrap_or_default();
-    let Some((before, row)) = numbers(&value, &question.before_mark) else {
-        return Looked::Differs;
+    let Some((before, row)) = numbers(&value, &request.before_mark) else {
+        return ScriptOutcome::Differs;
     };
     // A clock that steps back prolongs this for no request.
     if (1..=WAY_MS).contains(&stored.way_until_ms.saturating_sub(now.get())) {
-        return Looked::StandBack;
+        return ScriptOutcome::Backoff;
     }
-    let decided = question.reserve.decide(&row, Some(now), 0);
-    let taken = match decided.map_err(|error| error.kind().clone()) {
+    let decided = request.reserve.decide(&row, Some(now), 0);
+    let range = match decided.map_err(|error| error.kind().clone()) {
         Ok((after, _)) => {
             stored.writes += 1;
             let (writes, first, end) = (stored.writes, after.floor.get(), after.mark.get());
@@ -184,14 +186,14 @@ pub(super) fn count(
             let value = format!(r#"{before}{end},"floor":{first},"segment_version":{version}}}"#);
             let entry = Entry { key: key.clone(), value, version: writes, written: writes };
             stored.keys.insert(key, entry);
-            Some(Taken { writes, first, end })
+            Some(CountedRange { writes, first, end })
         }
         Err(ErrorKind::MarkMoved { .. } | ErrorKind::TickFull { .. }) => None,
-        Err(_) => return Looked::Differs,
+        Err(_) => return ScriptOutcome::Differs,
     };
     let namespace = stored.keys.get(name::NAMESPACE).map(|entry| entry.value.clone());
     let namespace = namespace.unwrap_or_default();
-    Looked::Counted(Counted { row, clock: Some(now), namespace, taken })
+    ScriptOutcome::Counted(Counted { row, clock: Some(now), namespace, range })
 }
 
 /// Splits a definition's value before its mark, and reads the numbers from there on.

@@ -5,8 +5,8 @@ use snowmint_coord::spec::Plan;
 use snowmint_core::Layout;
 use snowmint_core::layout::Field;
 
-use super::dense::STEP_MIN;
-use crate::history::Right;
+use super::density::STEP_MIN;
+use crate::history::Resource;
 
 /// A source of the run.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub(super) const EPOCH: &str = "1970-01-01T00:00:00Z";
 
 /// Count of worker numbers. With fewer, slots change hands sooner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum PoolSize {
     /// More than are ever used.
     Wide,
     /// Twice as many as are needed.
@@ -39,7 +39,7 @@ pub(super) enum Room {
     Tight,
 }
 
-impl Room {
+impl PoolSize {
     /// Returns the policies that a source can be given.
     pub(super) const fn policies(self) -> &'static [&'static str] {
         match self {
@@ -51,19 +51,19 @@ impl Room {
 
 /// Returns the layout of the plain sources. The epoch is early, so that clocks can be decades
 /// wrong.
-pub(super) fn plain_layout(room: Room) -> String {
-    let (worker, sequence) = match room {
-        Room::Wide => (10, 12),
-        Room::Narrow => (4, 6),
-        Room::Tight => (2, 6),
+pub(super) fn plain_layout(pool_size: PoolSize) -> String {
+    let (worker, sequence) = match pool_size {
+        PoolSize::Wide => (10, 12),
+        PoolSize::Narrow => (4, 6),
+        PoolSize::Tight => (2, 6),
     };
     format!("time=41,worker={worker},sequence={sequence},epoch={EPOCH}")
 }
 
 impl SimSource {
-    pub(super) fn all(room: Room) -> Vec<Self> {
-        let plain = plain_layout(room);
-        let worker = if room == Room::Wide { 7 } else { 3 };
+    pub(super) fn all(pool_size: PoolSize) -> Vec<Self> {
+        let plain = plain_layout(pool_size);
+        let worker = if pool_size == PoolSize::Wide { 7 } else { 3 };
         let values = format!("time=41,clock=3,worker={worker},sequence=12,epoch={EPOCH}");
         let numbers = format!(r#"{{"kind":"segment","step":{{"min":{STEP_MIN}}}}}"#);
         let source = |name, spec: String, increases, leads| {
@@ -93,7 +93,7 @@ impl SimSource {
             source(NUMBERS, numbers.clone(), false, true),
             source(STRIPED, numbers, false, true),
         ];
-        if room == Room::Tight {
+        if pool_size == PoolSize::Tight {
             all.retain(|source| !["borrow", "values"].contains(&source.name));
         }
         all
@@ -101,10 +101,10 @@ impl SimSource {
 
     /// Returns the right from which an ID was minted, and the part of it that the ID takes; `None`
     /// where the ID does not show it.
-    pub(super) fn taken(&self, id: u64) -> Option<(Right, u64, u64)> {
+    pub(super) fn promised(&self, id: u64) -> Option<(Resource, u64, u64)> {
         let Some(layout) = &self.layout else {
-            let right = || Right::Numbers(self.name.into());
-            return (self.name != STRIPED).then(|| (right(), id, id + 1));
+            let resource = || Resource::Numbers(self.name.into());
+            return (self.name != STRIPED).then(|| (resource(), id, id + 1));
         };
         let parts = layout.unpack(id).unwrap();
         let (width, clock) = (layout.bits(Field::Worker), layout.bits(Field::Clock));
@@ -114,7 +114,7 @@ impl SimSource {
         };
         let slot = parts.worker * (layout.clock_max() + 1) + parts.clock;
         let start_ms = layout.start_of(parts.tick).get();
-        Some((Right::Slot(pool, slot), start_ms, start_ms + u64::from(layout.unit_ms())))
+        Some((Resource::Slot(pool, slot), start_ms, start_ms + u64::from(layout.unit_ms())))
     }
 
     /// Returns the worker of an ID of an increasing source.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use snowmint_coord::{MemoryBackup, MemoryClock, MemoryStore, SlotRow, Store};
 
 use super::keys::{self, Connection, Keyspace};
-use super::random::Chance;
+use super::random::SimRng;
 use super::server::{Etcd, Redis, Zookeeper};
 
 const NAMESPACE: &str = "default";
@@ -29,11 +29,11 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Draws a kind: a store on keys in two of five runs, or always.
-    pub(super) fn any(chance: &Chance, has_clock: bool, is_keyed: bool) -> Self {
-        if !is_keyed && !chance.percent(40) {
+    pub(super) fn any(rng: &SimRng, has_clock: bool, is_keyed: bool) -> Self {
+        if !is_keyed && !rng.percent(40) {
             return Self::Rows;
         }
-        match (has_clock, chance.percent(50)) {
+        match (has_clock, rng.percent(50)) {
             (true, true) => Self::Redis,
             (true, false) => Self::RedisByRun,
             (false, true) => Self::Etcd,

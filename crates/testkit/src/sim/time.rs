@@ -9,7 +9,7 @@ use snowmint_coord::Timer;
 use snowmint_core::ElapsedMillis;
 use tokio::sync::oneshot;
 
-use super::random::Chance;
+use super::random::SimRng;
 
 /// Maximum number of rounds for tasks that retry without time passing.
 const SETTLE_MAX: usize = 12;
@@ -186,8 +186,8 @@ impl Rate {
     /// Rate of a planted bug.
     pub(super) const BEYOND: Self = Self(667);
 
-    pub(super) fn any(chance: &Chance) -> Self {
-        Self(chance.between(Self::SLOWEST.0, Self::FASTEST.0))
+    pub(super) fn any(rng: &SimRng) -> Self {
+        Self(rng.between(Self::SLOWEST.0, Self::FASTEST.0))
     }
 
     /// Returns what the clock shows after this much true time.

@@ -3,28 +3,28 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use snowmint_coord::{MemoryClock, Node, NodeSettings, Store, Values};
+use snowmint_coord::{IdBatch, MemoryClock, Node, NodeSettings, Store};
 use snowmint_core::UnixMillis;
 
-use super::dense::BATCH_MAX;
+use super::density::BATCH_MAX;
 use super::doubt::{Backup, InDoubt};
+use super::forwarding::{ForwardedRequest, Reached};
 use super::machine::{Machine, Process};
-use super::network::Line;
-use super::passing::{Passed, Reached};
+use super::monotonicity::{self, OrderedRequest};
+use super::network::StoreLink;
+use super::oracle::Oracle;
 use super::planted::Bug;
-use super::random::Chance;
-use super::rising::{self, Asked};
-use super::sources::{NUMBERS, Room, SimSource};
+use super::random::SimRng;
+use super::sources::{NUMBERS, PoolSize, SimSource};
 use super::store::{Kind, SimStore};
 use super::time::{Rate, TrueTime};
-use super::truth::Truth;
 use super::{Outcome, Profile, START_MS};
-use crate::history::{Checked, History, Mint, Order, Party, Violation};
+use crate::history::{Checked, History, Mint, Order, ProcessLife, Violation};
 
 pub(super) struct World {
     pub(super) profile: Profile,
     pub(super) bug: Option<Bug>,
-    pub(super) chance: Chance,
+    pub(super) rng: SimRng,
     pub(super) time: TrueTime,
     /// The store's own clock, where it has one: true time.
     pub(super) store_clock: Option<MemoryClock>,
@@ -32,46 +32,46 @@ pub(super) struct World {
     pub(super) store: Arc<dyn SimStore>,
     /// Number of the newest server.
     pub(super) servers: u64,
-    pub(super) line: Arc<Line>,
+    pub(super) link: Arc<StoreLink>,
     pub(super) backup: Option<Backup>,
     /// State of a store that was restored while nodes run, and that no operator has recovered.
     pub(super) in_doubt: Option<InDoubt>,
-    pub(super) truth: Truth,
+    pub(super) oracle: Oracle,
     pub(super) machines: Vec<Machine>,
-    pub(super) room: Room,
+    pub(super) pool_size: PoolSize,
     pub(super) sources: Vec<SimSource>,
     history: History,
-    pub(super) rising: Order<Asked>,
+    pub(super) monotonicity: Order<OrderedRequest>,
     /// Processes that others can call, and the forwarded requests.
     pub(super) reached: Reached,
-    pub(super) passed: Vec<Passed>,
+    pub(super) forwarded: Vec<ForwardedRequest>,
     /// Count of numbers that each machine returned in each of its lives.
     pub(super) used: BTreeMap<(usize, u32), u64>,
 }
 
 impl World {
     pub(super) fn new(seed: u64, profile: Profile, bug: Option<Bug>) -> Self {
-        let chance = Chance::new(seed);
+        let rng = SimRng::new(seed);
         let start = UnixMillis::new(START_MS);
-        let store_clock = chance.percent(50).then(|| MemoryClock::new(start));
+        let store_clock = rng.percent(50).then(|| MemoryClock::new(start));
         // A generator of its own keeps all other choices of a seed independent of the kind.
         let is_keyed = bug.is_some_and(Bug::is_of_keys);
         let kind = match bug {
             Some(_) if !is_keyed => Kind::Rows,
-            _ => Kind::any(&Chance::new(!seed), store_clock.is_some(), is_keyed),
+            _ => Kind::any(&SimRng::new(!seed), store_clock.is_some(), is_keyed),
         };
         let store = kind.make(store_clock.as_ref(), 0);
-        let room = match (profile, chance.below(10)) {
+        let pool_size = match (profile, rng.below(10)) {
             // A clock that was years wrong uses up a slot for years: there must be enough.
-            (Profile::Clocks, _) => Room::Wide,
-            (Profile::Poisoned, _) => Room::Narrow,
-            (_, 0..=1) => Room::Wide,
-            (_, 2..=4) => Room::Narrow,
-            _ => Room::Tight,
+            (Profile::Clocks, _) => PoolSize::Wide,
+            (Profile::Poisoned, _) => PoolSize::Narrow,
+            (_, 0..=1) => PoolSize::Wide,
+            (_, 2..=4) => PoolSize::Narrow,
+            _ => PoolSize::Tight,
         };
         let time = TrueTime::default();
-        let machines = (0..usize::try_from(chance.between(2, 4)).unwrap()).map(|index| {
-            let mut machine = Machine::new(index, bug, &chance, &time);
+        let machines = (0..usize::try_from(rng.between(2, 4)).unwrap()).map(|index| {
+            let mut machine = Machine::new(index, bug, &rng, &time);
             // Only a process that has met the store can see that it was rolled back.
             machine.starts_without_store &= profile != Profile::Restores;
             machine
@@ -82,21 +82,21 @@ impl World {
             machines: machines.collect(),
             time,
             store_clock,
-            line: Arc::new(Line::new()),
+            link: Arc::new(StoreLink::new()),
             backup: None,
             in_doubt: None,
-            truth: Truth::new(Arc::clone(&store), bug.map(Bug::found_by)),
+            oracle: Oracle::new(Arc::clone(&store), bug.map(Bug::found_by)),
             kind,
             store,
             servers: 0,
-            room,
-            sources: SimSource::all(room),
+            pool_size,
+            sources: SimSource::all(pool_size),
             history: History::default(),
-            rising: Order::default(),
+            monotonicity: Order::default(),
             reached: Reached::default(),
-            passed: Vec::new(),
+            forwarded: Vec::new(),
             used: BTreeMap::new(),
-            chance,
+            rng,
         }
     }
 
@@ -108,45 +108,45 @@ impl World {
         }
         for _ in 0..steps {
             self.happen().await?;
-            self.truth.violation().map_or(Ok(()), Err)?;
+            self.oracle.violation().map_or(Ok(()), Err)?;
         }
         if self.profile == Profile::Poisoned {
             // After any other trouble: recovery from this is the subject of the profile.
             self.poison().await;
-            if self.chance.percent(50) {
+            if self.rng.percent(50) {
                 self.reclaim().await?;
             }
         }
         if self.is_never_recovered() {
             self.must_refuse().await?;
         } else {
-            self.heal().await?;
+            self.check_recovery().await?;
         }
         self.is_dense().await?;
-        self.truth.violation().map_or(Ok(()), Err)?;
+        self.oracle.violation().map_or(Ok(()), Err)?;
         Ok(Outcome {
             minted: self.history.len(),
             digest: self.history.digest(),
-            chance: self.chance.number(),
-            happened: self.line.happened.all(),
+            next_random: self.rng.number(),
+            happened: self.link.happened.all(),
         })
     }
 
     /// Defines the sources in a store.
     pub(super) async fn define(&self, store: &dyn SimStore) {
         let handle: Arc<dyn Store> = store.handle(None);
-        let parts = self.machines[0].parts(&self.time);
-        let node = Node::open(handle, NodeSettings::default(), parts).await.unwrap();
+        let platform = self.machines[0].platform(&self.time);
+        let node = Node::open(handle, NodeSettings::default(), platform).await.unwrap();
         for source in &self.sources {
             node.define(source.name, &source.spec).await.unwrap();
         }
-        for (name, spec) in rising::sources() {
+        for (name, spec) in monotonicity::sources() {
             node.define(name, &spec).await.unwrap();
         }
     }
 
     pub(super) fn count(&self, what: &'static str) {
-        self.line.happened.count(what);
+        self.link.happened.count(what);
     }
 
     pub(super) fn true_ms(&self) -> u64 {
@@ -175,23 +175,23 @@ impl World {
     }
 
     async fn happen(&mut self) -> Checked {
-        self.see_passed().await?;
+        self.check_forwarded().await?;
         self.recover_if_due().await?;
-        let index = usize::try_from(self.chance.below(self.machines.len() as u64)).unwrap();
-        match self.chance.below(100) {
+        let index = usize::try_from(self.rng.below(self.machines.len() as u64)).unwrap();
+        match self.rng.below(100) {
             0..=9 if self.checks_order() => self.rise(index).await?,
-            10..=14 if self.checks_order() => self.pass_on(index),
+            10..=14 if self.checks_order() => self.forward(index),
             0..=34 => self.mint(index).await?,
             35..=59 => {
-                let ms = self.chance.between(1, 50);
+                let ms = self.rng.between(1, 50);
                 self.pass(ms).await;
             }
             60..=66 => {
-                let ms = self.chance.between(50, 5_000);
+                let ms = self.rng.between(50, 5_000);
                 self.pass(ms).await;
             }
             67..=68 => {
-                let ms = self.chance.between(5_000, 60_000);
+                let ms = self.rng.between(5_000, 60_000);
                 self.pass(ms).await;
             }
             69..=72 => self.step_clock(index),
@@ -203,11 +203,11 @@ impl World {
                 let index = self.pick(|machine| machine.awake().is_some()).unwrap_or(index);
                 self.kill(index).await;
                 // Often it is started again at once, sometimes with another clock.
-                if self.chance.percent(60) {
-                    if self.chance.percent(40) {
+                if self.rng.percent(60) {
+                    if self.rng.percent(40) {
                         self.step_clock(index);
                     }
-                    if self.chance.percent(30) {
+                    if self.rng.percent(30) {
                         self.start_without_store(index).await?;
                     } else {
                         self.start(index);
@@ -216,20 +216,20 @@ impl World {
             }
             81..=82 => {
                 self.close(index).await;
-                if self.chance.percent(20) {
+                if self.rng.percent(20) {
                     self.start_without_store(index).await?;
-                } else if self.chance.percent(50) {
+                } else if self.rng.percent(50) {
                     self.start(index);
                 }
             }
-            83..=85 => self.change_weather(index),
-            86 if self.chance.percent(30) => self.restripe(index).await,
+            83..=85 => self.change_conditions(index),
+            86 if self.rng.percent(30) => self.restripe(index).await,
             86 => self.alter(index).await,
             87 => self.freeze(index),
-            88 if self.chance.percent(30) => self.hold_up(index),
+            88 if self.rng.percent(30) => self.hold_up(index),
             88 => self.store_dies(),
             89..=90 => self.open_again(index).await,
-            91..=93 => self.ordeal(index).await?,
+            91..=93 => self.inject_rare_fault(index).await?,
             94..=96 if self.checks_order() => self.rise_waiting(index).await?,
             _ => self.mint_waiting(index).await?,
         }
@@ -241,7 +241,7 @@ impl World {
     pub(super) fn pick(&self, is_one: impl Fn(&Machine) -> bool) -> Option<usize> {
         let all: Vec<_> =
             (0..self.machines.len()).filter(|index| is_one(&self.machines[*index])).collect();
-        self.chance.pick(&all).copied()
+        self.rng.pick(&all).copied()
     }
 
     pub(super) fn minted_count(&self) -> usize {
@@ -258,7 +258,7 @@ impl World {
         which: usize,
         ids: &[u64],
         by: Mint,
-        party: Party,
+        process_life: ProcessLife,
     ) -> Checked {
         let is_dense = self.sources[which].name == NUMBERS;
         let ids = match ids.split_last() {
@@ -269,43 +269,43 @@ impl World {
             self.used(by.node, ids.len());
         }
         let source = &self.sources[which];
-        let mut taken: BTreeMap<_, Vec<(u64, u64)>> = BTreeMap::new();
+        let mut promised: BTreeMap<_, Vec<(u64, u64)>> = BTreeMap::new();
         for id in ids {
-            if let Some((right, from, to)) = source.taken(*id) {
-                taken.entry(right).or_default().push((from, to));
+            if let Some((resource, from, to)) = source.promised(*id) {
+                promised.entry(resource).or_default().push((from, to));
             }
             let added = self.history.add(which, *id, by, source.worker(*id));
-            self.truth.check(added);
+            self.oracle.check(added);
         }
-        for (right, parts) in taken {
-            self.truth.minted(&right, &parts, party, by.life).await;
+        for (resource, parts) in promised {
+            self.oracle.minted(&resource, &parts, process_life, by.life).await;
         }
-        self.truth.violation().map_or(Ok(()), Err)
+        self.oracle.violation().map_or(Ok(()), Err)
     }
 
     /// Mints some IDs of some source, without waiting.
     pub(super) async fn mint(&mut self, index: usize) -> Checked {
-        let which = usize::try_from(self.chance.below(self.sources.len() as u64)).unwrap();
-        let count = self.chance.between(1, 40);
-        let (by, party) = (self.by(index), self.machines[index].party(index));
+        let which = usize::try_from(self.rng.below(self.sources.len() as u64)).unwrap();
+        let count = self.rng.between(1, 40);
+        let (by, process_life) = (self.by(index), self.machines[index].process_life(index));
         let Some((_, sources)) = self.machines[index].awake() else { return Ok(()) };
         let Some(source) = &sources[which] else { return Ok(()) };
         let ids: Vec<_> = (0..count).map_while(|_| source.try_mint().ok()).collect();
-        self.minted(which, &ids, by, party).await
+        self.minted(which, &ids, by, process_life).await
     }
 
     /// Mints a batch, and waits for it while the world continues. Sometimes its process is frozen
     /// meanwhile.
     async fn mint_waiting(&mut self, index: usize) -> Checked {
-        let which = usize::try_from(self.chance.below(self.sources.len() as u64)).unwrap();
-        let count = u32::try_from(self.chance.between(1, BATCH_MAX)).unwrap();
+        let which = usize::try_from(self.rng.below(self.sources.len() as u64)).unwrap();
+        let count = u32::try_from(self.rng.between(1, BATCH_MAX)).unwrap();
         let Some((_, sources)) = self.machines[index].awake() else { return Ok(()) };
         let Some(source) = sources[which].clone() else { return Ok(()) };
         let batch = tokio::spawn(async move { source.mint(count, None, 2_000).await });
-        if self.chance.percent(15) {
+        if self.rng.percent(15) {
             self.pass(1).await;
             self.machines[index].gate.shut();
-            let frozen_ms = self.chance.between(100, 90_000);
+            let frozen_ms = self.rng.between(100, 90_000);
             self.pass(frozen_ms).await;
             self.machines[index].gate.open();
             self.count("freeze in a call");
@@ -313,10 +313,10 @@ impl World {
         while !batch.is_finished() {
             self.pass(20).await;
         }
-        let (by, party) = (self.by(index), self.machines[index].party(index));
+        let (by, process_life) = (self.by(index), self.machines[index].process_life(index));
         match batch.await.unwrap() {
-            Ok(Values::Numbers(ids)) if ids.len() == count as usize => {
-                self.minted(which, &ids, by, party).await
+            Ok(IdBatch::Numbers(ids)) if ids.len() == count as usize => {
+                self.minted(which, &ids, by, process_life).await
             }
             Ok(other) => panic!("{count} IDs were asked for, and got: {other:?}"),
             Err(_) => Ok(()),
@@ -328,8 +328,8 @@ impl World {
         let Some((node, sources)) = self.machines[index].awake() else { return };
         let missing = sources.iter().position(Option::is_none);
         let Some(which) = missing else { return };
-        let rising = rising::sources().map(|(name, _)| name);
-        let names = self.sources.iter().map(|source| source.name).chain(rising);
+        let ordered = monotonicity::sources().map(|(name, _)| name);
+        let names = self.sources.iter().map(|source| source.name).chain(ordered);
         let (node, name) = (node.clone(), names.collect::<Vec<_>>()[which]);
         let opening = tokio::spawn(async move { node.source(name).await.ok() });
         while !opening.is_finished() {

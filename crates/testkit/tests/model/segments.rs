@@ -39,12 +39,12 @@ impl Row {
 }
 
 /// Prefetched numbers: next, last, and the segment's version.
-type Stock = (u64, u64, u64);
+type Prefetched = (u64, u64, u64);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Process {
     waiting: Option<u64>,
-    stock: Option<Stock>,
+    prefetched: Option<Prefetched>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -59,7 +59,7 @@ pub(crate) struct State {
     processes: Vec<Process>,
     sent: BTreeSet<Message>,
     /// Request and segment: a message that arrives twice has two replies.
-    answers: BTreeSet<(u64, Stock)>,
+    responses: BTreeSet<(u64, Prefetched)>,
     requests: u64,
     used: BTreeSet<u64>,
     twice: bool,
@@ -72,7 +72,7 @@ pub(crate) enum Action {
     Use(usize),
     GiveBack(usize),
     Arrive(Message),
-    Hear { process: usize, segment: (u64, Stock) },
+    Hear { process: usize, segment: (u64, Prefetched) },
 }
 
 impl Model for Segments {
@@ -82,9 +82,9 @@ impl Model for Segments {
     fn init_states(&self) -> Vec<State> {
         vec![State {
             row: Row::of(&SegmentRow::NEW),
-            processes: vec![Process { waiting: None, stock: None }; PROCESSES],
+            processes: vec![Process { waiting: None, prefetched: None }; PROCESSES],
             sent: BTreeSet::new(),
-            answers: BTreeSet::new(),
+            responses: BTreeSet::new(),
             requests: 0,
             used: BTreeSet::new(),
             twice: false,
@@ -94,18 +94,18 @@ impl Model for Segments {
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         for (index, process) in state.processes.iter().enumerate() {
-            if process.stock.is_some() {
+            if process.prefetched.is_some() {
                 actions.push(Action::Use(index));
             }
             if state.requests < self.requests {
-                match process.stock {
+                match process.prefetched {
                     Some(_) => actions.push(Action::GiveBack(index)),
                     None if process.waiting.is_none() => actions
                         .extend((1..=2).map(|length| Action::Reserve { process: index, length })),
                     None => {}
                 }
             }
-            let heard = state.answers.iter().filter(|(of, _)| process.waiting == Some(*of));
+            let heard = state.responses.iter().filter(|(of, _)| process.waiting == Some(*of));
             actions.extend(heard.map(|segment| Action::Hear { process: index, segment: *segment }));
         }
         actions.extend(state.sent.iter().map(|message| Action::Arrive(*message)));
@@ -121,14 +121,14 @@ impl Model for Segments {
                 state.sent.insert(Message::Reserve { request, length });
             }
             Action::Use(index) => {
-                let (next, last_number, version) = state.processes[index].stock?;
+                let (next, last_number, version) = state.processes[index].prefetched?;
                 state.twice |= !state.used.insert(next);
-                state.processes[index].stock =
+                state.processes[index].prefetched =
                     (next < last_number).then_some((next + 1, last_number, version));
             }
             Action::GiveBack(index) => {
                 state.requests += 1;
-                let (first, last, version) = state.processes[index].stock.take()?;
+                let (first, last, version) = state.processes[index].prefetched.take()?;
                 state.sent.insert(Message::GiveBack { first, last, version });
             }
             Action::Arrive(Message::Reserve { request, length }) => {
@@ -139,7 +139,7 @@ impl Model for Segments {
                 }
                 let segment = after.taken(0, 0);
                 state.row = Row::of(&after);
-                state.answers.insert((request, (segment.first, segment.last, segment.version)));
+                state.responses.insert((request, (segment.first, segment.last, segment.version)));
             }
             Action::Arrive(Message::GiveBack { first, last, version }) => {
                 let row = state.row.whole();
@@ -149,9 +149,9 @@ impl Model for Segments {
                 state.row = Row::of(&after);
                 state.gave_back = true;
             }
-            Action::Hear { process, segment: (_, stock) } => {
+            Action::Hear { process, segment: (_, prefetched) } => {
                 let process = &mut state.processes[process];
-                (process.waiting, process.stock) = (None, Some(stock));
+                (process.waiting, process.prefetched) = (None, Some(prefetched));
             }
         }
         (state != *last).then_some(state)
@@ -161,8 +161,9 @@ impl Model for Segments {
         vec![
             Property::always("no number is used twice", |_, state: &State| !state.twice),
             Property::always("no number is in two stocks", |_, state: &State| {
-                let stocks: Vec<_> = state.processes.iter().filter_map(|one| one.stock).collect();
-                match stocks[..] {
+                let ranges: Vec<_> =
+                    state.processes.iter().filter_map(|one| one.prefetched).collect();
+                match ranges[..] {
                     [(first, last, _), (other_first, other_last, _)] => {
                         last < other_first || other_last < first
                     }

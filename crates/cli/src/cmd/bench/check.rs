@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use super::shared::Shared;
+use super::shared::SharedState;
 use crate::exit::{Failure, Outcome};
 use crate::unique::{Key, NumberKey, Sorter, TextKey, WideKey};
 
@@ -73,14 +73,14 @@ pub(super) struct Keeper {
     chunk: Chunk,
     /// Number of IDs that this thread may still keep.
     room: u64,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     to: Option<SyncSender<Chunk>>,
 }
 
 impl Keeper {
     pub(super) const fn new(
         kind: Kind,
-        shared: Arc<Shared>,
+        shared: Arc<SharedState>,
         to: Option<SyncSender<Chunk>>,
     ) -> Self {
         Self { kind, chunk: Chunk::of(kind), room: 0, shared, to }
@@ -197,8 +197,8 @@ fn compare<K: Key>(
     let mut verdict = Verdict::default();
     let mut push = |key: Result<K, String>| -> Outcome {
         verdict.compared += 1;
-        sorter.push(key.map_err(|why| {
-            Failure::unavailable(format!("ID cannot be compared with the first ones: {why}"))
+        sorter.push(key.map_err(|error| {
+            Failure::unavailable(format!("ID cannot be compared with the first ones: {error}"))
         })?)
     };
     for chunk in chunks {
@@ -224,7 +224,7 @@ mod tests {
     /// Returns the verdict on these numbers, kept by two threads' keepers in turn.
     fn verdict_of(ids: &[u64], keep_max: u64) -> Verdict {
         let checker = Checker::start(Kind::Number, 1 << 20, std::env::temp_dir());
-        let shared = Arc::new(Shared::new(None, None, keep_max));
+        let shared = Arc::new(SharedState::new(None, None, keep_max));
         let keeper = || Keeper::new(Kind::Number, Arc::clone(&shared), Some(checker.sender()));
         let mut keepers = [keeper(), keeper()];
         for (index, id) in ids.iter().enumerate() {
@@ -268,11 +268,13 @@ mod tests {
     #[test]
     fn an_id_of_another_kind_is_refused() {
         let checker = Checker::start(Kind::Number, 1 << 20, std::env::temp_dir());
-        let shared = Arc::new(Shared::new(None, None, 9));
+        let shared = Arc::new(SharedState::new(None, None, 9));
         let mut keeper = Keeper::new(Kind::Number, shared, Some(checker.sender()));
         keeper.text("not a number");
         drop(keeper);
-        let Err(Failure::Said { message, .. }) = checker.verdict() else { panic!("must say why") };
+        let Err(Failure::Explained { message, .. }) = checker.verdict() else {
+            panic!("must say why")
+        };
         assert!(message.contains("cannot be compared"), "{message}");
     }
 }

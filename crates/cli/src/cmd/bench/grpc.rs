@@ -10,7 +10,7 @@ use tonic::Status;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 
-use super::seen::{Asked, Seen};
+use super::observations::{LoadRequest, Observations};
 use super::server::Server;
 use super::target::Target;
 use super::work::Work;
@@ -20,7 +20,7 @@ const CONNECT_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 /// Error code of a call that failed with its connection.
 pub(super) const TRANSPORT: &str = "transport";
 /// Longest response: a batch of a million takes 10 MB.
-const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Grpc {
@@ -40,7 +40,7 @@ impl Grpc {
             snowmint_client::tls_failure(address, &error)
                 .unwrap_or_else(|| format!("server {address} is unavailable: {}", chain(&error)))
         })?;
-        let client = MintClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
+        let client = MintClient::new(channel).max_decoding_message_size(RESPONSE_BYTES_MAX);
         let bearer = server.bearer().and_then(|shown| shown.parse().ok()).map(|mut shown| {
             let sensitive: &mut MetadataValue<Ascii> = &mut shown;
             sensitive.set_sensitive(true);
@@ -50,32 +50,40 @@ impl Grpc {
     }
 
     /// Sends all calls at once, and waits for a response to each.
-    pub(super) async fn round(&self, round: &[Asked], seen: &RefCell<Seen>) {
-        let calls = round.iter().map(|&asked| async move {
-            let count = Some(u64::from(asked.count));
+    pub(super) async fn round(&self, round: &[LoadRequest], observations: &RefCell<Observations>) {
+        let calls = round.iter().map(|&load_request| async move {
+            let count = Some(u64::from(load_request.count));
             let request = MintRequest { source: self.source.clone(), count, key: self.key.clone() };
             let mut request = tonic::Request::new(request);
             if let Some(bearer) = &self.bearer {
                 request.metadata_mut().insert("authorization", bearer.clone());
             }
-            let answer = self.client.clone().mint(request).await;
-            take(asked, answer.map(tonic::Response::into_inner), &mut seen.borrow_mut());
+            let result = self.client.clone().mint(request).await;
+            record_response(
+                load_request,
+                result.map(tonic::Response::into_inner),
+                &mut observations.borrow_mut(),
+            );
         });
         futures_util::future::join_all(calls).await;
     }
 }
 
-fn take(asked: Asked, answer: Result<MintResponse, Status>, seen: &mut Seen) {
-    match answer {
+fn record_response(
+    load_request: LoadRequest,
+    result: Result<MintResponse, Status>,
+    observations: &mut Observations,
+) {
+    match result {
         Ok(MintResponse { ids, texts }) => {
-            ids.into_iter().for_each(|id| seen.number(id));
-            texts.iter().for_each(|id| seen.text(id));
-            seen.answered(asked);
+            ids.into_iter().for_each(|id| observations.number(id));
+            texts.iter().for_each(|id| observations.text(id));
+            observations.responded(load_request);
         }
         Err(status) => match status.source() {
             // The error was raised here, not by a server.
-            Some(cause) => seen.refused(TRANSPORT, &chain(cause).to_string()),
-            None => seen.refused(&format!("{:?}", status.code()), status.message()),
+            Some(cause) => observations.refused(TRANSPORT, &chain(cause).to_string()),
+            None => observations.refused(&format!("{:?}", status.code()), status.message()),
         },
     }
 }

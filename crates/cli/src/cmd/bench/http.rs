@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use snowmint_wire::http::{ErrorBody, TEXT};
 
-use super::seen::{Asked, Seen};
+use super::observations::{LoadRequest, Observations};
 use super::server::Server;
 use super::stream::Stream;
 use super::work::Work;
@@ -49,16 +49,16 @@ impl Http {
     /// Sends all requests, and reads a response to each. `done` counts the responses.
     pub(super) async fn round(
         &mut self,
-        round: &[Asked],
-        seen: &RefCell<Seen>,
+        round: &[LoadRequest],
+        observations: &RefCell<Observations>,
         done: &mut usize,
     ) -> Result<(), String> {
-        for asked in round {
+        for load_request in round {
             // Writing to memory cannot fail.
-            let _ = write!(self.stream.output, "{}{}{}", self.begin, asked.count, self.end);
+            let _ = write!(self.stream.output, "{}{}{}", self.begin, load_request.count, self.end);
         }
         self.stream.send().await?;
-        for asked in round {
+        for load_request in round {
             let head = loop {
                 match head_of(self.stream.unused())? {
                     Some(head) => break head,
@@ -70,7 +70,7 @@ impl Http {
                 self.stream.read().await?;
             }
             let body = self.stream.unused().get(head.bytes..bytes).unwrap_or_default();
-            take(head.status, body, *asked, &mut seen.borrow_mut());
+            record_response(head.status, body, *load_request, &mut observations.borrow_mut());
             self.stream.use_up(bytes);
             *done += 1;
             if head.closes {
@@ -99,15 +99,20 @@ fn head_of(bytes: &[u8]) -> Result<Option<Head>, String> {
 }
 
 /// Records a response: IDs, one a line, or an error as JSON.
-fn take(status: u16, body: &[u8], asked: Asked, seen: &mut Seen) {
+fn record_response(
+    status: u16,
+    body: &[u8],
+    load_request: LoadRequest,
+    observations: &mut Observations,
+) {
     let text = String::from_utf8_lossy(body);
     if status == 200 {
-        text.lines().for_each(|id| seen.text(id));
-        return seen.answered(asked);
+        text.lines().for_each(|id| observations.text(id));
+        return observations.responded(load_request);
     }
     match serde_json::from_slice(body) {
-        Ok(ErrorBody { error }) => seen.refused(&error.code, &error.message),
-        Err(_) => seen.refused(&format!("http_{status}"), &text),
+        Ok(ErrorBody { error }) => observations.refused(&error.code, &error.message),
+        Err(_) => observations.refused(&format!("http_{status}"), &text),
     }
 }
 

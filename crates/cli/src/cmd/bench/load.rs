@@ -19,31 +19,31 @@ use super::cpu::Got;
 use super::grpc::{Grpc, TRANSPORT};
 use super::http::Http;
 use super::local::Local;
+use super::observations::{ErrorCount, LoadRequest, Observations, latencies};
 use super::resp::Resp;
-use super::seen::{Asked, Refused, Seen, latencies};
 use super::server::Server;
-use super::shared::Shared;
+use super::shared::SharedState;
 use super::target::Speaks;
 use super::work::{Schedule, Work};
 use crate::exit::{Failure, Outcome};
 use crate::store;
 
 /// Pause before a broken connection is replaced.
-const REST_MS: u64 = 100;
+const RECONNECT_PAUSE_MS: u64 = 100;
 /// Interval of the checks for the end of the run.
-const LOOK_MS: u64 = 50;
+const POLL_MS: u64 = 50;
 /// Longest wait for requests in flight after the end, and longest part of a run without any
 /// response.
-const PATIENCE_NS: u64 = 30_000_000_000;
+const RESPONSE_WAIT_NS_MAX: u64 = 30_000_000_000;
 
 /// Target of the load.
 #[derive(Clone, Debug)]
-pub(super) enum Door {
+pub(super) enum LoadTarget {
     Server(Box<Server>),
     Here(Source),
 }
 
-impl Door {
+impl LoadTarget {
     /// Returns a hint for a first response in another protocol: the port or TLS may be wrong.
     fn astray(&self) -> String {
         match self {
@@ -62,10 +62,10 @@ enum Line {
 }
 
 impl Line {
-    async fn open(door: &Door, work: &Work) -> Result<Self, String> {
-        Ok(match door {
-            Door::Here(source) => Self::Local(Local::open(source, work)),
-            Door::Server(server) => match server.target.speaks {
+    async fn open(load_target: &LoadTarget, work: &Work) -> Result<Self, String> {
+        Ok(match load_target {
+            LoadTarget::Here(source) => Self::Local(Local::open(source, work)),
+            LoadTarget::Server(server) => match server.target.speaks {
                 Speaks::Http => Self::Http(Http::open(server, work).await?),
                 Speaks::Resp => Self::Resp(Resp::open(server, work).await?),
                 Speaks::Grpc => Self::Grpc(Grpc::open(server, work).await?),
@@ -77,15 +77,15 @@ impl Line {
     /// and only `done` requests got a response.
     async fn round(
         &mut self,
-        round: &[Asked],
-        seen: &RefCell<Seen>,
+        round: &[LoadRequest],
+        observations: &RefCell<Observations>,
         done: &mut usize,
     ) -> Result<(), String> {
         match self {
-            Self::Http(line) => line.round(round, seen, done).await?,
-            Self::Resp(line) => line.round(round, seen, done).await?,
-            Self::Grpc(line) => line.round(round, seen).await,
-            Self::Local(line) => line.round(round, seen).await,
+            Self::Http(line) => line.round(round, observations, done).await?,
+            Self::Resp(line) => line.round(round, observations, done).await?,
+            Self::Grpc(line) => line.round(round, observations).await,
+            Self::Local(line) => line.round(round, observations).await,
         }
         *done = round.len();
         Ok(())
@@ -97,7 +97,7 @@ impl Line {
 pub(super) struct Sum {
     pub(super) latencies: Histogram<u64>,
     pub(super) ids: u64,
-    pub(super) refused: BTreeMap<String, Refused>,
+    pub(super) refused: BTreeMap<String, ErrorCount>,
     /// Requests that were due but not sent before the end.
     pub(super) unsent: u64,
     pub(super) got: Got,
@@ -106,16 +106,17 @@ pub(super) struct Sum {
 
 /// Requests a few IDs once: finds out whether the server and the source exist, and the form of the
 /// IDs.
-pub(super) async fn first(door: &Door, work: &Work, count: u32) -> Outcome<Chunk> {
-    let shared = Arc::new(Shared::new(None, None, u64::from(count)));
-    let seen = Seen::new(Arc::clone(&shared), Keeper::new(Kind::Text, shared, None));
-    let seen = RefCell::new(seen);
-    let asked = Asked { count, due_ns: BootTimer.elapsed_ns() };
-    let mut line = Line::open(door, work).await.map_err(Failure::unavailable)?;
-    let astray = |why: String| Failure::unavailable(format!("{why}{}", door.astray()));
-    line.round(&[asked], &seen, &mut 0).await.map_err(astray)?;
-    let seen = seen.into_inner();
-    if let Some((code, Refused { example, .. })) = seen.refused.first_key_value() {
+pub(super) async fn first(load_target: &LoadTarget, work: &Work, count: u32) -> Outcome<Chunk> {
+    let shared = Arc::new(SharedState::new(None, None, u64::from(count)));
+    let observations =
+        Observations::new(Arc::clone(&shared), Keeper::new(Kind::Text, shared, None));
+    let observations = RefCell::new(observations);
+    let load_request = LoadRequest { count, due_ns: BootTimer.elapsed_ns() };
+    let mut line = Line::open(load_target, work).await.map_err(Failure::unavailable)?;
+    let astray = |error: String| Failure::unavailable(format!("{error}{}", load_target.astray()));
+    line.round(&[load_request], &observations, &mut 0).await.map_err(astray)?;
+    let observations = observations.into_inner();
+    if let Some((code, ErrorCount { example, .. })) = observations.refused.first_key_value() {
         let stranger = ["noauth", "unauthenticated"].iter().any(|it| code.eq_ignore_ascii_case(it));
         let way = if stranger { "; set SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE" } else { "" };
         return Err(match snowmint_wire::error::Code::from_name(code) {
@@ -124,17 +125,17 @@ pub(super) async fn first(door: &Door, work: &Work, count: u32) -> Outcome<Chunk
             None => Failure::unavailable(format!("{code}: {example}{way}")),
         });
     }
-    Ok(seen.into_first())
+    Ok(observations.into_first())
 }
 
-/// Runs the load until the end. Calls `look` at intervals.
+/// Runs the load until the end. Calls `poll` at intervals.
 pub(super) async fn run(
-    door: &Door,
+    load_target: &LoadTarget,
     work: &Work,
-    shared: &Arc<Shared>,
+    shared: &Arc<SharedState>,
     kind: Kind,
     keep: &SyncSender<Chunk>,
-    mut look: impl FnMut(),
+    mut poll: impl FnMut(),
 ) -> Outcome<Sum> {
     // Registered once: registering in each turn misses a signal that comes between two turns.
     let mut interrupts = signal(SignalKind::interrupt())
@@ -142,28 +143,31 @@ pub(super) async fn run(
     let begin = Arc::new(Barrier::new(work.threads));
     let threads: Vec<_> = (0..work.threads)
         .map(|number| {
-            let (door, work, begin) = (door.clone(), work.clone(), Arc::clone(&begin));
-            let seen = Seen::new(
+            let (load_target, work, begin) =
+                (load_target.clone(), work.clone(), Arc::clone(&begin));
+            let observations = Observations::new(
                 Arc::clone(shared),
                 Keeper::new(kind, Arc::clone(shared), Some(keep.clone())),
             );
             let shared = Arc::clone(shared);
-            thread::spawn(move || one_thread(&door, &work, number, &shared, seen, &begin))
+            thread::spawn(move || {
+                one_thread(&load_target, &work, number, &shared, observations, &begin)
+            })
         })
         .collect();
-    let mut answered = (0, BootTimer.elapsed_ns());
+    let mut last_response = (0, BootTimer.elapsed_ns());
     while !threads.iter().all(thread::JoinHandle::is_finished) {
         let now_ns = BootTimer.elapsed_ns();
-        if answered.0 != shared.answers() {
-            answered = (shared.answers(), now_ns);
+        if last_response.0 != shared.responses() {
+            last_response = (shared.responses(), now_ns);
         }
         // With a rate, up to a second may pass without a response.
-        if now_ns.saturating_sub(answered.1) > PATIENCE_NS {
+        if now_ns.saturating_sub(last_response.1) > RESPONSE_WAIT_NS_MAX {
             shared.stop();
         }
-        look();
+        poll();
         tokio::select! {
-            () = BootTimer.sleep_ms(LOOK_MS) => {}
+            () = BootTimer.sleep_ms(POLL_MS) => {}
             // An interrupted run still reports its results.
             _ = interrupts.recv() => shared.end(),
         }
@@ -189,8 +193,8 @@ impl Sum {
             .add(other.latencies)
             .map_err(|error| Failure::internal(format_args!("{error:?}")))?;
         self.ids += other.ids;
-        for (code, Refused { times, example }) in other.refused {
-            let all = self.refused.entry(code).or_insert(Refused { times: 0, example });
+        for (code, ErrorCount { times, example }) in other.refused {
+            let all = self.refused.entry(code).or_insert(ErrorCount { times: 0, example });
             all.times += times;
         }
         self.unsent += other.unsent;
@@ -202,16 +206,16 @@ impl Sum {
 
 /// Drives one thread's connections, on a runtime of its own.
 fn one_thread(
-    door: &Door,
+    load_target: &LoadTarget,
     work: &Work,
     number: usize,
-    shared: &Arc<Shared>,
-    seen: Seen,
+    shared: &Arc<SharedState>,
+    observations: Observations,
     begin: &Barrier,
 ) -> Outcome<Sum> {
     let runtime = store::runtime();
     let lines = match &runtime {
-        Ok(runtime) => runtime.block_on(open_all(door, work, number)),
+        Ok(runtime) => runtime.block_on(open_all(load_target, work, number)),
         Err(_) => Ok(Vec::new()),
     };
     if lines.is_err() || runtime.is_err() {
@@ -222,15 +226,15 @@ fn one_thread(
     let (runtime, lines) = (runtime?, lines?);
     let before = Got::by_this_thread();
     shared.start_ns();
-    let seen = Rc::new(RefCell::new(seen));
+    let observations = Rc::new(RefCell::new(observations));
     let tasks = LocalSet::new();
     for (connection, line) in lines {
         let driver = Driver {
-            door: door.clone(),
+            load_target: load_target.clone(),
             work: work.clone(),
             schedule: Schedule::new(work, connection, shared.start_ns()),
             shared: Arc::clone(shared),
-            seen: Rc::clone(&seen),
+            observations: Rc::clone(&observations),
             alarm: None,
         };
         tasks.spawn_local(driver.drive(line));
@@ -245,27 +249,31 @@ fn one_thread(
     let run_ns = shared.running_ns().unwrap_or(0);
     // Requests still in flight have no response.
     drop(runtime);
-    let Ok(seen) = Rc::try_unwrap(seen) else {
+    let Ok(observations) = Rc::try_unwrap(observations) else {
         return Err(Failure::internal("connection outlived its thread"));
     };
-    let mut seen = seen.into_inner();
-    seen.end();
-    let Seen { latencies, ids, refused, unsent, .. } = seen;
+    let mut observations = observations.into_inner();
+    observations.end();
+    let Observations { latencies, ids, refused, unsent, .. } = observations;
     Ok(Sum { latencies, ids, refused, unsent, got, run_ns })
 }
 
-async fn stopped(shared: &Shared) {
+async fn stopped(shared: &SharedState) {
     while !shared.is_stopped() {
-        BootTimer.sleep_ms(LOOK_MS).await;
+        BootTimer.sleep_ms(POLL_MS).await;
     }
 }
 
-async fn open_all(door: &Door, work: &Work, number: usize) -> Outcome<Vec<(usize, Line)>> {
+async fn open_all(
+    load_target: &LoadTarget,
+    work: &Work,
+    number: usize,
+) -> Outcome<Vec<(usize, Line)>> {
     let mut lines = Vec::new();
     for connection in (number..work.connections).step_by(work.threads) {
-        let line = Line::open(door, work)
-            .await
-            .map_err(|why| Failure::unavailable(format!("connection {}: {why}", connection + 1)))?;
+        let line = Line::open(load_target, work).await.map_err(|error| {
+            Failure::unavailable(format!("connection {}: {error}", connection + 1))
+        })?;
         lines.push((connection, line));
     }
     Ok(lines)
@@ -273,11 +281,11 @@ async fn open_all(door: &Door, work: &Work, number: usize) -> Outcome<Vec<(usize
 
 /// Driver of one connection.
 struct Driver {
-    door: Door,
+    load_target: LoadTarget,
     work: Work,
     schedule: Schedule,
-    shared: Arc<Shared>,
-    seen: Rc<RefCell<Seen>>,
+    shared: Arc<SharedState>,
+    observations: Rc<RefCell<Observations>>,
     alarm: Option<Alarm>,
 }
 
@@ -286,23 +294,25 @@ impl Driver {
         let mut round = Vec::with_capacity(self.work.pipeline);
         while self.next_round(&mut round).await {
             let mut done = 0;
-            self.seen.borrow_mut().sent(round.len());
-            let Err(why) = line.round(&round, &self.seen, &mut done).await else { continue };
+            self.observations.borrow_mut().sent(round.len());
+            let Err(error) = line.round(&round, &self.observations, &mut done).await else {
+                continue;
+            };
             for _ in round.iter().skip(done) {
-                self.seen.borrow_mut().refused("connection", &why);
+                self.observations.borrow_mut().refused("connection", &error);
             }
-            match self.anew().await {
+            match self.reconnect().await {
                 Some(another) => line = another,
                 None => break,
             }
         }
         if self.shared.has_end() && !self.shared.is_ended() {
-            self.seen.borrow_mut().unsent += self.schedule.unsent(self.shared.end_ns());
+            self.observations.borrow_mut().unsent += self.schedule.unsent(self.shared.end_ns());
         }
     }
 
     /// Collects the requests that are due; returns false at the end.
-    async fn next_round(&mut self, round: &mut Vec<Asked>) -> bool {
+    async fn next_round(&mut self, round: &mut Vec<LoadRequest>) -> bool {
         round.clear();
         let end_ns = self.shared.end_ns();
         let mut now_ns = BootTimer.elapsed_ns();
@@ -320,27 +330,27 @@ impl Driver {
                 break;
             }
             let Some(count) = self.shared.take(self.work.batch) else { break };
-            round.push(Asked { count, due_ns });
+            round.push(LoadRequest { count, due_ns });
             self.schedule.sent();
         }
         !round.is_empty()
     }
 
     /// Replaces a broken connection. Each failed attempt counts as a failed request.
-    async fn anew(&mut self) -> Option<Line> {
+    async fn reconnect(&mut self) -> Option<Line> {
         loop {
-            BootTimer.sleep_ms(REST_MS).await;
+            BootTimer.sleep_ms(RECONNECT_PAUSE_MS).await;
             if BootTimer.elapsed_ns() >= self.shared.end_ns() || self.shared.is_ended() {
                 return None;
             }
-            match Line::open(&self.door, &self.work).await {
+            match Line::open(&self.load_target, &self.work).await {
                 Ok(line) => return Some(line),
-                Err(why) => {
+                Err(error) => {
                     self.shared.take(self.work.batch)?;
                     self.schedule.sent();
-                    let mut seen = self.seen.borrow_mut();
-                    seen.sent(1);
-                    seen.refused("connection", &why);
+                    let mut observations = self.observations.borrow_mut();
+                    observations.sent(1);
+                    observations.refused("connection", &error);
                 }
             }
         }

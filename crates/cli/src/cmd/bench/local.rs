@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
-use snowmint_coord::{BootTimer, Source, Values};
+use snowmint_coord::{BootTimer, IdBatch, Source};
 
-use super::seen::{Asked, Seen};
+use super::observations::{LoadRequest, Observations};
 use super::work::Work;
 
 /// Longest wait of one call for the next tick or the store.
@@ -22,33 +22,33 @@ impl Local {
     }
 
     /// Mints for each request in turn: there is nothing to wait for in between.
-    pub(super) async fn round(&self, round: &[Asked], seen: &RefCell<Seen>) {
-        for &asked in round {
-            self.mint(asked, seen).await;
+    pub(super) async fn round(&self, round: &[LoadRequest], observations: &RefCell<Observations>) {
+        for &load_request in round {
+            self.mint(load_request, observations).await;
         }
         // Another task of this thread may be the one that ends the run.
         tokio::task::consume_budget().await;
     }
 
-    async fn mint(&self, asked: Asked, seen: &RefCell<Seen>) {
+    async fn mint(&self, load_request: LoadRequest, observations: &RefCell<Observations>) {
         // Applications call this for one ID; requests that it rejects wait below.
-        if asked.count == 1
+        if load_request.count == 1
             && self.key.is_none()
             && let Ok(id) = self.source.try_mint()
         {
             let now_ns = BootTimer.elapsed_ns();
-            let mut seen = seen.borrow_mut();
-            seen.number(id);
-            return seen.answered_at(asked, now_ns);
+            let mut observations = observations.borrow_mut();
+            observations.number(id);
+            return observations.responded_at(load_request, now_ns);
         }
-        let minted = self.source.mint(asked.count, self.key.as_deref(), WITHIN_MS).await;
+        let minted = self.source.mint(load_request.count, self.key.as_deref(), WITHIN_MS).await;
         let now_ns = BootTimer.elapsed_ns();
-        let mut seen = seen.borrow_mut();
+        let mut observations = observations.borrow_mut();
         match minted {
-            Ok(Values::Numbers(ids)) => ids.into_iter().for_each(|id| seen.number(id)),
-            Ok(Values::Texts(ids)) => ids.iter().for_each(|id| seen.text(id)),
-            Err(error) => return seen.refused(error.kind().code(), &error.to_string()),
+            Ok(IdBatch::Numbers(ids)) => ids.into_iter().for_each(|id| observations.number(id)),
+            Ok(IdBatch::Texts(ids)) => ids.iter().for_each(|id| observations.text(id)),
+            Err(error) => return observations.refused(error.kind().code(), &error.to_string()),
         }
-        seen.answered_at(asked, now_ns);
+        observations.responded_at(load_request, now_ns);
     }
 }

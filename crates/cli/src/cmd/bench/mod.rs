@@ -7,9 +7,9 @@ mod grpc;
 mod http;
 mod load;
 mod local;
+mod observations;
 mod report;
 mod resp;
-mod seen;
 mod server;
 mod shared;
 mod stream;
@@ -26,13 +26,13 @@ use snowmint_coord::spec::Span;
 use snowmint_coord::{END_MS, Node};
 
 use self::check::{Checker, Kind};
-use self::load::{Door, Sum};
+use self::load::{LoadTarget, Sum};
 use self::report::Report;
 use self::server::Server;
-use self::shared::Shared;
+use self::shared::SharedState;
 use self::target::Target;
 use self::work::Work;
-use crate::config::{Chosen, Given};
+use crate::config::{ConfigArgs, Given};
 use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
 use crate::store;
@@ -113,12 +113,12 @@ pub(crate) struct Bench {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    chosen: Chosen,
+    config_args: ConfigArgs,
 }
 
 impl Bench {
     pub(crate) fn run(self) -> Outcome {
-        if !self.local && !self.chosen.is_empty() {
+        if !self.local && !self.config_args.is_empty() {
             return Err(Failure::usage(
                 "--config, --data-dir, --store and --namespace need --local; add it",
             ));
@@ -133,13 +133,13 @@ impl Bench {
         if !self.local {
             let target = self.url.clone().unwrap_or_default();
             let name = target.to_string();
-            let door = Door::Server(Box::new(Server::new(target)?));
-            let report = self.load(&door, name).await?;
+            let load_target = LoadTarget::Server(Box::new(Server::new(target)?));
+            let report = self.load(&load_target, name).await?;
             return self.verdict(&report);
         }
         let node = self.node().await?;
         let report = match node.source(&self.source).await {
-            Ok(source) => self.load(&Door::Here(source), "this process".to_owned()).await,
+            Ok(source) => self.load(&LoadTarget::Here(source), "this process".to_owned()).await,
             Err(error) => Err(error.into()),
         };
         let ended = node.end(END_MS).await;
@@ -151,24 +151,27 @@ impl Bench {
     /// Opens a node of this process.
     async fn node(&self) -> Outcome<Node> {
         let forgets = [("store.url", "--local", "memory:")];
-        let unless_said = if self.chosen.is_empty() { &forgets[..] } else { &[] };
-        let given = unless_said.iter().map(|(key, name, text)| Given::flag(key, name, *text));
-        let config = self.chosen.load(given.collect())?;
+        let fallback = if self.config_args.is_empty() { &forgets[..] } else { &[] };
+        let given = fallback.iter().map(|(key, name, text)| Given::flag(key, name, *text));
+        let config = self.config_args.load(given.collect())?;
         node::open(&config, Journal::Without).await
     }
 
-    async fn load(&self, door: &Door, name: String) -> Outcome<Report> {
+    async fn load(&self, load_target: &LoadTarget, name: String) -> Outcome<Report> {
         let work = self.work();
-        let first = load::first(door, &work, FIRST_IDS).await?;
+        let first = load::first(load_target, &work, FIRST_IDS).await?;
         let kind = Kind::of(&first);
-        let shared = Arc::new(Shared::new(self.total, self.lasts_ns(), self.check));
+        let shared = Arc::new(SharedState::new(self.total, self.lasts_ns(), self.check));
         let memory_bytes = (self.memory as usize).saturating_mul(1024 * 1024);
         let temp_dir = self.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
         let checker = Checker::start(kind, memory_bytes, temp_dir);
         let progress = self.progress();
         let sum = {
             let keep = checker.sender();
-            load::run(door, &work, &shared, kind, &keep, || self.look(&shared, &progress)).await
+            load::run(load_target, &work, &shared, kind, &keep, || {
+                self.show_progress(&shared, &progress)
+            })
+            .await
         };
         progress.set_message("comparing");
         let verdict = checker.verdict();
@@ -195,8 +198,8 @@ impl Bench {
     }
 
     fn lasts_ns(&self) -> Option<u64> {
-        let unless_said = self.total.is_none().then_some(Span::from_ms(LASTS_MS));
-        self.duration.or(unless_said).map(|lasts| lasts.ms().saturating_mul(1_000_000))
+        let fallback = self.total.is_none().then_some(Span::from_ms(LASTS_MS));
+        self.duration.or(fallback).map(|lasts| lasts.ms().saturating_mul(1_000_000))
     }
 
     /// Returns a progress bar, which shows on a terminal only.
@@ -207,7 +210,7 @@ impl Bench {
         ProgressBar::new(length.unwrap_or(0)).with_style(style)
     }
 
-    fn look(&self, shared: &Shared, progress: &ProgressBar) {
+    fn show_progress(&self, shared: &SharedState, progress: &ProgressBar) {
         let Some(running_ns) = shared.running_ns() else { return };
         let (ids, running_ms) = (shared.ids(), running_ns / 1_000_000);
         progress.set_position(if self.total.is_some() { ids } else { running_ms });
@@ -218,7 +221,7 @@ impl Bench {
     fn verdict(&self, report: &Report) -> Outcome {
         report.say(self.json)?;
         if report.repeated() > 0 {
-            return Err(Failure::SaidNo);
+            return Err(Failure::Negative);
         }
         match report.first_error() {
             Some(error) if report.ids() == 0 => {

@@ -83,7 +83,7 @@ impl Report {
     pub(super) fn new(target: String, work: &Work, sum: Sum, verdict: Verdict) -> Self {
         let seconds = sum.run_ns as f64 / 1e9;
         let each_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-        let answers = sum.latencies.len();
+        let responses = sum.latencies.len();
         let errors = sum.refused.into_iter().map(|(code, refused)| Errors {
             code,
             count: refused.times,
@@ -98,9 +98,9 @@ impl Report {
             batch: work.batch,
             rate: work.rate,
             seconds,
-            answers,
+            answers: responses,
             ids: sum.ids,
-            answers_per_s: each_second(answers),
+            answers_per_s: each_second(responses),
             ids_per_s: each_second(sum.ids),
             latency_us: Latency::of(&sum.latencies, work.rate.is_some()),
             errors: errors.collect(),
@@ -199,9 +199,9 @@ impl fmt::Display for Report {
             Some(rate) => writeln!(f, ", {} wanted a second", grouped(rate.into()))?,
             None => writeln!(f)?,
         }
-        let (ids, answers) = (grouped(self.ids), grouped(self.answers));
+        let (ids, responses) = (grouped(self.ids), grouped(self.answers));
         writeln!(f, "  IDs        {ids} in {seconds:.2} s: {} a second", rounded(self.ids_per_s))?;
-        writeln!(f, "  answers    {answers}: {} a second", rounded(self.answers_per_s))?;
+        writeln!(f, "  responses  {responses}: {} a second", rounded(self.answers_per_s))?;
         let Latency { from, p50, p90, p99, p99_9, max } = &self.latency_us;
         let [p50, p90, p99, p99_9, max] = [*p50, *p90, *p99, *p99_9, *max].map(time);
         let from = if *from == "due" { "from when each was due" } else { "from sending" };

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io::Write as _;
 
-use super::seen::{Asked, Seen};
+use super::observations::{LoadRequest, Observations};
 use super::server::Server;
 use super::stream::Stream;
 use super::work::Work;
@@ -64,17 +64,17 @@ impl Resp {
     /// Sends all requests, and reads a reply to each. `done` counts the replies.
     pub(super) async fn round(
         &mut self,
-        round: &[Asked],
-        seen: &RefCell<Seen>,
+        round: &[LoadRequest],
+        observations: &RefCell<Observations>,
         done: &mut usize,
     ) -> Result<(), String> {
-        for Asked { count, .. } in round {
+        for LoadRequest { count, .. } in round {
             command(&mut self.stream.output, &self.name, *count);
         }
         self.stream.send().await?;
-        for asked in round {
+        for load_request in round {
             let mut left = 1_usize;
-            let mut refusal = None;
+            let mut error_text = None;
             while left > 0 {
                 let bytes = loop {
                     let Some((piece, bytes)) = next(self.stream.unused())? else {
@@ -84,20 +84,20 @@ impl Resp {
                     left -= 1;
                     match piece {
                         Piece::Array(pieces) => left = pieces,
-                        Piece::Integer(id) => seen.borrow_mut().number(id),
-                        Piece::Text(id) => seen.borrow_mut().text(id),
-                        Piece::Error(error) => refusal = Some(error.to_owned()),
+                        Piece::Integer(id) => observations.borrow_mut().number(id),
+                        Piece::Text(id) => observations.borrow_mut().text(id),
+                        Piece::Error(error) => error_text = Some(error.to_owned()),
                     }
                     break bytes;
                 };
                 self.stream.use_up(bytes);
             }
-            let mut seen = seen.borrow_mut();
-            match refusal {
-                None => seen.answered(*asked),
+            let mut observations = observations.borrow_mut();
+            match error_text {
+                None => observations.responded(*load_request),
                 Some(error) => {
                     let (code, message) = error.split_once(' ').unwrap_or((&error, ""));
-                    seen.refused(code, message);
+                    observations.refused(code, message);
                 }
             }
             *done += 1;
@@ -185,8 +185,8 @@ mod tests {
         let mut output = Vec::new();
         command(&mut output, "default", 1);
         command(&mut output, "c:k", 12);
-        let said =
+        let expected =
             "*2\r\n$4\r\nINCR\r\n$7\r\ndefault\r\n*3\r\n$4\r\nMINT\r\n$3\r\nc:k\r\n$2\r\n12\r\n";
-        assert_eq!(String::from_utf8(output).unwrap(), said);
+        assert_eq!(String::from_utf8(output).unwrap(), expected);
     }
 }

@@ -10,13 +10,13 @@ const KEEP_SHARES: u64 = 64;
 
 /// State that all threads share. The numbers order no other memory: all accesses are relaxed.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedState {
     /// IDs that may still be requested; `None`: no limit.
     left: Option<AtomicU64>,
     /// IDs that may still be kept for the comparison.
     to_keep: AtomicU64,
     /// Requests that ended, and IDs that they brought.
-    answers: AtomicU64,
+    responses: AtomicU64,
     ids: AtomicU64,
     /// Time when the first request was sent or due, as elapsed time.
     start_ns: OnceLock<u64>,
@@ -28,12 +28,12 @@ pub(super) struct Shared {
     stopped: AtomicBool,
 }
 
-impl Shared {
+impl SharedState {
     pub(super) fn new(total: Option<u64>, lasts_ns: Option<u64>, keep_max: u64) -> Self {
         Self {
             left: total.map(AtomicU64::new),
             to_keep: AtomicU64::new(keep_max),
-            answers: AtomicU64::new(0),
+            responses: AtomicU64::new(0),
             ids: AtomicU64::new(0),
             start_ns: OnceLock::new(),
             lasts_ns,
@@ -56,20 +56,20 @@ impl Shared {
     /// the end, because IDs that a thread may still keep at the end of the run are lost.
     pub(super) fn keep(&self, most: u64) -> u64 {
         let share = |left: u64| (left / KEEP_SHARES).min(most).max(1);
-        let taken = self.to_keep.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+        let granted = self.to_keep.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
             (left > 0).then(|| left - share(left))
         });
-        taken.map_or(0, share)
+        granted.map_or(0, share)
     }
 
     /// Records a request that ended.
-    pub(super) fn answered(&self, ids: u64) {
-        self.answers.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn responded(&self, ids: u64) {
+        self.responses.fetch_add(1, Ordering::Relaxed);
         self.ids.fetch_add(ids, Ordering::Relaxed);
     }
 
-    pub(super) fn answers(&self) -> u64 {
-        self.answers.load(Ordering::Relaxed)
+    pub(super) fn responses(&self) -> u64 {
+        self.responses.load(Ordering::Relaxed)
     }
 
     pub(super) fn ids(&self) -> u64 {
@@ -123,13 +123,13 @@ mod tests {
 
     #[test]
     fn requests_never_exceed_the_wanted_count() {
-        let shared = Shared::new(Some(25), None, 300);
-        let taken: Vec<_> = std::iter::from_fn(|| shared.take(10)).collect();
-        assert_eq!(taken, [10, 10, 5]);
+        let shared = SharedState::new(Some(25), None, 300);
+        let granted: Vec<_> = std::iter::from_fn(|| shared.take(10)).collect();
+        assert_eq!(granted, [10, 10, 5]);
         let kept: Vec<_> =
             std::iter::repeat_with(|| shared.keep(3)).take_while(|n| *n > 0).collect();
         assert_eq!((kept[0], kept.last(), kept.iter().sum::<u64>()), (3, Some(&1), 300));
-        let endless = Shared::new(None, Some(7), 0);
+        let endless = SharedState::new(None, Some(7), 0);
         assert_eq!(endless.take(10), Some(10));
         assert_eq!(endless.end_ns(), endless.start_ns() + 7);
         assert_eq!(endless.keep(1), 0);

@@ -10,7 +10,7 @@ use super::server::Server;
 /// Number of bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
 /// Longest response that is buffered before it is complete.
-const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Longest wait for a server to accept a connection.
 const CONNECT_MS_MAX: u64 = 5_000;
 
@@ -69,8 +69,8 @@ impl Stream {
     pub(super) async fn read(&mut self) -> Result<(), String> {
         self.input.drain(..self.used);
         self.used = 0;
-        if self.input.len() > ANSWER_BYTES_MAX {
-            return Err(format!("response exceeds {ANSWER_BYTES_MAX} bytes"));
+        if self.input.len() > RESPONSE_BYTES_MAX {
+            return Err(format!("response exceeds {RESPONSE_BYTES_MAX} bytes"));
         }
         self.input.reserve(READ_BYTES);
         let read = match &mut self.socket {
@@ -87,9 +87,9 @@ impl Stream {
 
 impl Socket {
     async fn open(server: &Server) -> Result<Self, String> {
-        let told = |error: std::io::Error| error.to_string();
-        let socket = TcpStream::connect(&server.target.address).await.map_err(told)?;
-        socket.set_nodelay(true).map_err(told)?;
+        let to_text = |error: std::io::Error| error.to_string();
+        let socket = TcpStream::connect(&server.target.address).await.map_err(to_text)?;
+        socket.set_nodelay(true).map_err(to_text)?;
         let Some((connector, name)) = server.tls() else { return Ok(Self::Plain(socket)) };
         let agreed = connector.connect(name.clone(), socket).await;
         let socket = agreed.map_err(|error| {

@@ -84,10 +84,10 @@ impl Target {
     /// Returns a hint for a server that does not speak this protocol.
     pub(super) fn astray(&self) -> String {
         let [plain, tls] = self.speaks.schemes();
-        let (asked, without) = if self.tls { (tls, "with") } else { (plain, "without") };
+        let (requested, without) = if self.tls { (tls, "with") } else { (plain, "without") };
         let other = if self.tls { plain } else { tls };
         format!(
-            "{asked}:// is {without} TLS; check the port (HTTP and gRPC 7700, RESP 7701), or write \
+            "{requested}:// is {without} TLS; check the port (HTTP and gRPC 7700, RESP 7701), or write \
              {other}://"
         )
     }

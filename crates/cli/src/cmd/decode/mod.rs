@@ -92,7 +92,7 @@ impl Decode {
             seen += 1;
             match self.decode(text, client.as_ref(), out) {
                 // The other IDs may still be valid.
-                Err(Failure::Said { exit: Exit::Usage, message }) => {
+                Err(Failure::Explained { exit: Exit::Usage, message }) => {
                     unread += 1;
                     out.flush()?;
                     complain(message);

@@ -198,7 +198,7 @@ mod tests {
         let zone = Zone::default();
         let view = View { zone: &zone, now: UnixMillis::ZERO };
         let error = with_layout("x", u64::MAX, &Layout::TWITTER, &view).unwrap_err();
-        let Failure::Said { message, .. } = error else { panic!("must say why") };
+        let Failure::Explained { message, .. } = error else { panic!("must say why") };
         assert!(message.contains("9223372036854775807"), "{message}");
     }
 }

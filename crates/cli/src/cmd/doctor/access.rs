@@ -16,15 +16,15 @@ const SOON_DAYS: u64 = 30;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// Checks tokens and certificates.
-pub(super) fn look(config: &Config, now: UnixMillis) -> Vec<Finding> {
+pub(super) fn inspect(config: &Config, now: UnixMillis) -> Vec<Finding> {
     let checked =
         Security::load(config).and_then(|security| check_public_texts(config).map(|()| security));
     let security = match checked {
         Ok(security) => security,
-        Err(Failure::Said { message, .. }) => {
+        Err(Failure::Explained { message, .. }) => {
             return vec![Finding::error(SUBJECT, message)];
         }
-        Err(Failure::ClosedPipe | Failure::SaidNo) => {
+        Err(Failure::ClosedPipe | Failure::Negative) => {
             let message = "files of tokens and certificates cannot be checked, and no reason is \
                            known; run snowmint serve --check";
             return vec![Finding::error(SUBJECT, message)];
@@ -46,11 +46,11 @@ fn guarded(config: &Config) -> Finding {
         (true, true) => "connections use TLS",
         (true, false) => "connections use TLS, with a certificate at both ends",
     };
-    let said = format!("{tokens}; {tls}");
+    let text = format!("{tokens}; {tls}");
     if config.server.insecure {
-        Finding::warning(SUBJECT, said)
+        Finding::warning(SUBJECT, text)
     } else {
-        Finding::ok(SUBJECT, said)
+        Finding::ok(SUBJECT, text)
     }
 }
 
@@ -84,10 +84,10 @@ mod tests {
     fn token_is_named_once_it_soon_expires() {
         let now = UnixMillis::new(1_800_000_000_000);
         let after = |days: u64| UnixMillis::new(now.get() + days * DAY_MS);
-        let said = |expires| expiry("orders", expires, now).map(|finding| finding.message);
-        assert_eq!(said(after(31)), None);
-        assert!(said(after(30)).unwrap().contains("in 30 days"));
-        assert!(said(after(0)).unwrap().starts_with("token orders expired at 2027-"));
-        assert!(said(UnixMillis::new(0)).unwrap().contains("expired at 1970-"));
+        let text = |expires| expiry("orders", expires, now).map(|finding| finding.message);
+        assert_eq!(text(after(31)), None);
+        assert!(text(after(30)).unwrap().contains("in 30 days"));
+        assert!(text(after(0)).unwrap().starts_with("token orders expired at 2027-"));
+        assert!(text(UnixMillis::new(0)).unwrap().contains("expired at 1970-"));
     }
 }

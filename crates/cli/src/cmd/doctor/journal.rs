@@ -12,27 +12,27 @@ const SUBJECT: &str = "journal";
 /// Result of the check before the store is reached.
 pub(super) enum Journal {
     /// No journal, or a complete result.
-    Said(Option<Finding>),
+    Checked(Option<Finding>),
     /// Usable journal, if the store is the one that it knows.
     Usable(Box<Past>),
 }
 
 /// Checks the journal of a data directory, for a namespace.
-pub(super) fn look(dir: &Path, namespace: &str) -> Journal {
+pub(super) fn inspect(dir: &Path, namespace: &str) -> Journal {
     // Without a journal, no lock file is created either.
     if !journal::is_in(dir).unwrap_or(false) {
-        return Journal::Said(None);
+        return Journal::Checked(None);
     }
     let past = match DataDir::lock(dir).and_then(journal::examine) {
         Ok(Some(past)) => past,
-        Ok(None) => return Journal::Said(None),
-        Err(error) => return Journal::Said(Some(unusable(dir, &error))),
+        Ok(None) => return Journal::Checked(None),
+        Err(error) => return Journal::Checked(Some(unusable(dir, &error))),
     };
     let written_for = &past.record.namespace;
     if written_for.is_empty() || written_for == namespace {
         return Journal::Usable(Box::new(past));
     }
-    Journal::Said(Some(Finding::error(
+    Journal::Checked(Some(Finding::error(
         SUBJECT,
         format!(
             "journal in {} was written for namespace {written_for}, this is {namespace}; use a \

@@ -15,7 +15,7 @@ use snowmint_coord::{Definition, Forecast, SlotInfo, forecast};
 use snowmint_core::UnixMillis;
 use snowmint_core::layout::EPOCH_DEFAULT;
 
-use crate::config::{Chosen, Config};
+use crate::config::{Config, ConfigArgs};
 use crate::exit::{Failure, Outcome};
 use crate::node::{Others, others_in};
 use crate::ntp::Ntp;
@@ -33,7 +33,7 @@ use journal::{Journal, Store};
   snowmint doctor --config /etc/snowmint.toml --json")]
 pub(crate) struct Doctor {
     #[command(flatten)]
-    chosen: Chosen,
+    config_args: ConfigArgs,
     /// Print one JSON object a line.
     #[arg(long)]
     json: bool,
@@ -76,17 +76,17 @@ impl Finding {
 
 impl Doctor {
     pub(crate) fn run(self) -> Outcome {
-        let config = self.chosen.load(Vec::new())?;
+        let config = self.config_args.load(Vec::new())?;
         let now = when::now();
         let mut findings = vec![clock(now), kernel_clock(), data_dir(&config.server.data_dir)];
         findings.extend([("http", &config.server.http), ("resp", &config.server.resp)].map(port));
-        findings.extend(access::look(&config, now));
+        findings.extend(access::inspect(&config, now));
         findings.extend(layouts(&config, now));
         let runtime = store::runtime()?;
         findings.extend(runtime.block_on(time_server(&config)));
-        let past = match journal::look(&config.server.data_dir, &config.store.namespace) {
+        let past = match journal::inspect(&config.server.data_dir, &config.store.namespace) {
             Journal::Usable(past) => Some(past),
-            Journal::Said(finding) => {
+            Journal::Checked(finding) => {
                 findings.extend(finding);
                 None
             }
@@ -107,7 +107,7 @@ impl Doctor {
         }
         out.flush()?;
         if findings.iter().any(|finding| finding.severity == Severity::Error) {
-            return Err(Failure::SaidNo);
+            return Err(Failure::Negative);
         }
         Ok(())
     }
@@ -177,12 +177,12 @@ async fn time_server(config: &Config) -> Option<Finding> {
     Some(match ntp.ask().await {
         Ok(now) => apart(&name, when::now(), now, config.clock.skew_max.ms()),
         Err(error) => {
-            let why = std::error::Error::source(&error).map(ToString::to_string);
-            let why = why.unwrap_or_else(|| "no reason is known".to_owned());
+            let reason = std::error::Error::source(&error).map(ToString::to_string);
+            let reason = reason.unwrap_or_else(|| "no reason is known".to_owned());
             Finding::warning(
                 "clock",
                 format!(
-                    "clock cannot be compared with {name}: {why}; check that it runs and is \
+                    "clock cannot be compared with {name}: {reason}; check that it runs and is \
                      reachable over UDP"
                 ),
             )
@@ -210,7 +210,7 @@ fn data_dir(dir: &Path) -> Finding {
                     Finding::ok("data dir", message)
                 }
                 Others::Group(text) => Finding::warning("data dir", text),
-                Others::Everybody(why) => Finding::error("data dir", why),
+                Others::EveryUser(reason) => Finding::error("data dir", reason),
             },
             Err(error) => {
                 let message = format!(
@@ -268,18 +268,18 @@ fn layouts(config: &Config, now: UnixMillis) -> Vec<Finding> {
 /// Reports whether the store is in doubt, and which reports are missing.
 async fn in_doubt(store: &dyn snowmint_coord::Store) -> Outcome<Option<Finding>> {
     // Servers do not report this to clients: they check it themselves.
-    if store.owners().is_some() {
+    if store.owner_client().is_some() {
         return Ok(None);
     }
     let standing = store.standing().await?;
     let missing = standing.missing().count();
     Ok(standing.doubt.map(|doubt| {
         let reported = standing.journals.len().saturating_sub(missing);
-        let kind = doubt.refusal();
+        let error = doubt.into_error();
         Finding::error(
             "store",
             format!(
-                "store is in doubt, and no server mints: {kind}; {reported} journals have \
+                "store is in doubt, and no server mints: {error}; {reported} journals have \
                  reported, and {missing} have not; run snowmint worker recover --dry-run"
             ),
         )
@@ -293,8 +293,8 @@ async fn the_store(config: &Config, now: UnixMillis, past: Option<&Past>) -> Vec
         Ok(findings) => findings,
         Err(failure) => {
             let message = match failure {
-                Failure::Said { message, .. } => message,
-                Failure::ClosedPipe | Failure::SaidNo => "no reason is known".to_owned(),
+                Failure::Explained { message, .. } => message,
+                Failure::ClosedPipe | Failure::Negative => "no reason is known".to_owned(),
             };
             let unusable = Finding::error("store", format!("{shown} cannot be used: {message}"));
             let known = past.map(|past| journal::against(past, &Store::Silent));
@@ -310,16 +310,16 @@ async fn look_into(
     past: Option<&Past>,
 ) -> Outcome<Vec<Finding>> {
     let namespace = &config.store.namespace;
-    let why_none = cannot_be_made(config);
-    let there = match why_none {
+    let obstacle = cannot_be_made(config);
+    let there = match obstacle {
         Some(_) => None,
         None => store::existing(config).await?,
     };
     let Some(store) = there else {
-        let none = match why_none {
-            Some(why) => Finding::error(
+        let none = match obstacle {
+            Some(reason) => Finding::error(
                 "store",
-                format!("no store exists at {shown}, and none can be made: {why}"),
+                format!("no store exists at {shown}, and none can be made: {reason}"),
             ),
             None => Finding::ok(
                 "store",
@@ -378,7 +378,7 @@ fn cannot_be_made(config: &Config) -> Option<String> {
             Some(format!("the directory {shown} cannot be written: {error}"))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Some(format!("the directory {shown} does not exist; make it"))
+            Some(format!("directory {shown} does not exist; create it"))
         }
         Err(error) => Some(format!("the directory {shown} cannot be read: {error}")),
     }
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn kernel_clock_state_becomes_a_finding() {
-        for (state, status, severity, said) in [
+        for (state, status, severity, part) in [
             (0, 0x2001, Severity::Ok, "to within 2 ms"),
             (5, 0x40, Severity::Warning, "unsynchronised clock"),
             (0, 0x40, Severity::Warning, "unsynchronised clock"),
@@ -437,7 +437,7 @@ mod tests {
         ] {
             let finding = kernel_says(state, status, 2_500);
             assert_eq!(finding.severity, severity, "{finding:?}");
-            assert!(finding.message.contains(said), "{finding:?}");
+            assert!(finding.message.contains(part), "{finding:?}");
         }
         // The result depends on the machine; it always has a message.
         assert!(!kernel_clock().message.is_empty());

@@ -14,7 +14,7 @@ use super::cut::Cuts;
 use super::merge::Part;
 use super::plan::{Action, Item};
 use super::workers::Workers;
-use crate::audit::Trail;
+use crate::audit::AuditLog;
 use crate::config::Config;
 use crate::exit::{Failure, Outcome, complain};
 use crate::node::{self, Journal};
@@ -24,7 +24,7 @@ use crate::when;
 
 /// State of this deployment before the import.
 #[derive(Debug)]
-pub(super) struct Around {
+pub(super) struct ImportContext {
     pub(super) config: Config,
     pub(super) runtime: Runtime,
     /// All sources, by name.
@@ -35,24 +35,24 @@ pub(super) struct Around {
     pub(super) now: UnixMillis,
 }
 
-impl Around {
+impl ImportContext {
     /// Reads the state and creates nothing.
-    pub(super) fn look(common: &Common) -> Outcome<Self> {
-        let config = common.chosen.load(Vec::new())?;
+    pub(super) fn read_state(common: &Common) -> Outcome<Self> {
+        let config = common.config_args.load(Vec::new())?;
         let runtime = store::runtime()?;
-        let mut around =
+        let mut ctx =
             Self { config, runtime, stored: BTreeMap::new(), slots: Vec::new(), now: when::now() };
-        let Some(store) = around.runtime.block_on(store::existing(&around.config))? else {
-            return Ok(around);
+        let Some(store) = ctx.runtime.block_on(store::existing(&ctx.config))? else {
+            return Ok(ctx);
         };
-        around.runtime.block_on(async {
+        ctx.runtime.block_on(async {
             let by_name = |definition: Definition| (definition.name.clone(), definition);
-            around.stored = store.list().await?.definitions.into_iter().map(by_name).collect();
-            around.now = store.now().await?.unwrap_or(around.now).max(around.now);
-            around.slots = store.workers(around.now).await?;
+            ctx.stored = store.list().await?.definitions.into_iter().map(by_name).collect();
+            ctx.now = store.now().await?.unwrap_or(ctx.now).max(ctx.now);
+            ctx.slots = store.workers(ctx.now).await?;
             store.close().await
         })?;
-        Ok(around)
+        Ok(ctx)
     }
 
     /// Returns the layouts of the sources with worker numbers, including sources that the next
@@ -98,7 +98,7 @@ pub(super) struct Whole {
 
 impl Whole {
     /// Shows the plan and, unless it is a dry run, carries it out.
-    pub(super) fn finish(&self, common: &Common, around: &Around) -> Outcome {
+    pub(super) fn finish(&self, common: &Common, ctx: &ImportContext) -> Outcome {
         let mut out = Output::new();
         self.show(common.json, &mut out)?;
         out.flush()?;
@@ -106,7 +106,7 @@ impl Whole {
         if common.dry_run {
             complain("nothing was changed (--dry-run)");
         } else {
-            around.runtime.block_on(self.carry_out(&around.config))?;
+            ctx.runtime.block_on(self.carry_out(&ctx.config))?;
         }
         warn_of_overlaps(&self.keys)
     }
@@ -146,10 +146,10 @@ impl Whole {
         if self.keys.iter().all(is_done) {
             return Ok(());
         }
-        let trail = Trail::File(config.server.data_dir.clone());
+        let audit_log = AuditLog::File(config.server.data_dir.clone());
         let node = node::open(config, Journal::Without).await?;
         for (done, item) in self.keys.iter().enumerate() {
-            self.act(&node, item, &trail).await.map_err(|error: Error| {
+            self.act(&node, item, &audit_log).await.map_err(|error: Error| {
                 Failure::from(error).after(&format!(
                     "{done} of {} keys are done, and {} is not; correct this error and repeat the \
                      command",
@@ -162,7 +162,12 @@ impl Whole {
     }
 
     /// Records an interrupted action, too: it may have changed a source.
-    async fn act(&self, node: &Node, item: &Item, trail: &Trail) -> snowmint_coord::Result<()> {
+    async fn act(
+        &self,
+        node: &Node,
+        item: &Item,
+        audit_log: &AuditLog,
+    ) -> snowmint_coord::Result<()> {
         let how = match &item.action {
             Action::Define { .. } => "defined (import)",
             Action::Raise { .. } => "raised (import)",
@@ -172,7 +177,7 @@ impl Whole {
         let before = node.definition(&item.source).await.ok();
         let done = act(node, item, &self.cuts).await;
         if let Ok(after) = node.definition(&item.source).await {
-            trail.changed(how, &item.source, before.as_ref(), Some(&after));
+            audit_log.changed(how, &item.source, before.as_ref(), Some(&after));
         }
         done
     }
@@ -232,7 +237,7 @@ fn show(items: &[Item], json: bool, out: &mut Output) -> Outcome {
             Action::CutOver { highest, .. } => {
                 format!("cut over, above {highest} or where it is then")
             }
-            Action::Finish { next, .. } => format!("was ended there: go on from {next} on"),
+            Action::Finish { next, .. } => format!("was ended there: continue from {next}"),
             Action::Keep { next } => format!("nothing to do: is at {next}"),
             Action::Refuse { reason } => format!("REFUSED: {reason}"),
         };

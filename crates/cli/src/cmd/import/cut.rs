@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use snowmint_coord::Node;
-use snowmint_stores::foreign::{Peer, Shared};
+use snowmint_stores::legacy::{LegacySystem, UpstreamTable};
 
 use super::Common;
 use super::plan::{Action, Item};
@@ -14,7 +14,7 @@ use crate::upstreams;
 
 /// Tables to allocate from or to cut over, by upstream name.
 #[derive(Debug, Default)]
-pub(super) struct Cuts(BTreeMap<String, Shared>);
+pub(super) struct Cuts(BTreeMap<String, UpstreamTable>);
 
 impl Cuts {
     /// Opens the tables of the items that allocate from this upstream or are cut over. With a copy
@@ -22,7 +22,7 @@ impl Cuts {
     /// configuration's upstream is, and the plan must have been read there.
     pub(super) fn of(
         items: &[Item],
-        peer: Peer,
+        peer: LegacySystem,
         (common, allocate_from): (&Common, Option<&str>),
         config: &Config,
     ) -> Outcome<Self> {
@@ -82,7 +82,7 @@ fn upstream_of<'a>(action: &'a Action, allocate_from: Option<&'a str>) -> Option
     }
 }
 
-fn table(name: &str, source: &str, config: &Config) -> Outcome<Shared> {
+fn table(name: &str, source: &str, config: &Config) -> Outcome<UpstreamTable> {
     let Some(place) = config.upstreams.get(name) else {
         return Err(Failure::usage(format!(
             "source {source:?} allocates from {name:?}, which is not in [upstreams]; name the \

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use snowmint_stores::foreign::{Numbers, Sequence, Standing};
+use snowmint_stores::legacy::{Numbers, Sequence, SequenceState};
 
 /// Content of one database.
 #[derive(Debug)]
@@ -36,18 +36,18 @@ pub(super) struct Part {
 /// Returns the keys of all databases, each once, by name.
 pub(super) fn merged(all: Vec<Read>) -> Vec<Merged> {
     let labels: Vec<String> = all.iter().map(|read| read.label.clone()).collect();
-    let mut by_key: BTreeMap<String, Vec<(usize, Standing)>> = BTreeMap::new();
+    let mut by_key: BTreeMap<String, Vec<(usize, SequenceState)>> = BTreeMap::new();
     for (number, read) in all.into_iter().enumerate() {
-        for Sequence { key, standing } in read.sequences {
-            by_key.entry(key).or_default().push((number, standing));
+        for Sequence { key, state } in read.sequences {
+            by_key.entry(key).or_default().push((number, state));
         }
     }
-    by_key.into_iter().map(|(key, standings)| one(key, standings, &labels)).collect()
+    by_key.into_iter().map(|(key, states)| one(key, states, &labels)).collect()
 }
 
-fn one(key: String, standings: Vec<(usize, Standing)>, labels: &[String]) -> Merged {
-    let part = |(number, standing): &(usize, Standing)| match standing {
-        Standing::At(Numbers { highest, offset, increment, .. }) => Some(Part {
+fn one(key: String, states: Vec<(usize, SequenceState)>, labels: &[String]) -> Merged {
+    let part = |(number, state): &(usize, SequenceState)| match state {
+        SequenceState::At(Numbers { highest, offset, increment, .. }) => Some(Part {
             from: labels.get(*number).cloned().unwrap_or_default(),
             highest: *highest,
             offset: *offset,
@@ -56,36 +56,36 @@ fn one(key: String, standings: Vec<(usize, Standing)>, labels: &[String]) -> Mer
         _ => None,
     };
     let several = labels.len() > 1;
-    let parts = standings.iter().filter_map(part).filter(|_| several).collect();
-    let there: BTreeSet<usize> = standings.iter().map(|(number, _)| *number).collect();
+    let parts = states.iter().filter_map(part).filter(|_| several).collect();
+    let there: BTreeSet<usize> = states.iter().map(|(number, _)| *number).collect();
     let lacking = labels.iter().enumerate().filter(|(number, _)| !there.contains(number));
     let lacking: Vec<&str> = lacking.map(|(_, label)| label.as_str()).collect();
-    let mut standing = joined(standings.into_iter().map(|(_, standing)| standing).collect());
+    let mut state = joined(states.into_iter().map(|(_, state)| state).collect());
     // A database without the key may be the wrong one.
-    if matches!(standing, Standing::At(Numbers { increment: 2.., .. })) && !lacking.is_empty() {
-        standing = Standing::Senseless(format!(
+    if matches!(state, SequenceState::At(Numbers { increment: 2.., .. })) && !lacking.is_empty() {
+        state = SequenceState::Senseless(format!(
             "it has stripes, and there is none of it in {}: name the databases that have them all, or \
              import it from its own alone",
             lacking.join(", ")
         ));
     }
-    Merged { sequence: Sequence { key, standing }, parts }
+    Merged { sequence: Sequence { key, state }, parts }
 }
 
-fn joined(standings: Vec<Standing>) -> Standing {
+fn joined(states: Vec<SequenceState>) -> SequenceState {
     let mut numbers = Vec::new();
     let mut moved = false;
-    for standing in standings {
-        match standing {
-            Standing::At(one) => numbers.push(one),
-            Standing::Moved => moved = true,
-            Standing::Senseless(why) => return Standing::Senseless(why),
+    for state in states {
+        match state {
+            SequenceState::At(one) => numbers.push(one),
+            SequenceState::Moved => moved = true,
+            SequenceState::Senseless(reason) => return SequenceState::Senseless(reason),
         }
     }
     match (moved, numbers.is_empty()) {
-        (true, true) => return Standing::Moved,
+        (true, true) => return SequenceState::Moved,
         (true, false) => {
-            return Standing::Senseless(
+            return SequenceState::Senseless(
                 "it was cut over once, and numbers of it are handed out elsewhere: import it from there \
                  alone, by another name"
                     .into(),
@@ -93,7 +93,7 @@ fn joined(standings: Vec<Standing>) -> Standing {
         }
         (false, _) => {}
     }
-    together(&numbers).map_or_else(Standing::Senseless, Standing::At)
+    together(&numbers).map_or_else(SequenceState::Senseless, SequenceState::At)
 }
 
 /// Returns the numbers above those of all databases: in their stripe, or in all stripes when all
@@ -131,19 +131,19 @@ mod tests {
 
     fn sequence(highest: u64, offset: u64, increment: u64) -> Sequence {
         let numbers = Numbers { highest, step: Some(10), offset, increment };
-        Sequence { key: "orders".into(), standing: Standing::At(numbers) }
+        Sequence { key: "orders".into(), state: SequenceState::At(numbers) }
     }
 
     fn of(all: Vec<Sequence>) -> Result<(u64, u64, u64), String> {
         let read = |sequence| Read { label: "a database".into(), sequences: vec![sequence] };
         let merged = merged(all.into_iter().map(read).collect());
         assert_eq!(merged.len(), 1);
-        match &merged[0].sequence.standing {
-            Standing::At(Numbers { highest, offset, increment, .. }) => {
+        match &merged[0].sequence.state {
+            SequenceState::At(Numbers { highest, offset, increment, .. }) => {
                 Ok((*highest, *offset, *increment))
             }
-            Standing::Senseless(why) => Err(why.clone()),
-            Standing::Moved => Err("moved".into()),
+            SequenceState::Senseless(reason) => Err(reason.clone()),
+            SequenceState::Moved => Err("moved".into()),
         }
     }
 
@@ -156,9 +156,9 @@ mod tests {
         assert!(some.starts_with("2 of its 3 stripes"), "{some}");
         assert!(of(vec![sequence(7, 1, 3), sequence(20, 2, 2)]).is_err());
         let senseless =
-            Sequence { key: "orders".into(), standing: Standing::Senseless("why".into()) };
+            Sequence { key: "orders".into(), state: SequenceState::Senseless("why".into()) };
         assert_eq!(of(vec![sequence(7, 1, 2), senseless]), Err("why".into()));
-        let moved = || Sequence { key: "orders".into(), standing: Standing::Moved };
+        let moved = || Sequence { key: "orders".into(), state: SequenceState::Moved };
         assert_eq!(of(vec![moved(), moved()]), Err("moved".into()));
         for some in [vec![moved(), sequence(7, 1, 1)], vec![sequence(7, 1, 1), moved()]] {
             assert!(of(some).unwrap_err().starts_with("it was cut over once"));
@@ -170,12 +170,14 @@ mod tests {
         let read = |label: &str, sequences| Read { label: label.into(), sequences };
         let both = vec![read("one", vec![sequence(7, 1, 2)]), read("two", Vec::new())];
         let lacking = merged(both);
-        let Standing::Senseless(why) = &lacking[0].sequence.standing else { panic!("{lacking:?}") };
-        assert!(why.contains("none of it in two"), "{why}");
+        let SequenceState::Senseless(reason) = &lacking[0].sequence.state else {
+            panic!("{lacking:?}")
+        };
+        assert!(reason.contains("none of it in two"), "{reason}");
         // A key without stripes is in one database only.
         let whole = vec![read("one", vec![sequence(7, 1, 1)]), read("two", Vec::new())];
         let whole = merged(whole);
-        assert!(matches!(whole[0].sequence.standing, Standing::At(_)));
+        assert!(matches!(whole[0].sequence.state, SequenceState::At(_)));
         let parts = &whole[0].parts;
         assert_eq!((parts.len(), parts[0].from.as_str(), parts[0].highest), (1, "one", 7));
     }

@@ -7,16 +7,16 @@
 mod apply;
 mod cut;
 mod merge;
-mod origins;
 mod plan;
 mod redis;
 mod segments;
+mod systems;
 mod tokens;
 mod workers;
 
 use clap::{Args, Subcommand};
 
-use crate::config::{Chosen, warn_of_secret};
+use crate::config::{ConfigArgs, warn_of_secret};
 use crate::exit::Outcome;
 use crate::secret;
 
@@ -41,16 +41,16 @@ env:NAME and file:PATH name where a URL is kept that has a password in it, such 
 others can read command lines.")]
 pub(crate) struct Import {
     #[command(subcommand)]
-    origin: Origin,
+    import_source: ImportSource,
 }
 
 #[derive(Debug, Subcommand)]
-enum Origin {
-    Leaf(origins::Leaf),
-    LeafSnowflake(origins::LeafSnowflake),
-    Tinyid(origins::Tinyid),
-    UidGenerator(origins::UidGenerator),
-    Cosid(origins::Cosid),
+enum ImportSource {
+    Leaf(systems::Leaf),
+    LeafSnowflake(systems::LeafSnowflake),
+    Tinyid(systems::Tinyid),
+    UidGenerator(systems::UidGenerator),
+    Cosid(systems::Cosid),
     Redis(redis::Redis),
 }
 
@@ -58,7 +58,7 @@ enum Origin {
 #[derive(Debug, Args)]
 struct Common {
     #[command(flatten)]
-    chosen: Chosen,
+    config_args: ConfigArgs,
     /// Database of the other system: a URL, or the place of one (file:PATH or env:NAME) for a URL
     /// with a password, since other users can read command lines.
     #[arg(long, value_name = "URL", required = true, value_parser = url)]
@@ -73,13 +73,13 @@ struct Common {
 
 impl Import {
     pub(crate) fn run(self) -> Outcome {
-        match self.origin {
-            Origin::Leaf(leaf) => leaf.run(),
-            Origin::LeafSnowflake(leaf) => leaf.run(),
-            Origin::UidGenerator(uid) => uid.run(),
-            Origin::Tinyid(tinyid) => tinyid.run(),
-            Origin::Cosid(cosid) => cosid.run(),
-            Origin::Redis(redis) => redis.run(),
+        match self.import_source {
+            ImportSource::Leaf(leaf) => leaf.run(),
+            ImportSource::LeafSnowflake(leaf) => leaf.run(),
+            ImportSource::UidGenerator(uid) => uid.run(),
+            ImportSource::Tinyid(tinyid) => tinyid.run(),
+            ImportSource::Cosid(cosid) => cosid.run(),
+            ImportSource::Redis(redis) => redis.run(),
         }
     }
 }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_can_be_kept_elsewhere() {
+    fn a_url_can_be_read_from_a_file() {
         let plain = "mysql://db/leaf";
         assert_eq!(url(plain).unwrap(), plain);
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -4,7 +4,7 @@ use serde::Serialize;
 use snowmint_coord::catalog::{Definition, SourceState, check_name};
 use snowmint_coord::spec::{Kind, Plan, SegmentPlan, SourceSpec, StepRule, StepSpec, Stripe};
 use snowmint_coord::upstream::UpstreamPlan;
-use snowmint_stores::foreign::{Numbers, Peer, Sequence, Standing};
+use snowmint_stores::legacy::{LegacySystem, Numbers, Sequence, SequenceState};
 
 use super::merge::{Merged, Part};
 
@@ -84,7 +84,7 @@ pub(super) struct RaiseTo {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How<'a> {
     /// System of the keys.
-    pub(super) peer: Peer,
+    pub(super) peer: LegacySystem,
     /// Rule by which a new source sizes its segments.
     pub(super) step: StepRule,
     /// Upstream from which the source allocates.
@@ -100,15 +100,15 @@ pub(super) fn item(
     how: How<'_>,
     stored: Option<&Definition>,
 ) -> Item {
-    let Merged { sequence: Sequence { key, standing }, parts } = merged;
-    let worked_out = match standing {
-        Standing::At(numbers) => match upstream(stored) {
+    let Merged { sequence: Sequence { key, state }, parts } = merged;
+    let worked_out = match state {
+        SequenceState::At(numbers) => match upstream(stored) {
             Some((stored, upstream)) => allocating(stored, &upstream, &key, numbers, how),
             None if how.cut_over => Err(format!("source {source} does not allocate from it")),
             None => decide(&key, &source, numbers, how, stored),
         },
-        Standing::Moved => moved(&key, &source, stored, how),
-        Standing::Senseless(reason) => Err(reason),
+        SequenceState::Moved => moved(&key, &source, stored, how),
+        SequenceState::Senseless(reason) => Err(reason),
     };
     let (action, overlap) = worked_out.unwrap_or_else(|reason| (Action::Refuse { reason }, None));
     Item { key, source, action, overlap, parts }
@@ -267,7 +267,7 @@ fn allocated(numbers: Numbers, upstream: &str, rule: StepRule) -> SourceSpec {
 
 /// Returns the stripe and the definition of an existing source.
 fn segment(source: &str, stored: &Definition) -> Result<(Stripe, SourceSpec), String> {
-    let other = |why: &str| format!("source {source} {why}: take another by --name KEY=SOURCE");
+    let other = |text: &str| format!("source {source} {text}: take another by --name KEY=SOURCE");
     if stored.state == SourceState::Deleted {
         return Err(other("was deleted"));
     }
@@ -279,7 +279,7 @@ fn segment(source: &str, stored: &Definition) -> Result<(Stripe, SourceSpec), St
         Ok(Plan::Segment(SegmentPlan { serial: None, .. })) => Err(format!(
             "source {source} is getting other stripes: end that first (source restripe)"
         )),
-        _ => Err(other("is no segment source of plain numbers")),
+        _ => Err(other("does not issue plain numbers from segments")),
     }
 }
 
@@ -305,11 +305,11 @@ mod tests {
     const NUMBERS: Numbers = Numbers { highest: 2000, step: Some(100), offset: 1, increment: 1 };
 
     fn at(highest: u64) -> Merged {
-        read(Standing::At(Numbers { highest, ..NUMBERS }))
+        read(SequenceState::At(Numbers { highest, ..NUMBERS }))
     }
 
-    fn read(standing: Standing) -> Merged {
-        Merged { sequence: Sequence { key: "old".into(), standing }, parts: Vec::new() }
+    fn read(state: SequenceState) -> Merged {
+        Merged { sequence: Sequence { key: "old".into(), state }, parts: Vec::new() }
     }
 
     fn stored(spec: &SourceSpec, mark: u64) -> Definition {
@@ -323,8 +323,12 @@ mod tests {
         }
     }
 
-    const HOW: How<'_> =
-        How { peer: Peer::Leaf, step: StepRule::Leaf, allocate_from: None, cut_over: false };
+    const HOW: How<'_> = How {
+        peer: LegacySystem::Leaf,
+        step: StepRule::Leaf,
+        allocate_from: None,
+        cut_over: false,
+    };
 
     fn of(sequence: Merged, stored: Option<&Definition>) -> Item {
         item(sequence, "orders".into(), HOW, stored)
@@ -344,7 +348,7 @@ mod tests {
             assert_eq!(plan.stripe.next(1), Some(highest + 1));
         }
         let odd = Numbers { highest: 10, step: None, offset: 1, increment: 2 };
-        let odd = read(Standing::At(odd));
+        let odd = read(SequenceState::At(odd));
         assert!(matches!(of(odd, None).action, Action::Define { first: 11, .. }));
     }
 
@@ -399,7 +403,7 @@ mod tests {
         let of_own = |how, sequence| item(sequence, "orders".into(), how, Some(&own)).action;
         assert!(matches!(of_own(cuts, at(2000)), Action::Refuse { .. }));
         assert!(matches!(of_own(allocates, at(2000)), Action::Refuse { .. }));
-        let moved = || read(Standing::Moved);
+        let moved = || read(SequenceState::Moved);
         assert!(matches!(of_own(cuts, moved()), Action::Keep { next: 2001 }));
         assert!(matches!(of(cuts, moved()), Action::Refuse { .. }), "ended by others");
         // A command leaves this state if it is interrupted after the table ended.
@@ -425,17 +429,22 @@ mod tests {
             item(Merged { sequence, parts: Vec::new() }, "orders".into(), how, None).action
         };
         let how = |peer| How { peer, allocate_from: Some("old"), ..HOW };
-        assert!(matches!(named(57, how(Peer::Tinyid)), Action::Define { .. }));
-        let Action::Refuse { reason } = named(58, how(Peer::Tinyid)) else { panic!("defined") };
+        assert!(matches!(named(57, how(LegacySystem::Tinyid)), Action::Define { .. }));
+        let Action::Refuse { reason } = named(58, how(LegacySystem::Tinyid)) else {
+            panic!("defined")
+        };
         assert!(reason.contains("58 characters"), "{reason}");
-        assert!(matches!(named(58, how(Peer::Leaf)), Action::Define { .. }));
+        assert!(matches!(named(58, how(LegacySystem::Leaf)), Action::Define { .. }));
         // Without a cut-over no space for a longer name is needed.
-        assert!(matches!(named(63, How { peer: Peer::Tinyid, ..HOW }), Action::Define { .. }));
+        assert!(matches!(
+            named(63, How { peer: LegacySystem::Tinyid, ..HOW }),
+            Action::Define { .. }
+        ));
         let long = "k".repeat(58);
         let spec = allocated(NUMBERS, &format!("old:{long}"), StepRule::Fixed);
         let stored = stored(&spec.canonical().unwrap(), 700);
-        let sequence = Sequence { key: long, standing: Standing::At(NUMBERS) };
-        let cuts = How { peer: Peer::Tinyid, cut_over: true, ..HOW };
+        let sequence = Sequence { key: long, state: SequenceState::At(NUMBERS) };
+        let cuts = How { peer: LegacySystem::Tinyid, cut_over: true, ..HOW };
         let long = Merged { sequence, parts: Vec::new() };
         let cut = item(long, "orders".into(), cuts, Some(&stored)).action;
         assert!(matches!(cut, Action::Refuse { .. }), "{cut:?}");
@@ -447,20 +456,20 @@ mod tests {
             Action::Refuse { reason } => reason,
             other => panic!("{other:?}"),
         };
-        let senseless = read(Standing::Senseless("no".into()));
+        let senseless = read(SequenceState::Senseless("no".into()));
         assert_eq!(refused(of(senseless, None)), "no");
         let unnamed = item(at(1), "a:b".into(), HOW, None);
         assert!(refused(unnamed).contains("--name old=SOURCE"));
         let two = SourceSpec { increment: Some(2), ..from(1) };
         assert!(refused(of(at(1), Some(&stored(&two, 1)))).contains("stripe 1 of 2"));
         let other = stored(&SourceSpec::default(), 1);
-        assert!(refused(of(at(1), Some(&other))).contains("no segment source"));
+        assert!(refused(of(at(1), Some(&other))).contains("plain numbers from segments"));
         let deleted = Definition { state: SourceState::Deleted, ..stored(&from(1), 1) };
         assert!(refused(of(at(1), Some(&deleted))).contains("deleted"));
         let capped = SourceSpec { until: Some(50), ..from(1) };
         assert!(refused(of(at(1), Some(&stored(&capped, 1)))).contains("restripe"));
         let huge = Numbers { highest: 1, step: Some(1 << 41), offset: 1, increment: 1 };
-        let huge = read(Standing::At(huge));
+        let huge = read(SequenceState::At(huge));
         assert!(refused(of(huge, None)).contains("step.size"));
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use snowmint_coord::spec::Kind;
 use snowmint_coord::{BOUND_MAX, Node, Source};
-use snowmint_stores::foreign::{CounterAt, Counters};
+use snowmint_stores::legacy::{CounterState, Counters};
 use snowmint_wire::http::CounterBody;
 use tokio::runtime::Runtime;
 
@@ -124,7 +124,7 @@ impl Redis {
         if let Target::Own(own) = target {
             runtime.block_on(own.0.close())?;
         }
-        told(&both, &came)
+        problems(&both, &came)
     }
 
     /// Returns numbers that both systems may have issued, for keys that count in Redis and were
@@ -148,8 +148,8 @@ impl Redis {
 
     fn say_unknown(&self, key: &str) {
         complain(format_args!(
-            "whether keys such as {key:?} were counted here, too, while they counted in Redis is not known: servers say \
-             how far a key came to tokens with the mint right on source {}, and this one's has none",
+            "keys such as {key:?} may also have been counted here while they counted in Redis. Servers show how far a \
+             key came only to tokens with the mint right on source {}, which this token lacks",
             self.source
         ));
     }
@@ -166,7 +166,7 @@ impl Redis {
             if known.contains(name.as_slice()) || self.except.contains(&key) {
                 continue;
             }
-            if matches!(counters.look(&name).await?, CounterAt::Counts(_)) {
+            if matches!(counters.read_state(&name).await?, CounterState::Counts(_)) {
                 came.push(key);
             }
         }
@@ -175,15 +175,15 @@ impl Redis {
 
     async fn plan(&self, counters: &Counters) -> Outcome<Vec<Item>> {
         let mut items = Vec::new();
-        let mut taken: BTreeMap<String, String> = BTreeMap::new();
+        let mut used: BTreeMap<String, String> = BTreeMap::new();
         for name in counters.keys(&self.pattern).await? {
             let key = String::from_utf8_lossy(&name).into_owned();
             if self.except.contains(&key) {
                 continue;
             }
             let counter = key.strip_prefix(&self.strip).unwrap_or(&key).to_owned();
-            let mut action = self.action(&name, &counter, counters.look(&name).await?);
-            if let Some(other) = taken.insert(counter.clone(), key.clone()) {
+            let mut action = self.action(&name, &counter, counters.read_state(&name).await?);
+            if let Some(other) = used.insert(counter.clone(), key.clone()) {
                 let reason =
                     format!("key {other:?} becomes the same counter: one key, one counter");
                 action = Action::Refuse { reason };
@@ -193,16 +193,16 @@ impl Redis {
         Ok(items)
     }
 
-    fn action(&self, name: &[u8], counter: &str, at: CounterAt) -> Action {
+    fn action(&self, name: &[u8], counter: &str, at: CounterState) -> Action {
         if std::str::from_utf8(name).is_err() || counter.is_empty() || counter.len() > 255 {
             let reason = "key is not a text of 1 to 255 bytes".into();
             return Action::Refuse { reason };
         }
         match (at, self.margin) {
-            (CounterAt::Senseless(reason), _) => Action::Refuse { reason },
-            (CounterAt::Moved(value), _) => Action::Finish { value },
-            (CounterAt::Counts(value), None) => Action::Move { value },
-            (CounterAt::Counts(value), Some(margin)) => match value.saturating_add(margin) {
+            (CounterState::Senseless(reason), _) => Action::Refuse { reason },
+            (CounterState::Moved(value), _) => Action::Finish { value },
+            (CounterState::Counts(value), None) => Action::Move { value },
+            (CounterState::Counts(value), Some(margin)) => match value.saturating_add(margin) {
                 above if above <= BOUND_MAX => Action::Raise { value, above },
                 above => Action::Refuse {
                     reason: format!(
@@ -240,7 +240,7 @@ impl Redis {
         if let Some(url) = &self.server {
             return Ok(Target::Server(Box::new(Client::new(url)?)));
         }
-        let config = self.common.chosen.load(Vec::new())?;
+        let config = self.common.config_args.load(Vec::new())?;
         runtime.block_on(async {
             let node = node::open(&config, Journal::Without).await?;
             let source = node.source(&self.source).await?;
@@ -264,9 +264,9 @@ impl Redis {
             Action::Move { value } => {
                 // If this fails, the counter must stay in Redis.
                 raise(value)?;
-                match runtime.block_on(counters.take_away(&item.name))? {
-                    CounterAt::Moved(value) => raise(value),
-                    CounterAt::Counts(_) | CounterAt::Senseless(_) => Err(Failure::refused(
+                match runtime.block_on(counters.move_counter(&item.name))? {
+                    CounterState::Moved(value) => raise(value),
+                    CounterState::Counts(_) | CounterState::Senseless(_) => Err(Failure::refused(
                         "key is not a counter any more, since it was overwritten; check its \
                          writers",
                     )),
@@ -282,14 +282,14 @@ impl Redis {
             Target::Server(client) => {
                 let CounterBody { bound } = match client.get(&self.path(counter)) {
                     Err(CallError::Forbidden(_)) => return Ok(None),
-                    answer => answer?,
+                    result => result?,
                 };
                 bound.parse().map(Some).map_err(|_| {
                     Failure::internal(format_args!("server sent bound {bound:?}, not a number"))
                 })
             }
             Target::Own(own) => {
-                Ok(Some(runtime.block_on(own.1.counted(counter.as_bytes(), RAISE_MS))?))
+                Ok(Some(runtime.block_on(own.1.bound_of(counter.as_bytes(), RAISE_MS))?))
             }
         }
     }
@@ -318,21 +318,21 @@ impl Redis {
 }
 
 /// Reports what was unknown when the plan was made.
-fn told(both: &[String], came: &[String]) -> Outcome {
-    let mut told = Vec::new();
+fn problems(both: &[String], came: &[String]) -> Outcome {
+    let mut problems = Vec::new();
     if !both.is_empty() {
-        told.push(format!(
+        problems.push(format!(
             "counters may have been used here and in Redis at once: {}; compare the stored \
              numbers, since these may be there twice",
             both.join(", ")
         ));
     }
     if let Some(one) = came.first() {
-        told.push(format!(
+        problems.push(format!(
             "{} keys appeared in Redis during the import, such as {one:?}; repeat this command \
              once no client counts there",
             came.len()
         ));
     }
-    if told.is_empty() { Ok(()) } else { Err(Failure::no(told.join("; "))) }
+    if problems.is_empty() { Ok(()) } else { Err(Failure::no(problems.join("; "))) }
 }

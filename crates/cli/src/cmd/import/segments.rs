@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use clap::Args;
 use snowmint_coord::Definition;
 use snowmint_coord::spec::StepRule;
-use snowmint_stores::foreign::{Foreign, Peer};
+use snowmint_stores::legacy::{LegacyDatabase, LegacySystem};
 
 use super::Common;
-use super::apply::{Around, present};
+use super::apply::{ImportContext, present};
 use super::merge::{self, Merged, Read};
 use super::plan::{Action, How, Item, item};
 use crate::exit::{Failure, Outcome, complain};
@@ -53,20 +53,20 @@ impl Keys {
     /// Plans the keys of a system; `None` if it has no table of keys.
     pub(super) fn plan(
         &self,
-        peer: Peer,
+        peer: LegacySystem,
         step: StepRule,
-        around: &Around,
+        ctx: &ImportContext,
     ) -> Outcome<Option<Vec<Item>>> {
-        let Some(found) = around.runtime.block_on(self.read(peer))? else { return Ok(None) };
+        let Some(found) = ctx.runtime.block_on(self.read(peer))? else { return Ok(None) };
         let allocate_from = self.allocate_from.as_deref();
         let how = How { peer, step, allocate_from, cut_over: self.cut_over };
-        Ok(Some(self.items(self.chosen(found)?, how, &around.stored)))
+        Ok(Some(self.items(self.chosen(found)?, how, &ctx.stored)))
     }
 
     /// Reads all databases: a part of them does not show which numbers lie above all.
-    async fn read(&self, peer: Peer) -> Outcome<Option<Vec<Merged>>> {
-        let opened = self.common.from.iter().map(|url| Ok(Foreign::open(url)?));
-        let databases: Vec<Foreign> = opened.collect::<Outcome<_>>()?;
+    async fn read(&self, peer: LegacySystem) -> Outcome<Option<Vec<Merged>>> {
+        let opened = self.common.from.iter().map(|url| Ok(LegacyDatabase::open(url)?));
+        let databases: Vec<LegacyDatabase> = opened.collect::<Outcome<_>>()?;
         let (mut all, mut without, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for database in &databases {
             let label = database.label();
@@ -125,14 +125,14 @@ impl Keys {
     ) -> Vec<Item> {
         let names: BTreeMap<&str, &str> =
             self.name.iter().map(|(key, source)| (key.as_str(), source.as_str())).collect();
-        let mut taken: BTreeMap<String, String> = BTreeMap::new();
+        let mut used: BTreeMap<String, String> = BTreeMap::new();
         let mut items = Vec::with_capacity(merged.len());
         for merged in merged {
             let key = merged.sequence.key.clone();
             let source = names.get(key.as_str()).copied().unwrap_or(&key).to_owned();
             let known = stored.get(&source);
             let mut item = item(merged, source.clone(), how, known);
-            if let Some(other) = taken.insert(source, key) {
+            if let Some(other) = used.insert(source, key) {
                 let reason = format!("key {other:?} has the same source; name another by --name");
                 item.action = Action::Refuse { reason };
             }

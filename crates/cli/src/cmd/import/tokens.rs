@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 use snowmint_server::TokenHash;
-use snowmint_stores::foreign::{Foreign, Grant};
+use snowmint_stores::legacy::{LegacyDatabase, TokenGrant};
 use toml::Value;
 
 use super::Common;
@@ -33,12 +33,12 @@ pub(super) fn print(common: &Common) -> Outcome {
     out.flush()
 }
 
-async fn read(common: &Common) -> Outcome<Vec<Grant>> {
+async fn read(common: &Common) -> Outcome<Vec<TokenGrant>> {
     let mut all = Vec::new();
     for url in &common.from {
-        let foreign = Foreign::open(url)?;
-        let Some(found) = present(foreign.tokens().await)? else {
-            let label = foreign.label();
+        let database = LegacyDatabase::open(url)?;
+        let Some(found) = present(database.tokens().await)? else {
+            let label = database.label();
             return Err(Failure::no(format!("{label} has no table tiny_id_token; correct --from")));
         };
         all.extend(found);
@@ -47,9 +47,9 @@ async fn read(common: &Common) -> Outcome<Vec<Grant>> {
 }
 
 /// Returns the business types of each hash.
-fn table(grants: Vec<Grant>) -> Outcome<BTreeMap<String, BTreeSet<String>>> {
+fn table(grants: Vec<TokenGrant>) -> Outcome<BTreeMap<String, BTreeSet<String>>> {
     let (mut table, mut guessed) = (BTreeMap::<_, BTreeSet<_>>::new(), BTreeSet::new());
-    for Grant { token, key } in grants {
+    for TokenGrant { token, key } in grants {
         if token.is_empty() {
             complain(format_args!("an empty token, which may ask for {key:?}, is left out"));
             continue;
@@ -71,7 +71,7 @@ fn table(grants: Vec<Grant>) -> Outcome<BTreeMap<String, BTreeSet<String>>> {
     }
     if !guessed.is_empty() {
         complain(format_args!(
-            "{} of {} tokens are so short, or so alike in their letters, that whoever reads a hash can guess them: \
+            "{} of {} tokens are so short, or so alike in their letters, that a reader of their hashes can guess them: \
              give their clients new ones (snowmint token new)",
             guessed.len(),
             table.len()
@@ -84,8 +84,8 @@ fn table(grants: Vec<Grant>) -> Outcome<BTreeMap<String, BTreeSet<String>>> {
 mod tests {
     use super::*;
 
-    fn grant(token: &str, key: &str) -> Grant {
-        Grant { token: token.into(), key: key.into() }
+    fn grant(token: &str, key: &str) -> TokenGrant {
+        TokenGrant { token: token.into(), key: key.into() }
     }
 
     #[test]

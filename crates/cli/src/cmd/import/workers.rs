@@ -6,14 +6,14 @@ use std::path::Path;
 use clap::Args;
 use serde::Serialize;
 use snowmint_coord::exclude::LABEL_BYTES_MAX;
+use snowmint_coord::external::{external_pool, is_external};
 use snowmint_coord::label::Visible;
-use snowmint_coord::lend::{is_lent, lent_pool};
 use snowmint_coord::pool::CLAIM_COUNT_MAX;
 use snowmint_coord::spec::{Plan, SnowflakePlan, SourceSpec, Span};
 use snowmint_coord::{Exclude, Mark, Pool, Reuse, SlotInfo, Store, pool_of};
 use snowmint_core::layout::OutOfRange;
 use snowmint_core::{Layout, UnixMillis};
-use snowmint_stores::foreign::Worker;
+use snowmint_stores::legacy::LegacyWorker;
 
 use crate::audit;
 use crate::exit::{Failure, Outcome};
@@ -112,10 +112,10 @@ pub(super) struct Here<'a> {
 }
 
 /// Numbers, with all their present and former holders.
-type Held = BTreeMap<u64, String>;
+type HoldersByNumber = BTreeMap<u64, String>;
 
-fn add(held: &mut Held, number: u64, holder: &str) {
-    let holders = held.entry(number).or_default();
+fn add(by_number: &mut HoldersByNumber, number: u64, holder: &str) {
+    let holders = by_number.entry(number).or_default();
     let parted = if holders.is_empty() { "" } else { ", " };
     holders.push_str(&format!("{parted}{holder}"));
 }
@@ -126,7 +126,7 @@ impl Keeping {
     pub(super) fn plan(
         &self,
         system: System,
-        found: Vec<Worker>,
+        found: Vec<LegacyWorker>,
         here: Here<'_>,
     ) -> Outcome<Workers> {
         let plan = self.named(system.layout)?;
@@ -140,9 +140,10 @@ impl Keeping {
             None => Mark::MAX,
         };
         let pool = pool_of(&plan, here.reuse);
-        let (mut all, mut by_space) = (Held::new(), BTreeMap::<String, Held>::new());
+        let (mut all, mut by_space) =
+            (HoldersByNumber::new(), BTreeMap::<String, HoldersByNumber>::new());
         let mut senseless = Vec::new();
-        for Worker { number, holder, space } in found {
+        for LegacyWorker { number, holder, space } in found {
             match number {
                 Ok(number) if self.except_worker.contains(&number) => {}
                 Ok(number) => {
@@ -161,18 +162,18 @@ impl Keeping {
             // Numbers only rise there: those above the highest are new.
             all = all.pop_last().into_iter().collect();
         }
-        let lent = by_space.into_iter().filter_map(|(space, mut held)| {
+        let external = by_space.into_iter().filter_map(|(space, mut by_number)| {
             // A scope with an invalid name here gets no requests for numbers. A number that is too
             // large is rejected once.
-            let pool = lent_pool(&space, pool.groups().ilog2()).ok()?;
-            held.retain(|number, _| *number < pool.slots);
-            Some((pool, held))
+            let pool = external_pool(&space, pool.groups().ilog2()).ok()?;
+            by_number.retain(|number, _| *number < pool.slots);
+            Some((pool, by_number))
         });
-        let lent: Vec<_> = lent.collect();
+        let external: Vec<_> = external.collect();
         let mut workers = Workers { origin: system.name, until, parts: Vec::new() };
-        for (pool, held) in [(pool, all)].into_iter().chain(lent) {
-            check_count(&held)?;
-            let part = workers.part(pool, held, here);
+        for (pool, by_number) in [(pool, all)].into_iter().chain(external) {
+            check_count(&by_number)?;
+            let part = workers.part(pool, by_number, here);
             workers.parts.push(part);
         }
         if let Some(first) = workers.parts.first_mut() {
@@ -225,8 +226,8 @@ fn check_passed(theirs: Layout, here: &[(String, Layout)], until: UnixMillis) ->
     }
 }
 
-fn check_count(held: &Held) -> Outcome {
-    let count = u64::try_from(held.len()).unwrap_or(u64::MAX);
+fn check_count(by_number: &HoldersByNumber) -> Outcome {
+    let count = u64::try_from(by_number.len()).unwrap_or(u64::MAX);
     if count <= CLAIM_COUNT_MAX.into() {
         return Ok(());
     }
@@ -254,9 +255,9 @@ impl Part {
 }
 
 impl Workers {
-    fn part(&self, pool: Pool, held: Held, here: Here<'_>) -> Part {
+    fn part(&self, pool: Pool, by_number: HoldersByNumber, here: Here<'_>) -> Part {
         let mut part = Part { pool, items: Vec::new() };
-        for (number, holder) in held {
+        for (number, holder) in by_number {
             let mut holder = Visible(&holder).to_string();
             holder.truncate(holder.floor_char_boundary(LABEL_BYTES_MAX / 2));
             let action = self.action(&part, number, here);
@@ -302,7 +303,7 @@ impl Workers {
         }
         let until = info.mark.unix_millis();
         let is_ours = info.is_excluded() || info.owner.starts_with(&self.label(""));
-        (is_lent(&info.pool) && until > now && !is_ours).then(|| {
+        (is_external(&info.pool) && until > now && !is_ours).then(|| {
             let (owner, until) = (&info.owner, Zone::default().show(until));
             format!("it is lent to {owner} until {until}, {TWICE}: stop that client first")
         })

@@ -1,7 +1,7 @@
 //! IDs from a node in this process: with a store, or without one for UUIDs and ULIDs.
 
 use snowmint_coord::spec::{Kind, SourceSpec};
-use snowmint_coord::{END_MS, MemoryStore, Node, NodeSettings, Parts, Source, Values};
+use snowmint_coord::{END_MS, IdBatch, MemoryStore, Node, NodeSettings, Platform, Source};
 
 use super::printed::Printed;
 use super::{CHUNK, Mint};
@@ -49,7 +49,7 @@ impl Mint {
         }
         store::runtime()?.block_on(async {
             let memory = std::sync::Arc::new(MemoryStore::new("default")?);
-            let node = Node::open(memory, NodeSettings::default(), Parts::system()).await?;
+            let node = Node::open(memory, NodeSettings::default(), Platform::system()).await?;
             node.define(ONCE, spec).await?;
             let source = node.source(ONCE).await?;
             self.take(&source, self.name.as_deref(), done, out).await?;
@@ -69,17 +69,17 @@ impl Mint {
             let values = source.mint(wanted, key, WITHIN_MS).await?;
             *done += values.len() as u64;
             match values {
-                Values::Numbers(numbers) => {
+                IdBatch::Numbers(numbers) => {
                     for number in numbers {
                         out.id(source.encode(number, self.format)?)?;
                     }
                 }
-                Values::Texts(_) if self.format.is_some() => {
+                IdBatch::Texts(_) if self.format.is_some() => {
                     return Err(Failure::usage(
                         "--format needs IDs that are numbers; leave it out",
                     ));
                 }
-                Values::Texts(texts) => texts.into_iter().try_for_each(|text| out.id(text))?,
+                IdBatch::Texts(texts) => texts.into_iter().try_for_each(|text| out.id(text))?,
             }
         }
         Ok(())

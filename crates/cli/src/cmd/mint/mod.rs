@@ -12,7 +12,7 @@ use snowmint_core::text::Format;
 use snowmint_wire::http::Count;
 
 use crate::client::{CallError, Client, DEFAULT_SERVER};
-use crate::config::Chosen;
+use crate::config::ConfigArgs;
 use crate::exit::{Failure, Outcome, complain};
 use crate::output::Output;
 use crate::store;
@@ -60,7 +60,7 @@ pub(crate) struct Mint {
     #[arg(long, value_name = "URL", conflicts_with_all = ["store", "config", "data_dir", "namespace"])]
     server: Option<String>,
     #[command(flatten)]
-    chosen: Chosen,
+    config_args: ConfigArgs,
     /// Layout for --worker: a name, a name with overrides, or its fields in written order.
     #[arg(long, value_name = "L", requires = "worker", conflicts_with_all = ["server", "store"])]
     layout: Option<Layout>,
@@ -109,14 +109,14 @@ impl Mint {
         if let Some(server) = &self.server {
             return Ok(self.ask_server(&Client::new(server)?, done, out)?);
         }
-        let config = self.chosen.load(Vec::new())?;
-        if self.chosen.is_empty() {
+        let config = self.config_args.load(Vec::new())?;
+        if self.config_args.is_empty() {
             match self.ask_server(&Client::new(DEFAULT_SERVER)?, done, out) {
                 Err(CallError::NotReached(_)) if *done == 0 => complain(format_args!(
                     "no server on {DEFAULT_SERVER}, so the store is {}",
                     store::shown(&config)
                 )),
-                answer => return Ok(answer?),
+                result => return Ok(result?),
             }
         }
         self.mint_from_store(&config, done, out)
@@ -124,14 +124,14 @@ impl Mint {
 
     /// Returns the definition of IDs made here without a store; `None` for a source.
     fn alone(&self) -> Outcome<Option<SourceSpec>> {
-        let elsewhere = self.server.is_some() || !self.chosen.is_empty();
+        let is_configured = self.server.is_some() || !self.config_args.is_empty();
         let made = match self.source.as_str() {
-            "ulid" if elsewhere => None,
+            "ulid" if is_configured => None,
             source => local::alone(source, self.namespace_of_name.as_deref())?,
         };
         // An option that would be ignored is rejected, because it requests something else.
         match made {
-            Some(_) if elsewhere => Err(Failure::usage(format!(
+            Some(_) if is_configured => Err(Failure::usage(format!(
                 "{} is minted by this command; leave out the server or store",
                 self.source
             ))),
@@ -148,7 +148,7 @@ impl Mint {
     /// Adds the number of IDs printed before to a failure.
     fn counted(&self, failure: Failure, done: u64) -> Failure {
         match failure {
-            Failure::Said { exit, message } if done > 0 => Failure::Said {
+            Failure::Explained { exit, message } if done > 0 => Failure::Explained {
                 exit,
                 message: format!("{done} of {} IDs were minted, then: {message}", self.count),
             },

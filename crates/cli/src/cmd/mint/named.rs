@@ -12,7 +12,7 @@ impl Mint {
         if let Some(layout) = self.layout {
             builder = builder.layout(layout);
         }
-        if let Some(dir) = self.chosen.data_dir() {
+        if let Some(dir) = self.config_args.data_dir() {
             builder = builder.data_dir(dir);
         }
         if self.no_state {
@@ -39,7 +39,7 @@ impl Mint {
             }
             *done += made as u64;
             if let Err(short) = filled {
-                return Err(short.why.into());
+                return Err(short.error.into());
             }
         }
         Ok(ids.close()?)

@@ -18,14 +18,14 @@ pub(super) fn checked(config: &Config) -> Outcome<EnvFilter> {
     store::check_url(config)?;
     store::check_shown(config)?;
     node::keyrings(&config.disguise.keys)?;
-    store::Beside::all(config)?;
+    store::ConfiguredConnector::all(config)?;
     check_places(config)?;
     Ok(filter)
 }
 
 pub(super) fn filter(config: &Config) -> Outcome<EnvFilter> {
     let filter = &config.log.filter;
-    let refused = |why: String| Failure::usage(format!("log.filter = {filter:?}: {why}"));
+    let refused = |reason: String| Failure::usage(format!("log.filter = {filter:?}: {reason}"));
     check_words(filter).map_err(refused)?;
     // The audit trail stays on unless the filter names it itself.
     EnvFilter::try_new(format!("audit=info,{filter}")).map_err(|error| refused(error.to_string()))
@@ -95,13 +95,13 @@ mod tests {
         let given = keys.iter().map(|(key, value)| Given::flag(key, key, *value)).collect();
         match Config::load(None, given).and_then(|config| checked(&config)) {
             Ok(_) => None,
-            Err(Failure::Said { message, .. }) => Some(message),
+            Err(Failure::Explained { message, .. }) => Some(message),
             Err(other) => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn a_word_that_is_no_level_is_refused_as_the_filter() {
+    fn unknown_word_is_rejected_as_the_filter() {
         for (filter, parts) in [
             ("warning", &["log.filter = \"warning\"", "did you mean warn?", "trace"][..]),
             (
@@ -132,9 +132,9 @@ mod tests {
 
     #[test]
     fn required_stores_of_sources_are_checked() {
-        let beside = ("sources.a.stores", "east, west");
+        let secondary = ("sources.a.stores", "east, west");
         let segment = ("sources.a.kind", "segment");
-        let message = refused(&[segment, beside, ("stores.west", "sqlite:east.db")]).unwrap();
+        let message = refused(&[segment, secondary, ("stores.west", "sqlite:east.db")]).unwrap();
         for part in ["sources.a", "stores", "\"east\"", "[stores]"] {
             assert!(message.contains(part), "{message}");
         }
@@ -145,11 +145,15 @@ mod tests {
             assert!(message.contains(part), "{message}");
         }
         let off = ("sources.a.enabled", "false");
-        assert_eq!(refused(&[segment, beside, off]), None, "nobody asks it");
+        assert_eq!(
+            refused(&[segment, secondary, off]),
+            None,
+            "a disabled source needs no upstream"
+        );
         // Servers resolve the names to their own stores.
-        assert_eq!(refused(&[segment, beside, ("store.url", "snowmint://h:1")]), None);
+        assert_eq!(refused(&[segment, secondary, ("store.url", "snowmint://h:1")]), None);
         let both = [("stores.east", "sqlite:east.db"), ("stores.west", "sqlite:west.db")];
-        assert_eq!(refused(&[&[segment, beside][..], &both].concat()), None);
+        assert_eq!(refused(&[&[segment, secondary][..], &both].concat()), None);
     }
 
     #[test]

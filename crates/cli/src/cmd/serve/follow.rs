@@ -5,14 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use snowmint_coord::Node;
-use snowmint_coord::beside::StorePlace;
+use snowmint_coord::secondary::StoreConnector;
 use snowmint_server::Service;
 use tracing_subscriber::EnvFilter;
 
-use super::reload::Follows;
+use super::reload::Reloadable;
 use crate::config::{Config, is_below};
 use crate::exit::{Failure, Outcome};
-use crate::store::Beside;
+use crate::store::ConfiguredConnector;
 
 /// Function that replaces the log's filter.
 pub(super) type SetFilter = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;
@@ -21,7 +21,7 @@ pub(super) type SetFilter = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send +
 pub(super) struct LogFilter(pub(super) SetFilter);
 
 #[async_trait]
-impl Follows for LogFilter {
+impl Reloadable for LogFilter {
     fn part(&self, key: &str, _: &Config, _: &Config) -> Option<String> {
         (key == "log.filter").then(|| key.to_owned())
     }
@@ -35,7 +35,7 @@ impl Follows for LogFilter {
 pub(super) struct Requests(pub(super) Service);
 
 #[async_trait]
-impl Follows for Requests {
+impl Reloadable for Requests {
     fn part(&self, key: &str, _: &Config, _: &Config) -> Option<String> {
         (is_below(key, "limits") || key == "log.access").then(|| "requests".to_owned())
     }
@@ -51,7 +51,7 @@ impl Follows for Requests {
 pub(super) struct Stores(pub(super) Node);
 
 #[async_trait]
-impl Follows for Stores {
+impl Reloadable for Stores {
     /// All stores are one part: the content of their URLs is not shown.
     fn part(&self, key: &str, _: &Config, _: &Config) -> Option<String> {
         (key == "stores").then(|| key.to_owned())
@@ -68,7 +68,8 @@ impl Follows for Stores {
         let added = new.stores.iter().filter(|(name, _)| !old.stores.contains_key(*name));
         for (name, place) in added {
             let key = format!("stores.{name}");
-            let place: Arc<dyn StorePlace> = Arc::new(Beside::named(&key, place, new)?);
+            let place: Arc<dyn StoreConnector> =
+                Arc::new(ConfiguredConnector::named(&key, place, new)?);
             self.0
                 .add_store(name, &place)
                 .map_err(|error| Failure::usage(format!("{key}: {}", error.full_message())))?;
@@ -81,7 +82,7 @@ impl Follows for Stores {
 pub(super) struct Sources(pub(super) Service);
 
 #[async_trait]
-impl Follows for Sources {
+impl Reloadable for Sources {
     /// Each source is a part by itself.
     fn part(&self, key: &str, old: &Config, new: &Config) -> Option<String> {
         let key = key.strip_prefix("sources.")?;

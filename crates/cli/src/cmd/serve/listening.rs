@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, IsTerminal as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use snowmint_server::{Handle, Reach};
+use snowmint_server::{AdvertisedAddrs, Handle};
 use tokio::net::TcpListener;
 
 use crate::config::Config;
@@ -12,10 +12,13 @@ use crate::output::Output;
 use crate::security::check_public;
 
 /// Returns the addresses at which peers, and clients that they redirect, reach this server.
-pub(super) fn reach(config: &Config, http: &TcpListener, resp: &TcpListener) -> Reach {
+pub(super) fn reach(config: &Config, http: &TcpListener, resp: &TcpListener) -> AdvertisedAddrs {
     let scheme = if config.tls.is_on() { "https" } else { "http" };
     let at = |listener: &TcpListener| Some(config.server.announced(listener.local_addr().ok()?));
-    Reach { resp: at(resp), http: at(http).map(|address| format!("{scheme}://{address}")) }
+    AdvertisedAddrs {
+        resp: at(resp),
+        http: at(http).map(|address| format!("{scheme}://{address}")),
+    }
 }
 
 pub(super) async fn listen(config: &Config, address: &str, key: &str) -> Outcome<TcpListener> {

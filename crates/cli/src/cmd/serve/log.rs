@@ -23,7 +23,7 @@ use super::follow::SetFilter;
 /// Time between two lines of one place.
 const EVERY_MS: u64 = 1_000;
 /// Target of lines that the server itself limits, for each error code.
-const COUNTED: &str = "snowmint_server::service::complaint";
+const COUNTED: &str = snowmint_server::service::FAILED_REQUESTS_TARGET;
 
 /// Starts the log; returns the function that changes its filter.
 pub(super) fn log_to_stderr(filter: EnvFilter) -> SetFilter {
@@ -54,7 +54,7 @@ impl<'w> FormatFields<'w> for OneLine {
 }
 
 /// Target of an event, and its name, which is its place in the source code.
-type Place = (&'static str, &'static str);
+type EventPlace = (&'static str, &'static str);
 
 /// Formatter that bounds the number of lines that callers cause.
 #[derive(Debug)]
@@ -62,11 +62,11 @@ struct Bounded<F> {
     lines: F,
     timer: Arc<dyn Timer>,
     /// State of each place. Places are fixed at build time, so there are few.
-    told: Mutex<HashMap<Place, Told>>,
+    places: Mutex<HashMap<EventPlace, PlaceState>>,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct PlaceState {
     /// Time from which the place may write again, as elapsed time.
     again_at_ms: u64,
     unsaid: u64,
@@ -74,20 +74,20 @@ struct Told {
 
 impl<F> Bounded<F> {
     fn new(lines: F, timer: Arc<dyn Timer>) -> Self {
-        Self { lines, timer, told: Mutex::default() }
+        Self { lines, timer, places: Mutex::default() }
     }
 
     /// Returns the number of lines left out at this place, if it may write now.
-    fn due(&self, place: Place) -> Option<u64> {
+    fn due(&self, place: EventPlace) -> Option<u64> {
         let now_ms = self.timer.elapsed().get();
-        let mut places = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = places.entry(place).or_default();
-        if now_ms < told.again_at_ms {
-            told.unsaid = told.unsaid.saturating_add(1);
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = places.entry(place).or_default();
+        if now_ms < state.again_at_ms {
+            state.unsaid = state.unsaid.saturating_add(1);
             return None;
         }
-        told.again_at_ms = now_ms.saturating_add(EVERY_MS);
-        Some(std::mem::take(&mut told.unsaid))
+        state.again_at_ms = now_ms.saturating_add(EVERY_MS);
+        Some(std::mem::take(&mut state.unsaid))
     }
 }
 
@@ -172,11 +172,11 @@ mod tests {
     #[test]
     fn each_place_that_callers_reach_writes_a_line_a_second() {
         let timer = ManualTimer::new(5);
-        let said = lines(&timer, || {
+        let log_lines = lines(&timer, || {
             (0..1_000).for_each(flood);
             tracing::error!(target: "h2::proto", "another place");
             for _ in 0..10 {
-                tracing::warn!(target: "snowmint_server::peers", "not passed on");
+                tracing::warn!(target: "snowmint_server::peers", "not forwarded");
             }
             timer.advance_ms(999);
             flood(1_000);
@@ -186,11 +186,11 @@ mod tests {
             flood(1_003);
         });
         assert_eq!(
-            said,
+            log_lines,
             [
                 "WARN h2::proto: too many resets peer=0",
                 "ERROR h2::proto: another place",
-                "WARN snowmint_server::peers: not passed on",
+                "WARN snowmint_server::peers: not forwarded",
                 "WARN h2::proto: too many resets peer=1001 unsaid=1000",
                 "WARN h2::proto: too many resets peer=1003 unsaid=1",
             ]
@@ -200,17 +200,17 @@ mod tests {
     #[test]
     fn control_characters_of_any_field_are_visible() {
         let hostile = "a\u{1b}[2J\nERROR b";
-        let said = lines(&ManualTimer::new(5), || {
+        let log_lines = lines(&ManualTimer::new(5), || {
             tracing::info!(target: "audit", owner = %hostile, "{hostile}");
         });
-        assert_eq!(said.len(), 1, "{said:?}");
-        assert!(!said[0].contains(is_control), "{said:?}");
-        assert_eq!(said[0].matches("[2J\\nERROR b").count(), 2, "{said:?}");
+        assert_eq!(log_lines.len(), 1, "{log_lines:?}");
+        assert!(!log_lines[0].contains(is_control), "{log_lines:?}");
+        assert_eq!(log_lines[0].matches("[2J\\nERROR b").count(), 2, "{log_lines:?}");
     }
 
     #[test]
     fn changes_requests_and_wanted_details_are_all_written() {
-        let said = lines(&ManualTimer::new(5), || {
+        let log_lines = lines(&ManualTimer::new(5), || {
             for _ in 0..10 {
                 tracing::info!(target: "audit", "a change");
                 tracing::info!(target: "snowmint::access", "a request");
@@ -218,6 +218,6 @@ mod tests {
                 tracing::debug!(target: "h2::codec", "a frame");
             }
         });
-        assert_eq!(said.len(), 40, "{said:?}");
+        assert_eq!(log_lines.len(), 40, "{log_lines:?}");
     }
 }

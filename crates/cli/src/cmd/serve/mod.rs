@@ -23,11 +23,11 @@ use self::checks::{checked, filter};
 use self::follow::{LogFilter, Requests, SetFilter, Sources, Stores};
 use self::listening::{announce, listen, reach};
 use self::log::log_to_stderr;
-use self::opening::{AtStart, open, open_the_rest, sources_at_start, tell_forecasts};
-use self::reload::{Follows, Read, Reload};
+use self::opening::{AtStart, log_forecasts, open, open_the_rest, sources_at_start};
+use self::reload::{Read, Reload, Reloadable};
 use self::signals::{Signals, hangups};
 use self::supervisor::Supervisor;
-use crate::config::{Again, Chosen, Config, Given, Number, Then, WorkerSection};
+use crate::config::{Config, ConfigArgs, CrashPolicy, Given, Number, WorkerReuse, WorkerSection};
 use crate::descriptors;
 use crate::exit::{Failure, Outcome, complain};
 use crate::node::{self, Journal};
@@ -55,7 +55,7 @@ use crate::upstreams;
   snowmint serve --store memory: --ephemeral --http 127.0.0.1:0 --resp 127.0.0.1:0")]
 pub(crate) struct Serve {
     #[command(flatten)]
-    chosen: Chosen,
+    config_args: ConfigArgs,
     /// HTTP and gRPC listen address; port 0 picks a free port.
     #[arg(long, value_name = "ADDR")]
     http: Option<String>,
@@ -90,7 +90,7 @@ impl Serve {
         if self.insecure {
             flags.push(Given::flag("server.insecure", "--insecure", "true"));
         }
-        let config = self.chosen.load(flags.clone())?;
+        let config = self.config_args.load(flags.clone())?;
         self.run_as(&config, flags).map_err(|failure| config.places.located(failure))
     }
 
@@ -121,9 +121,9 @@ impl Serve {
         let journal = if forgets { Journal::Without } else { Journal::Locked };
         let runtime = Runtime::new()
             .map_err(|error| Failure::unavailable(format!("runtime cannot start: {error}")))?;
-        let chosen = self.chosen;
+        let config_args = self.config_args;
         let read: Read = Box::new(move || {
-            let config = chosen.load(flags.clone())?;
+            let config = config_args.load(flags.clone())?;
             checked(&config).map_err(|failure| config.places.located(failure))?;
             Ok(config)
         });
@@ -181,30 +181,33 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
 /// server's own sources delay or end the start: anyone with `admin` over a name can define others.
 async fn check_workers(config: &Config, node: &Node) -> Outcome {
     let WorkerSection { number, reuse, after_crash, .. } = &config.worker;
-    if (*number, *reuse, *after_crash == Then::Refuse) == (Number::Any, Again::Recycle, false) {
+    if (*number, *reuse, *after_crash == CrashPolicy::Refuse)
+        == (Number::Any, WorkerReuse::Recycle, false)
+    {
         return Ok(());
     }
     let sources = match node.sources().await {
         // An earlier start checked them while the store was reachable.
-        Err(error) if node::is_away(&error) && !node.kept_sources().is_empty() => return Ok(()),
+        Err(error) if node::is_away(&error) && !node.saved_sources().is_empty() => return Ok(()),
         listed => listed?.sources,
     };
     let own = sources.iter().filter(|source| node.is_own(&source.name));
     for source in own.filter(|source| source.spec.is_enabled()) {
         let Err(error) = node.source(&source.name).await else { continue };
-        let said = |more: &str| format!("source {}: {}{more}", source.name, error.full_message());
+        let message =
+            |more: &str| format!("source {}: {}{more}", source.name, error.full_message());
         match error.kind() {
             // Worker numbers are reserved beyond the clock's time.
-            ErrorKind::ClockBehind { .. } if *after_crash == Then::Refuse => {
-                return Err(Failure::refused(said("")));
+            ErrorKind::ClockBehind { .. } if *after_crash == CrashPolicy::Refuse => {
+                return Err(Failure::refused(message("")));
             }
             ErrorKind::PoolFull(full) if *number != Number::Any => {
                 let holder = holder(node, full).await;
                 let ways = format!("{holder}; stop that process or choose another worker.number");
-                return Err(Failure::refused(said(&ways)));
+                return Err(Failure::refused(message(&ways)));
             }
             ErrorKind::Conflict | ErrorKind::Invalid | ErrorKind::Unsupported => {
-                return Err(Failure::usage(said("")));
+                return Err(Failure::usage(message("")));
             }
             _ => {}
         }
@@ -231,7 +234,7 @@ struct Reloading {
 }
 
 /// Returns the settings of HTTP, with the name by which peers call this server.
-fn asked_by_name(config: &Config) -> HttpSettings {
+fn http_settings(config: &Config) -> HttpSettings {
     let mut settings = config.http.clone();
     settings.hosts.push(config.server.name());
     settings
@@ -247,12 +250,12 @@ async fn serve_on(
 ) -> Outcome {
     let settings = Settings {
         limits: config.limits.clone(),
-        http: asked_by_name(config),
+        http: http_settings(config),
         resp: config.resp.clone(),
         compat: config.compat.clone(),
         access_log: config.log.access,
     };
-    let parts = snowmint_server::Parts {
+    let parts = snowmint_server::ServerDeps {
         node: node.clone(),
         configured: config.specs(),
         offered: config.store.offered.then(|| Arc::clone(node.store())),
@@ -283,7 +286,7 @@ async fn serve_on(
             tokio::join!(supervisor.attend(node.clone()), rest);
         }
     });
-    let forecasts = tokio::spawn(tell_forecasts(node.clone()));
+    let forecasts = tokio::spawn(log_forecasts(node.clone()));
     let following = tokio::spawn(security.follow());
     run(config, node, &handle, signals, reloading, &supervisor).await;
     tracing::info!("stopping: requests in progress are finished; a second signal does not wait");
@@ -310,7 +313,7 @@ async fn run(
 ) {
     let Reloading { mut hangups, read, set_filter } = reloading;
     let service = handle.service();
-    let followers: Vec<Box<dyn Follows>> = vec![
+    let followers: Vec<Box<dyn Reloadable>> = vec![
         Box::new(LogFilter(set_filter)),
         Box::new(Requests(service.clone())),
         Box::new(Stores(node.clone())),

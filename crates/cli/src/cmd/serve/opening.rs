@@ -22,7 +22,7 @@ pub(super) struct AtStart {
 /// Returns all sources that may be used. If the store does not respond, returns those that can mint
 /// without it.
 pub(super) async fn sources_at_start(node: &Node) -> AtStart {
-    let kept = node.kept_sources();
+    let kept = node.saved_sources();
     let (names, is_complete) = match node.sources().await {
         Ok(listed) => {
             for (source, error) in &listed.unreadable {
@@ -70,7 +70,7 @@ pub(super) async fn open_the_rest(node: &Node) {
 }
 
 /// Logs at the start and once a day what will run out.
-pub(super) async fn tell_forecasts(node: Node) {
+pub(super) async fn log_forecasts(node: Node) {
     loop {
         match node.forecast().await {
             Ok(forecasts) => {

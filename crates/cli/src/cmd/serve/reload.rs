@@ -10,7 +10,7 @@ use crate::exit::{Failure, Outcome};
 
 /// A part of the process that follows the configuration while it runs.
 #[async_trait]
-pub(super) trait Follows: Send + Sync {
+pub(super) trait Reloadable: Send + Sync {
     /// Returns the part that a key belongs to; `None` if this follower does not handle the key.
     fn part(&self, key: &str, old: &Config, new: &Config) -> Option<String>;
 
@@ -25,12 +25,12 @@ pub(super) type Read = Box<dyn Fn() -> Outcome<Config> + Send + Sync>;
 pub(super) struct Reload {
     read: Read,
     now: Config,
-    followers: Vec<Box<dyn Follows>>,
+    followers: Vec<Box<dyn Reloadable>>,
 }
 
 /// Result of one reload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ReloadSummary {
     /// Number of keys with a new value in force.
     pub(super) changed: usize,
     /// Number of keys that keep their old value.
@@ -38,22 +38,22 @@ pub(super) struct Told {
 }
 
 impl Reload {
-    pub(super) fn new(read: Read, now: Config, followers: Vec<Box<dyn Follows>>) -> Self {
+    pub(super) fn new(read: Read, now: Config, followers: Vec<Box<dyn Reloadable>>) -> Self {
         Self { read, now, followers }
     }
 
     /// Reads and applies the configuration. Each changed key gets one line in the log.
-    pub(super) async fn run(&mut self) -> Told {
+    pub(super) async fn run(&mut self) -> ReloadSummary {
         let new = match (self.read)() {
             Ok(new) => new,
             Err(failure) => {
-                let why = said(&failure);
+                let why = message_of(&failure);
                 tracing::error!(why, "the configuration cannot be taken; all stays as it was");
-                return Told::default();
+                return ReloadSummary::default();
             }
         };
         let mut left = self.now.changes(&new);
-        let mut told = Told::default();
+        let mut summary = ReloadSummary::default();
         for index in 0..self.followers.len() {
             let mut parts: BTreeMap<String, Vec<Change>> = BTreeMap::new();
             let part = |key: &str| self.followers.get(index)?.part(key, &self.now, &new);
@@ -67,42 +67,42 @@ impl Reload {
             for (part, changes) in parts {
                 let Some(follower) = self.followers.get(index) else { continue };
                 let followed = follower.follow(&part, &self.now, &new).await;
-                tell(&changes, followed.as_ref().err());
+                log_changes(&changes, followed.as_ref().err());
                 match followed {
                     Ok(()) => {
-                        told.changed += changes.len();
-                        self.now.take_over(&new, &changes);
+                        summary.changed += changes.len();
+                        self.now.adopt(&new, &changes);
                     }
-                    Err(_) => told.kept += changes.len(),
+                    Err(_) => summary.kept += changes.len(),
                 }
             }
         }
         for Change { key, old, new } in &left {
             tracing::warn!(key, old, new, "not changed: it takes a restart");
         }
-        told.kept += left.len();
-        tracing::info!(changed = told.changed, kept = told.kept, "the configuration was read anew");
-        told
+        summary.kept += left.len();
+        tracing::info!(changed = summary.changed, kept = summary.kept, "configuration reloaded");
+        summary
     }
 }
 
 /// Logs one line for each key.
-fn tell(changes: &[Change], refused: Option<&Failure>) {
+fn log_changes(changes: &[Change], refused: Option<&Failure>) {
     for Change { key, old, new } in changes {
         match refused {
             None => tracing::info!(key, old, new, "changed"),
             Some(failure) => {
-                let why = said(failure);
+                let why = message_of(failure);
                 tracing::warn!(key, old, new, why, "not changed");
             }
         }
     }
 }
 
-fn said(failure: &Failure) -> &str {
+fn message_of(failure: &Failure) -> &str {
     match failure {
-        Failure::Said { message, .. } => message,
-        Failure::ClosedPipe | Failure::SaidNo => "it was refused",
+        Failure::Explained { message, .. } => message,
+        Failure::ClosedPipe | Failure::Negative => "it was refused",
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
     struct Section(&'static str, bool, Arc<Mutex<Vec<String>>>);
 
     #[async_trait]
-    impl Follows for Section {
+    impl Reloadable for Section {
         fn part(&self, key: &str, _: &Config, _: &Config) -> Option<String> {
             key.starts_with(self.0).then(|| self.0.to_owned())
         }
@@ -137,7 +137,7 @@ mod tests {
     #[tokio::test]
     async fn applied_changes_are_reported_once_and_the_rest_again() {
         let heard = Arc::new(Mutex::new(Vec::new()));
-        let followers: Vec<Box<dyn Follows>> = vec![
+        let followers: Vec<Box<dyn Reloadable>> = vec![
             Box::new(Section("limits.", false, Arc::clone(&heard))),
             Box::new(Section("log.", true, Arc::clone(&heard))),
         ];
@@ -150,12 +150,12 @@ mod tests {
             ]))
         };
         let mut reload = Reload::new(Box::new(read), config(&[]), followers);
-        assert_eq!(reload.run().await, Told { changed: 1, kept: 3 });
+        assert_eq!(reload.run().await, ReloadSummary { changed: 1, kept: 3 });
         assert_eq!(*heard.lock().unwrap(), ["limits. (100000, 7)", "log. (7, 7)"]);
         assert_eq!(reload.now.limits.batch_max, 7);
         assert_eq!(reload.now.log.filter, "info");
         // The second time, only the rejected change is new.
-        assert_eq!(reload.run().await, Told { changed: 0, kept: 3 });
+        assert_eq!(reload.run().await, ReloadSummary { changed: 0, kept: 3 });
         assert_eq!(heard.lock().unwrap().len(), 3);
     }
 
@@ -163,7 +163,7 @@ mod tests {
     async fn a_configuration_with_a_mistake_changes_nothing() {
         let read = || Err(Failure::usage("line 3"));
         let mut reload = Reload::new(Box::new(read), config(&[]), Vec::new());
-        assert_eq!(reload.run().await, Told::default());
+        assert_eq!(reload.run().await, ReloadSummary::default());
         assert_eq!(reload.now, config(&[]));
     }
 }

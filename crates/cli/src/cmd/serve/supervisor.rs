@@ -10,8 +10,8 @@ use snowmint_core::{ElapsedMillis, Rfc3339};
 
 /// Interval of readiness checks before the server is ready, and after. Each check wakes an idle
 /// server.
-const LOOK_MS: u64 = 250;
-const LOOK_READY_MS: u64 = 1_000;
+const POLL_MS: u64 = 250;
+const POLL_READY_MS: u64 = 1_000;
 /// Number of liveness notices in each interval of the watchdog.
 const WATCHDOG_SHARE: u64 = 3;
 /// Longest status text.
@@ -21,7 +21,7 @@ const STATUS_CHARS_MAX: usize = 300;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Supervisor {
     /// Whether it got the notice of readiness; reloading and busy servers were ready before.
-    told_ready: Arc<AtomicBool>,
+    notified_ready: Arc<AtomicBool>,
 }
 
 impl Supervisor {
@@ -37,53 +37,53 @@ impl Supervisor {
         let watchdog_ms = sd_notify::watchdog_enabled().map(|interval| {
             u64::try_from(interval.as_millis()).unwrap_or(u64::MAX) / WATCHDOG_SHARE
         });
-        let mut told = None;
+        let mut notified = None;
         let mut alive = BootTimer.elapsed();
         loop {
             let readiness = node.readiness();
             let status = match (readiness.reasons.is_empty(), readiness.without_store_until) {
                 (true, None) => "ready".to_owned(),
                 (true, Some(until)) => format!("ready, without the store until {}", Rfc3339(until)),
-                (false, _) => format!("not ready: {}", readiness.why()),
+                (false, _) => format!("not ready: {}", readiness.summary()),
             };
-            if told.as_ref() != Some(&status) {
-                let ready = readiness.ready && !self.told_ready.swap(true, Ordering::Relaxed);
+            if notified.as_ref() != Some(&status) {
+                let ready = readiness.ready && !self.notified_ready.swap(true, Ordering::Relaxed);
                 let shown: String = status.chars().take(STATUS_CHARS_MAX).collect();
                 let states = [NotifyState::Status(&shown), NotifyState::Ready];
-                tell(if ready { &states } else { &states[..1] });
-                told = Some(status);
+                send(if ready { &states } else { &states[..1] });
+                notified = Some(status);
             }
             let mut alive_in_ms = alive_in_ms(watchdog_ms, alive);
             if alive_in_ms == Some(0) {
-                tell(&[NotifyState::Watchdog]);
+                send(&[NotifyState::Watchdog]);
                 alive = BootTimer.elapsed();
                 alive_in_ms = watchdog_ms;
             }
-            BootTimer.sleep_ms(look_in_ms(readiness.ready, alive_in_ms)).await;
+            BootTimer.sleep_ms(next_poll_ms(readiness.ready, alive_in_ms)).await;
         }
     }
 
     /// Sends the notice that a reload begins.
     pub(super) fn reloading(&self) {
-        if !self.told_ready.load(Ordering::Relaxed) {
+        if !self.notified_ready.load(Ordering::Relaxed) {
             return;
         }
         // Newer versions of systemd require the time when the reload began.
         if let Ok(now) = NotifyState::monotonic_usec_now() {
-            tell(&[NotifyState::Reloading, now]);
+            send(&[NotifyState::Reloading, now]);
         }
     }
 
     /// Sends the notice that the reload is done.
     pub(super) fn reloaded(&self) {
-        if self.told_ready.load(Ordering::Relaxed) {
-            tell(&[NotifyState::Ready]);
+        if self.notified_ready.load(Ordering::Relaxed) {
+            send(&[NotifyState::Ready]);
         }
     }
 
     /// Sends the notice that the server stops.
     pub(super) fn stopping(&self) {
-        tell(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
+        send(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
     }
 }
 
@@ -93,14 +93,14 @@ fn alive_in_ms(watchdog_ms: Option<u64>, alive: ElapsedMillis) -> Option<u64> {
 }
 
 /// Returns the milliseconds until the next check.
-fn look_in_ms(ready: bool, alive_in_ms: Option<u64>) -> u64 {
-    let look_ms = if ready { LOOK_READY_MS } else { LOOK_MS };
-    alive_in_ms.map_or(look_ms, |alive_in_ms| alive_in_ms.clamp(1, look_ms))
+fn next_poll_ms(ready: bool, alive_in_ms: Option<u64>) -> u64 {
+    let poll_ms = if ready { POLL_READY_MS } else { POLL_MS };
+    alive_in_ms.map_or(poll_ms, |alive_in_ms| alive_in_ms.clamp(1, poll_ms))
 }
 
-fn tell(states: &[NotifyState<'_>]) {
+fn send(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "the service manager cannot be told");
+        tracing::warn!(%error, "failed to notify the service manager");
     }
 }
 
@@ -110,12 +110,12 @@ mod tests {
 
     #[test]
     fn ready_server_wakes_each_second_and_for_the_watchdog() {
-        assert_eq!(look_in_ms(false, None), 250, "readiness is awaited");
-        assert_eq!(look_in_ms(true, None), 1_000);
+        assert_eq!(next_poll_ms(false, None), 250, "readiness is awaited");
+        assert_eq!(next_poll_ms(true, None), 1_000);
         for (ready, alive_in_ms, expected) in
             [(true, 10_000, 1_000), (true, 400, 400), (true, 0, 1), (false, 400, 250)]
         {
-            assert_eq!(look_in_ms(ready, Some(alive_in_ms)), expected, "{ready}, {alive_in_ms}");
+            assert_eq!(next_poll_ms(ready, Some(alive_in_ms)), expected, "{ready}, {alive_in_ms}");
         }
     }
 }

@@ -3,13 +3,13 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use snowmint_coord::lend::is_lent;
-use snowmint_coord::pool::Ground;
+use snowmint_coord::external::is_external;
+use snowmint_coord::pool::SlotDefaults;
 use snowmint_coord::{ErrorKind, Mark, SlotInfo, Store};
 use snowmint_core::UnixMillis;
 
 use crate::audit;
-use crate::config::Chosen;
+use crate::config::ConfigArgs;
 use crate::exit::{Failure, Outcome, complain};
 use crate::output::Output;
 use crate::store;
@@ -29,7 +29,7 @@ use crate::when::{self, Zone};
   snowmint worker accept-lead --until now          (accept nothing ahead any more)")]
 pub(crate) struct AcceptLead {
     #[command(flatten)]
-    chosen: Chosen,
+    config_args: ConfigArgs,
     /// Accept marks up to this time; replaces the time accepted before.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
@@ -40,7 +40,7 @@ pub(crate) struct AcceptLead {
 
 impl AcceptLead {
     pub(crate) fn run(self) -> Outcome {
-        let config = self.chosen.load(Vec::new())?;
+        let config = self.config_args.load(Vec::new())?;
         store::check_file(&config)?;
         let until = self.until.as_deref().map(|text| Zone::default().read(text)).transpose();
         let until = until.map_err(Failure::usage)?;
@@ -80,7 +80,7 @@ impl AcceptLead {
 /// does not report it.
 async fn floor(store: &dyn Store) -> Outcome<Option<UnixMillis>> {
     match store.ground().await {
-        Ok(Ground { mark, .. }) => Ok(Some(mark.unix_millis())),
+        Ok(SlotDefaults { mark, .. }) => Ok(Some(mark.unix_millis())),
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -123,22 +123,22 @@ fn show<'a>(
     now: UnixMillis,
     out: &mut Output,
 ) -> Outcome {
-    let told = |mark: UnixMillis, taken: &'static str, untaken: &'static str| {
-        let taken = match until {
+    let described = |mark: UnixMillis, claimable: &'static str, unclaimable: &'static str| {
+        let suffix = match until {
             None => "",
-            Some(until) if mark <= until => taken,
-            Some(_) => untaken,
+            Some(until) if mark <= until => claimable,
+            Some(_) => unclaimable,
         };
         let ahead_ms = mark.since(now);
-        format!("mark {}, {ahead_ms} ms ahead of the clock{taken}", Zone::default().show(mark))
+        format!("mark {}, {ahead_ms} ms ahead of the clock{suffix}", Zone::default().show(mark))
     };
     for slot in ahead {
-        let told = told(slot.mark.unix_millis(), ", can be taken now", ", stays untaken");
-        out.line(format_args!("{} {}: {told}", slot.pool, slot.slot))?;
+        let described = described(slot.mark.unix_millis(), ", can be taken now", ", stays untaken");
+        out.line(format_args!("{} {}: {described}", slot.pool, slot.slot))?;
     }
     if let Some(floor) = floor {
-        let told = told(floor, ", can be taken now", ", stay untaken");
-        out.line(format_args!("all numbers that nobody has had yet, of each pool: {told}"))?;
+        let described = described(floor, ", can be taken now", ", stay untaken");
+        out.line(format_args!("all numbers without a holder so far, of each pool: {described}"))?;
     }
     if let Some(until) = until {
         out.line(format_args!("accepted: marks up to {}", Zone::default().show(until)))?;
@@ -148,6 +148,6 @@ fn show<'a>(
 
 /// Returns whether a slot is free and its mark lies ahead.
 fn lies_ahead(slot: &SlotInfo, now: UnixMillis) -> bool {
-    let is_nobodys = !slot.live && !slot.is_excluded() && !is_lent(&slot.pool);
-    is_nobodys && slot.mark.unix_millis() > now
+    let is_free = !slot.live && !slot.is_excluded() && !is_external(&slot.pool);
+    is_free && slot.mark.unix_millis() > now
 }

@@ -17,7 +17,7 @@ use snowmint_wire::http::{self, RecoveryBody};
 
 use super::recovered::{NOTHING_TO_RECOVER, Recovered};
 use crate::audit;
-use crate::config::{Chosen, Config};
+use crate::config::{Config, ConfigArgs};
 use crate::exit::{Failure, Outcome, complain};
 use crate::node;
 use crate::store;
@@ -27,7 +27,7 @@ use crate::when::{self, Zone};
 #[derive(Debug, Args)]
 pub(super) struct How {
     #[command(flatten)]
-    pub(super) chosen: Chosen,
+    pub(super) config_args: ConfigArgs,
     /// Also move worker marks up to this time.
     #[arg(long, value_name = "TIME")]
     mark: Option<String>,
@@ -87,13 +87,13 @@ fn segment(text: &str) -> Result<(String, Mark), String> {
 impl FastForward {
     pub(crate) fn run(self) -> Outcome {
         let how = &self.how;
-        let config = how.chosen.load(Vec::new())?;
+        let config = how.config_args.load(Vec::new())?;
         // Without a configuration file, the operator may have meant another store.
-        if !how.chosen.has_file() {
+        if !how.config_args.has_file() {
             store::check_file(&config)?;
         }
         let data_dir = &config.server.data_dir;
-        if !how.dry_run && how.chosen.has_file() {
+        if !how.dry_run && how.config_args.has_file() {
             node::make_dir(data_dir)?;
         }
         let lock = data_dir.is_dir().then(|| DataDir::lock(data_dir)).transpose()?;
@@ -127,7 +127,7 @@ impl How {
     }
 
     /// Returns the same values for a server.
-    pub(super) fn asked(&self) -> Outcome<http::RecoveryRequest> {
+    pub(super) fn recovery_request(&self) -> Outcome<http::RecoveryRequest> {
         let RecoveryRequest { mark, far_ahead, segments, without } = self.request()?;
         let segments = segments.into_iter().map(|(name, next)| (name, next.get().to_string()));
         Ok(http::RecoveryRequest {

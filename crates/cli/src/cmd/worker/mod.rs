@@ -7,7 +7,7 @@ mod recover;
 mod recovered;
 
 use clap::{Args, Subcommand};
-use snowmint_coord::lend::is_lent;
+use snowmint_coord::external::is_external;
 use snowmint_wire::http::{WorkerBody, WorkersBody};
 
 use crate::client::{Client, DEFAULT_SERVER};
@@ -97,7 +97,7 @@ fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
             WorkerBody { live: true, own: true, .. } => "own",
             WorkerBody { live: true, .. } => "live",
             WorkerBody { excluded: true, .. } => "excluded",
-            WorkerBody { pool, .. } if is_lent(pool) => "external",
+            WorkerBody { pool, .. } if is_external(pool) => "external",
             _ => "free",
         };
         let process = worker.process.map_or_else(|| "-".to_owned(), |process| process.to_string());

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use snowmint_coord::error::chain;
 use snowmint_coord::recovery::{Configured, Recovery};
 use snowmint_coord::{
-    Mark, MemberInfo, NodeSettings, Presence, Reclaim as Asked, Reclaimed, SlotInfo, Store,
+    Mark, MemberInfo, NodeSettings, Presence, Reclaim as ReclaimRequest, Reclaimed, SlotInfo, Store,
 };
 use snowmint_core::UnixMillis;
 
 use crate::audit;
-use crate::config::{Chosen, Config};
+use crate::config::{Config, ConfigArgs};
 use crate::exit::{Failure, Outcome, complain};
 use crate::node;
 use crate::output::Output;
@@ -35,7 +35,7 @@ use crate::when::{self, Zone};
   snowmint worker reclaim workers-10 3 --mark 2026-08-01T12:00:00Z --no-ids-ahead")]
 pub(crate) struct Reclaim {
     #[command(flatten)]
-    chosen: Chosen,
+    config_args: ConfigArgs,
     /// Pool, as in `worker list`.
     #[arg(value_name = "POOL")]
     pool: String,
@@ -62,13 +62,13 @@ impl Reclaim {
     pub(crate) fn run(mut self) -> Outcome {
         self.numbers.sort_unstable();
         self.numbers.dedup();
-        let config = self.chosen.load(Vec::new())?;
+        let config = self.config_args.load(Vec::new())?;
         store::check_file(&config)?;
         let (plan, reclaimed) = store::runtime()?.block_on(async {
             let store = store::configured(&config).await?;
             let plan = self.look(&config, store.as_ref()).await?;
             let reclaimed = match self.no_ids_ahead {
-                true => Some(store.reclaim(&plan.asked, when::now()).await?),
+                true => Some(store.reclaim(&plan.request, when::now()).await?),
                 false => None,
             };
             store.close().await?;
@@ -94,8 +94,8 @@ impl Reclaim {
         let recovery =
             Recovery::look(Some(store), Vec::new(), &[], configured, when::now()).await?;
         if let Some(doubt) = recovery.doubt() {
-            let why = doubt.clone().refusal();
-            return Err(Failure::refused(format!("{why}; recover the store first")));
+            let error = doubt.clone().into_error();
+            return Err(Failure::refused(format!("{error}; recover the store first")));
         }
         if let Some(error) = recovery.unlisted() {
             return Err(Failure::unavailable(format!(
@@ -108,7 +108,7 @@ impl Reclaim {
         let mut slots = store.workers(when::now()).await?;
         slots.retain(|slot| slot.pool == self.pool && self.numbers.contains(&slot.slot));
         let missing = |number: &u64| !slots.iter().any(|slot| slot.slot == *number);
-        let asked = Asked {
+        let request = ReclaimRequest {
             pool: self.pool.clone(),
             slots: slots.iter().map(|slot| (slot.slot, slot.term)).collect(),
             reach_ms: recovery.reach_ms(),
@@ -122,14 +122,14 @@ impl Reclaim {
             )));
         }
         let members = store.members(when::now()).await?;
-        let to = asked.to(store.ground().await?, recovery.now());
-        Ok(Plan { asked, slots, members, to, now: recovery.now() })
+        let to = request.to(store.ground().await?, recovery.now());
+        Ok(Plan { request, slots, members, to, now: recovery.now() })
     }
 }
 
 /// Plan of the reclaim.
 struct Plan {
-    asked: Asked,
+    request: ReclaimRequest,
     /// Slots of the given numbers.
     slots: Vec<SlotInfo>,
     members: Vec<MemberInfo>,
@@ -163,7 +163,7 @@ impl Plan {
         match slot {
             slot if slot.is_excluded() => Fate::Excluded,
             slot if slot.mark <= self.to => Fate::Near,
-            slot if slot.live && !self.asked.from_live => Fate::Live,
+            slot if slot.live && !self.request.from_live => Fate::Live,
             _ => Fate::Reclaimed,
         }
     }
@@ -197,7 +197,7 @@ impl Plan {
             })
         });
         json!({
-            "pool": self.asked.pool,
+            "pool": self.request.pool,
             "to": shown(self.to.unix_millis()),
             "numbers": numbers.collect::<Vec<_>>(),
             "done": reclaimed.is_some(),
@@ -209,7 +209,7 @@ impl Plan {
         for slot in &self.slots {
             let (pool, number, mark) = (&slot.pool, slot.slot, slot.mark.unix_millis());
             let done = reclaimed.into_iter().flatten().find(|done| done.slot == number);
-            let told = match (self.fate(slot), done) {
+            let result = match (self.fate(slot), done) {
                 (_, Some(done)) => {
                     format!("reclaimed, mark {}, {}", zone.show(done.to.unix_millis()), done.term)
                 }
@@ -223,14 +223,14 @@ impl Plan {
             let (mark, ahead_ms) = (zone.show(mark), mark.since(self.now));
             let holder = self.holder(slot);
             out.line(format_args!(
-                "{pool} {number}: mark {mark}, {ahead_ms} ms ahead of the clock, {holder}: {told}"
+                "{pool} {number}: mark {mark}, {ahead_ms} ms ahead of the clock, {holder}: {result}"
             ))?;
         }
         Ok(())
     }
 
     fn holder(&self, slot: &SlotInfo) -> String {
-        let owner = if slot.owner.is_empty() { "nobody named" } else { &slot.owner };
+        let owner = if slot.owner.is_empty() { "an unnamed owner" } else { &slot.owner };
         if slot.holder.is_none() {
             return format!("last of {owner}");
         }
@@ -261,11 +261,11 @@ impl Plan {
         }
         let to = Zone::default().show(self.to.unix_millis());
         let live =
-            if from_live { " Live holders mint until they are refused an extend." } else { "" };
+            if from_live { "Live holders mint until they are refused an extend. " } else { "" };
         complain(format_args!(
-            "nothing was changed. Whoever had these numbers may have minted IDs of times up to their marks; those from \
-             {to} on would come again.{live} If no such ID is in use, if whoever had the numbers mints no more, \
-             and if the configuration is that of all servers, say --no-ids-ahead"
+            "nothing was changed. The holders of these numbers may have minted IDs of times up to their marks; those from \
+             {to} on would come again. {live}If no such ID is in use, those holders mint no more, \
+             and the configuration is that of all servers, give --no-ids-ahead"
         ));
         Ok(())
     }
@@ -277,7 +277,7 @@ fn leave_trail(config: &Config, plan: &Plan, done: &Reclaimed) {
     let holder = plan.slots.iter().find(|known| known.slot == *slot);
     let holder = holder.map_or_else(String::new, |slot| format!(" ({})", plan.holder(slot)));
     let shown = |mark: &Mark| Zone::default().show(mark.unix_millis());
-    let what = format!("worker reclaim {} {slot}", plan.asked.pool);
+    let what = format!("worker reclaim {} {slot}", plan.request.pool);
     let before = format!("mark {}{holder}", shown(from));
     audit::leave(&config.server.data_dir, &what, before, format!("mark {}, {term}", shown(to)));
 }

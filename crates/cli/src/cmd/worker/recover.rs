@@ -53,8 +53,8 @@ impl Recover {
     }
 
     fn directly(&self) -> Outcome {
-        let config = self.how.chosen.load(Vec::new())?;
-        if !self.how.chosen.has_file() {
+        let config = self.how.config_args.load(Vec::new())?;
+        if !self.how.config_args.has_file() {
             store::check_file(&config)?;
         }
         // The servers run, and use their data directories.
@@ -67,7 +67,7 @@ impl Recover {
 
     fn through(&self, server: &Client) -> Outcome {
         let (secondary, other_server) = (self.secondary.clone(), self.other_server);
-        let request = RecoveryRequest { secondary, other_server, ..self.how.asked()? };
+        let request = RecoveryRequest { secondary, other_server, ..self.how.recovery_request()? };
         let body: RecoveryBody = server.post("/v1/recovery", &request)?;
         if body.doubt.is_none() {
             complain(NOTHING_TO_RECOVER);

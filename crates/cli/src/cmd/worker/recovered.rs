@@ -27,16 +27,16 @@ impl Recovered {
         for name in &body.undefined {
             let next = body.segments.get(name).map_or("there", String::as_str);
             complain(format_args!(
-                "a journal has seen numbers of source {name:?}, which neither the store nor the configuration has: its \
-                 name is kept like that of a deleted one, and if it is defined again (as it was, with the same first, \
-                 offset and increment), it goes on at {next}"
+                "a journal has seen numbers of source {name:?}, which neither the store nor the configuration has. Its \
+                 name is kept like that of a deleted source. If it is defined again (as it was, with the same first, \
+                 offset and increment), it continues at {next}"
             ));
         }
         if self.json {
             return Ok(());
         }
         for JournalBody { id, owner, host, last_seen, state } in &body.journals {
-            let owner = if owner.is_empty() { "nobody named" } else { owner };
+            let owner = if owner.is_empty() { "an unnamed owner" } else { owner };
             self.out.line(format_args!(
                 "journal {id} of {owner} on {host}, last seen {last_seen}: {state}"
             ))?;
@@ -54,7 +54,7 @@ impl Recovered {
     /// Ends a dry run: the result shows whether anything is missing.
     pub(super) fn looked(&mut self, body: &RecoveryBody) -> Outcome {
         complain("nothing was changed (--dry-run)");
-        self.told(body, None)?;
+        self.print(body, None)?;
         body.unsaid.as_ref().map_or(Ok(()), |unsaid| Err(Failure::refused(unsaid)))
     }
 
@@ -64,7 +64,7 @@ impl Recovered {
             "the server is accepted, and the store is in doubt: its servers report, and nothing was moved; \
              run the command again without --other-server",
         );
-        self.told(body, None)
+        self.print(body, None)
     }
 
     /// Prints the store after the move.
@@ -80,10 +80,10 @@ impl Recovered {
         if let (false, Some(aside)) = (self.json, aside) {
             self.out.line(format_args!("journal: set aside as {}", aside.display()))?;
         }
-        self.told(body, aside)
+        self.print(body, aside)
     }
 
-    fn told(&mut self, body: &RecoveryBody, aside: Option<&Path>) -> Outcome {
+    fn print(&mut self, body: &RecoveryBody, aside: Option<&Path>) -> Outcome {
         if self.json {
             let mut all = serde_json::to_value(body)
                 .map_err(|error| Failure::no(format!("result cannot be written: {error}")))?;

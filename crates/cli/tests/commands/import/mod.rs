@@ -18,9 +18,9 @@ use crate::common::{Ran, run};
 fn moves_from_real_servers_are_left_out() {}
 
 /// A directory with a store to move to.
-struct Place(tempfile::TempDir);
+struct ImportDir(tempfile::TempDir);
 
-impl Place {
+impl ImportDir {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -56,17 +56,17 @@ impl Place {
 /// As in `--store`, other users can read it while the command runs.
 #[test]
 fn password_on_the_command_line_is_reported() {
-    let place = Place::new();
-    let told = "can read the password in --from";
+    let import_dir = ImportDir::new();
+    let hint = "can read the password in --from";
     // This kind of URL has no tables, which is known without a connection.
     let url = "etcd://me:secret@127.0.0.1:1/leaf";
-    let shown = place.import("leaf", url, &[]);
-    assert!(shown.code == 2 && shown.err.contains(told), "{shown:?}");
+    let shown = import_dir.import("leaf", url, &[]);
+    assert!(shown.code == 2 && shown.err.contains(hint), "{shown:?}");
     assert!(!shown.err.contains("secret"), "{shown:?}");
-    let file = place.0.path().join("url");
+    let file = import_dir.0.path().join("url");
     std::fs::write(&file, url).unwrap();
-    let kept = place.import("leaf", &format!("file:{}", file.display()), &[]);
-    assert!(kept.code == 2 && !kept.err.contains(told), "{kept:?}");
-    let none = place.import("leaf", "etcd://me@127.0.0.1:1/leaf", &[]);
-    assert!(!none.err.contains(told), "{none:?}");
+    let kept = import_dir.import("leaf", &format!("file:{}", file.display()), &[]);
+    assert!(kept.code == 2 && !kept.err.contains(hint), "{kept:?}");
+    let none = import_dir.import("leaf", "etcd://me@127.0.0.1:1/leaf", &[]);
+    assert!(!none.err.contains(hint), "{none:?}");
 }

@@ -6,7 +6,7 @@ use snowmint_testkit::programs;
 use snowmint_testkit::servers::{self, Mysql, Postgres};
 
 use crate::common::{Ran, json, run};
-use crate::import::Place;
+use crate::import::ImportDir;
 use crate::server::{Server, serve};
 
 /// Table of Leaf's own schema.
@@ -38,57 +38,58 @@ fn plan(ran: &Ran) -> Vec<serde_json::Value> {
 
 #[test]
 fn leafs_tags_become_sources_once_and_are_raised_never_lowered() {
-    let (leaf, place) = (Mysql::start(&[]), Place::new());
+    let (leaf, import_dir) = (Mysql::start(&[]), ImportDir::new());
     leaf.run(LEAF);
     leaf.run(
         "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES
          ('orders', 2001, 1000), ('leaf/test', 1, 10), ('big', 1 << 62, 5)",
     );
     let names = ["--name", "leaf/test=test"];
-    let dry = place.import("leaf", &leaf.url(), &[&names[..], &["--dry-run", "--json"]].concat());
+    let dry =
+        import_dir.import("leaf", &leaf.url(), &[&names[..], &["--dry-run", "--json"]].concat());
     assert_eq!(dry.code, 0, "{}", dry.err);
     assert!(dry.err.contains("nothing was changed"), "{}", dry.err);
-    assert!(!place.store().exists(), "a plan makes no store");
+    assert!(!import_dir.store().exists(), "a plan makes no store");
     let items = plan(&dry);
     let firsts: Vec<_> = items.iter().map(|item| item["first"].as_u64().unwrap()).collect();
     assert_eq!(firsts, [1 << 62, 1, 2001]);
     assert!(items.iter().all(|item| item["action"] == "define"), "{items:?}");
 
-    let done = place.import("leaf", &leaf.url(), &names).ok();
+    let done = import_dir.import("leaf", &leaf.url(), &names).ok();
     assert!(done.contains("define, from 2001 on"), "{done}");
-    let again = place.import("leaf", &leaf.url(), &[&names[..], &["--json"]].concat());
+    let again = import_dir.import("leaf", &leaf.url(), &[&names[..], &["--json"]].concat());
     assert!(plan(&again).iter().all(|item| item["action"] == "keep"), "{}", again.out);
     assert_eq!(again.ok().lines().count(), 3);
-    assert_eq!(place.mint("orders", 2), [2001, 2002]);
-    assert_eq!(place.mint("test", 1), [1]);
-    assert_eq!(place.mint("big", 1), [1 << 62]);
-    let again = place.import("leaf", &leaf.url(), &names);
+    assert_eq!(import_dir.mint("orders", 2), [2001, 2002]);
+    assert_eq!(import_dir.mint("test", 1), [1]);
+    assert_eq!(import_dir.mint("big", 1), [1 << 62]);
+    let again = import_dir.import("leaf", &leaf.url(), &names);
     assert_eq!(again.code, 0, "what was minted here lies above: {again:?}");
 
     // Leaf continued, also with numbers already minted here: the overlap is reported, and later
     // numbers lie above.
     leaf.run("UPDATE leaf_alloc SET max_id = max_id + 7 * step WHERE biz_tag = 'orders'");
     for _ in 0..2 {
-        let raised = place.import("leaf", &leaf.url(), &[&names[..], &["--json"]].concat());
+        let raised = import_dir.import("leaf", &leaf.url(), &[&names[..], &["--json"]].concat());
         assert_eq!(raised.code, 1, "{raised:?}");
         assert!(raised.err.contains("2001 to "), "{}", raised.err);
         assert_eq!(plan(&raised)[2]["first"], 9001);
-        let trail = place.trail();
+        let trail = import_dir.trail();
         let raised: Vec<_> = trail.iter().filter(|line| line.contains("raised")).collect();
         assert!(raised.len() == 1 && raised[0].contains("\"first\":9001"), "{trail:?}");
-        if place.mint("orders", 1) == [9001] {
+        if import_dir.mint("orders", 1) == [9001] {
             break;
         }
     }
     leaf.run("UPDATE leaf_alloc SET max_id = 5 WHERE biz_tag = 'orders'");
-    assert_eq!(place.import("leaf", &leaf.url(), &names).code, 0);
-    assert!(place.mint("orders", 1)[0] > 9001);
+    assert_eq!(import_dir.import("leaf", &leaf.url(), &names).code, 0);
+    assert!(import_dir.mint("orders", 1)[0] > 9001);
 }
 
 #[test]
 fn outliers_are_refused_and_nothing_else_is_done() {
-    let (leaf, place) = (Mysql::start(&[]), Place::new());
-    let none = place.import("leaf", &leaf.url(), &[]);
+    let (leaf, import_dir) = (Mysql::start(&[]), ImportDir::new());
+    let none = import_dir.import("leaf", &leaf.url(), &[]);
     assert_eq!((none.code, none.out.as_str()), (1, ""), "{none:?}");
     assert!(none.err.contains("leaf_alloc"), "{}", none.err);
     leaf.run(LEAF);
@@ -96,23 +97,23 @@ fn outliers_are_refused_and_nothing_else_is_done() {
         "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('good', 100, 10),
          ('negative', -5, 10), ('still', 100, 0), ('far', 4611686018427387906, 10), ('a b', 1, 1)",
     );
-    let refused = place.import("leaf", &leaf.url(), &[]);
+    let refused = import_dir.import("leaf", &leaf.url(), &[]);
     assert_eq!(refused.code, 3, "{refused:?}");
     for word in ["max_id = -5", "step is 0", "2^62", "--name a b=SOURCE", "define, from 100 on"] {
         assert!(refused.out.contains(word), "{word}: {}", refused.out);
     }
     assert!(refused.err.contains("4 of 5 keys"), "{}", refused.err);
-    assert!(!place.store().exists());
+    assert!(!import_dir.store().exists());
     let excepted: Vec<_> =
         ["negative", "still", "far"].iter().flat_map(|key| ["--except", key]).collect();
     let some = [&excepted[..], &["--name", "a b=good"]].concat();
-    let twice = place.import("leaf", &leaf.url(), &some);
+    let twice = import_dir.import("leaf", &leaf.url(), &some);
     assert!(twice.code == 3 && twice.out.contains("has the same source"), "{twice:?}");
-    place.import("leaf", &leaf.url(), &[&excepted[..], &["--name", "a b=ab"]].concat()).ok();
-    let unknown = place.import("leaf", &leaf.url(), &["--only", "nothing"]);
+    import_dir.import("leaf", &leaf.url(), &[&excepted[..], &["--name", "a b=ab"]].concat()).ok();
+    let unknown = import_dir.import("leaf", &leaf.url(), &["--only", "nothing"]);
     assert_eq!(unknown.code, 1, "{unknown:?}");
-    let elsewhere = place.import("leaf", "redis://127.0.0.1:1", &[]);
-    assert_eq!(elsewhere.code, 2, "{elsewhere:?}");
+    let unsupported = import_dir.import("leaf", "redis://127.0.0.1:1", &[]);
+    assert_eq!(unsupported.code, 2, "{unsupported:?}");
 }
 
 #[test]
@@ -125,31 +126,32 @@ fn tinyids_databases_become_one_source_when_all_are_named() {
              ('orders', {max}, 100, 2, {remainder})"
         ));
     }
-    let place = Place::new();
+    let import_dir = ImportDir::new();
     let both = ["--from", &even.url()];
-    let shown = place.import("tinyid", &odd.url(), &[&both[..], &["--dry-run"]].concat());
+    let shown = import_dir.import("tinyid", &odd.url(), &[&both[..], &["--dry-run"]].concat());
     for part in ["up to 500, stripe 1 of 2", "up to 900, stripe 2 of 2", "define, from 901 on"] {
         assert!(shown.out.contains(part), "{part}: {}", shown.out);
     }
-    let json = place.import("tinyid", &odd.url(), &[&both[..], &["--dry-run", "--json"]].concat());
+    let json =
+        import_dir.import("tinyid", &odd.url(), &[&both[..], &["--dry-run", "--json"]].concat());
     assert_eq!(plan(&json)[0]["parts"][1]["highest"], 900, "{json:?}");
-    place.import("tinyid", &odd.url(), &both).ok();
-    assert_eq!(place.mint("orders", 3), [901, 902, 903]);
-    let place = Place::new();
-    place.import("tinyid", &odd.url(), &[]).ok();
-    assert_eq!(place.mint("orders", 2), [501, 503]);
-    let mixed = place.import("tinyid", &even.url(), &[]);
+    import_dir.import("tinyid", &odd.url(), &both).ok();
+    assert_eq!(import_dir.mint("orders", 3), [901, 902, 903]);
+    let import_dir = ImportDir::new();
+    import_dir.import("tinyid", &odd.url(), &[]).ok();
+    assert_eq!(import_dir.mint("orders", 2), [501, 503]);
+    let mixed = import_dir.import("tinyid", &even.url(), &[]);
     assert!(mixed.code == 3 && mixed.out.contains("stripe 1 of 2"), "{mixed:?}");
     odd.run("UPDATE tiny_id_info SET remainder = 5");
-    let wrong = place.import("tinyid", &odd.url(), &[]);
+    let wrong = import_dir.import("tinyid", &odd.url(), &[]);
     assert!(wrong.code == 3 && wrong.out.contains("remainder = 5"), "{wrong:?}");
 }
 
 /// The output is a configuration that admits Tinyid's clients with their present tokens.
 #[test]
 fn tinyids_tokens_become_a_table_of_hashes() {
-    let (tinyid, place) = (Mysql::start(&[]), Place::new());
-    let none = place.import("tinyid", &tinyid.url(), &["--tokens"]);
+    let (tinyid, import_dir) = (Mysql::start(&[]), ImportDir::new());
+    let none = import_dir.import("tinyid", &tinyid.url(), &["--tokens"]);
     assert!(none.code == 1 && none.err.contains("tiny_id_token"), "{none:?}");
     tinyid.run(
         "CREATE TABLE tiny_id_token (
@@ -161,39 +163,39 @@ fn tinyids_tokens_become_a_table_of_hashes() {
          ('0f673adf80504e2eaa552f5d791b644c', 'numbers'), ('0f673adf80504e2eaa552f5d791b644c', 'test'),
          ('short', 'test')",
     );
-    let printed = place.import("tinyid", &tinyid.url(), &["--tokens"]);
+    let printed = import_dir.import("tinyid", &tinyid.url(), &["--tokens"]);
     assert!(printed.err.contains("1 of 2 tokens"), "{printed:?}");
     let table = printed.out;
     assert!(!table.contains("0f673adf") && !table.contains("short"), "{table}");
-    let lines = place.import("tinyid", &tinyid.url(), &["--tokens", "--json"]).out;
+    let lines = import_dir.import("tinyid", &tinyid.url(), &["--tokens", "--json"]).out;
     assert_eq!(lines.lines().filter(|line| json(line)["hash"].is_string()).count(), 2);
 
-    let config = place.0.path().join("snowmint.toml");
+    let config = import_dir.0.path().join("snowmint.toml");
     std::fs::write(&config, format!("[compat.tinyid]\nenabled = true\n{table}")).unwrap();
     let with = ["--config", config.to_str().unwrap()];
     run(&[&["serve", "--check"][..], &with].concat()).ok();
-    let server = Server::start(serve(place.0.path(), &with));
-    let asked = |token: &str| {
+    let server = Server::start(serve(import_dir.0.path(), &with));
+    let queried = |token: &str| {
         let url = format!("http://{}/tinyid/id/nextId?bizType=numbers&token={token}", server.http);
-        let asked = Command::new(programs::installed("curl"))
+        let queried = Command::new(programs::installed("curl"))
             .args(["-sS", "--max-time", "60", &url])
             .output()
             .unwrap();
-        json(std::str::from_utf8(&asked.stdout).unwrap())["code"].as_u64().unwrap()
+        json(std::str::from_utf8(&queried.stdout).unwrap())["code"].as_u64().unwrap()
     };
-    assert_eq!((asked("0f673adf80504e2eaa552f5d791b644c"), asked("short")), (200, 5));
+    assert_eq!((queried("0f673adf80504e2eaa552f5d791b644c"), queried("short")), (200, 5));
     server.kill();
 }
 
 #[test]
 fn tinyid_import_reads_all_databases_or_does_nothing() {
-    let (odd, even, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
+    let (odd, even, import_dir) = (Mysql::start(&[]), Mysql::start(&[]), ImportDir::new());
     odd.run(TINYID);
     odd.run(
         "INSERT INTO tiny_id_info (biz_type, max_id, step, delta, remainder) VALUES
          ('orders', 500, 100, 2, 1)",
     );
-    let with = |more: &str| place.import("tinyid", &odd.url(), &["--from", more]);
+    let with = |more: &str| import_dir.import("tinyid", &odd.url(), &["--from", more]);
     let away = with("mysql://root@127.0.0.1:1/tinyid");
     assert_eq!((away.code, away.out.as_str()), (4, ""), "{away:?}");
     for part in ["1 of 2 databases cannot be read", "127.0.0.1:1/tinyid"] {
@@ -206,15 +208,15 @@ fn tinyid_import_reads_all_databases_or_does_nothing() {
     let lacking = with(&even.url());
     assert_eq!(lacking.code, 3, "{lacking:?}");
     assert!(lacking.out.contains("there is none of it in MySQL at"), "{}", lacking.out);
-    assert!(!place.store().exists());
+    assert!(!import_dir.store().exists());
 }
 
 #[test]
 fn cosid_names_and_machine_ids_come_from_redis_and_clusters() {
     let (one, cluster) = (servers::Redis::start(&[]), servers::RedisCluster::start());
     for (url, cluster_mode) in [(one.url(), false), (cluster.url(), true)] {
-        let place = Place::new();
-        let none = place.import("cosid", &url, &[]);
+        let import_dir = ImportDir::new();
+        let none = import_dir.import("cosid", &url, &[]);
         assert_eq!(none.code, 1, "{none:?}");
         // SpringRedisIdSegmentDistributor and its scripts for machine IDs leave this state.
         let port = url.split([',', '/']).find_map(|part| part.strip_prefix("127.0.0.1:")).unwrap();
@@ -235,17 +237,17 @@ fn cosid_names_and_machine_ids_come_from_redis_and_clusters() {
         ask(&["HSET", "cosid:{app}:itc_idx", "10.0.0.1:80|7", "3|1793000000000"]);
         ask(&["HSET", "cosid:{app}:revert", "5", "1793000000000"]);
         ask(&["SET", "cosid:{app}:adder", "5"]);
-        let plan = place.import("cosid", &url, &["--json", "--dry-run"]);
+        let plan = import_dir.import("cosid", &url, &["--json", "--dry-run"]);
         let lines: Vec<_> = plan.out.lines().map(json).collect();
         let firsts: Vec<_> = lines.iter().filter_map(|line| line["first"].as_u64()).collect();
         assert_eq!(firsts, [1, 4201], "{plan:?}");
         let excluded: Vec<_> = lines.iter().filter_map(|line| line["worker"].as_u64()).collect();
         assert_eq!(excluded, [3, 5, 3, 5], "for servers here, and for clients of theirs: {plan:?}");
-        place.import("cosid", &url, &[]).ok();
-        assert_eq!(place.mint("app.orders", 2), [4201, 4202], "{url}");
-        let cut = place.import("cosid", &url, &["--cut-over"]);
+        import_dir.import("cosid", &url, &[]).ok();
+        assert_eq!(import_dir.mint("app.orders", 2), [4201, 4202], "{url}");
+        let cut = import_dir.import("cosid", &url, &["--cut-over"]);
         assert!(cut.code != 0, "{cut:?}");
-        let leaf = place.import("leaf", &url, &[]);
+        let leaf = import_dir.import("leaf", &url, &[]);
         assert!(leaf.code == 2 && leaf.err.contains("MySQL or PostgreSQL"), "{leaf:?}");
     }
 }
@@ -259,36 +261,37 @@ fn cosids_names_are_read_from_mysql_and_postgresql() {
     postgres.run(COSID);
     postgres.run(row);
     for url in [mysql.url(), postgres.url()] {
-        let place = Place::new();
-        place.import("cosid", &url, &[]).ok();
-        assert_eq!(place.mint("app.orders", 2), [4201, 4202], "{url}");
+        let import_dir = ImportDir::new();
+        import_dir.import("cosid", &url, &[]).ok();
+        assert_eq!(import_dir.mint("app.orders", 2), [4201, 4202], "{url}");
     }
 }
 
 #[test]
 fn replica_is_reported_with_the_advice_to_use_the_primary() {
-    let (server, place) = (Mysql::start(&["read-only=1"]), Place::new());
+    let (server, import_dir) = (Mysql::start(&["read-only=1"]), ImportDir::new());
     server.run(COSID);
     server.run("INSERT INTO cosid VALUES ('orders', 1, 0)");
-    let told = place.import("cosid", &server.url(), &["--dry-run"]);
-    assert_eq!(told.code, 0, "{told:?}");
-    assert!(told.err.contains("Name the primary"), "{}", told.err);
+    let dry_run = import_dir.import("cosid", &server.url(), &["--dry-run"]);
+    assert_eq!(dry_run.code, 0, "{dry_run:?}");
+    assert!(dry_run.err.contains("Name the primary"), "{}", dry_run.err);
 }
 
 #[test]
 fn both_systems_serve_until_the_table_is_cut_over() {
-    let (leaf, place) = (Mysql::start(&[]), Place::new());
+    let (leaf, import_dir) = (Mysql::start(&[]), ImportDir::new());
     leaf.run(LEAF);
     leaf.run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 1000)");
-    let config = place.0.path().join("snowmint.toml");
+    let config = import_dir.0.path().join("snowmint.toml");
     std::fs::write(&config, format!("[upstreams]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
     let with = ["--config", config.to_str().unwrap()];
-    let import = |more: &[&str]| place.import("leaf", &leaf.url(), &[&with[..], more].concat());
+    let import =
+        |more: &[&str]| import_dir.import("leaf", &leaf.url(), &[&with[..], more].concat());
     let mint = || {
-        let args = ["mint", "orders", "-n", "2", "--data-dir", place.dir()];
+        let args = ["mint", "orders", "-n", "2", "--data-dir", import_dir.dir()];
         run(&[&args[..], &with].concat()).ok().lines().map(|id| id.parse().unwrap()).collect()
     };
-    let unknown = place.import("leaf", &leaf.url(), &["--allocate-from", "old"]);
+    let unknown = import_dir.import("leaf", &leaf.url(), &["--allocate-from", "old"]);
     assert!(unknown.code != 0 && unknown.err.contains("[upstreams]"), "{unknown:?}");
     import(&["--allocate-from", "old"]).ok();
     assert!(import(&["--allocate-from", "old"]).ok().contains("nothing to do"));
@@ -302,7 +305,7 @@ fn both_systems_serve_until_the_table_is_cut_over() {
     assert!(plan.code == 0 && plan.out.contains("cut over, above"), "{plan:?}");
 
     import(&["--cut-over"]).ok();
-    let trail = place.trail();
+    let trail = import_dir.trail();
     let [defined, cut] = trail.as_slice() else { panic!("{trail:?}") };
     for (line, what) in [(defined, "defined (import)"), (cut, "cut over (import)")] {
         assert!(line.contains(&format!("audit: source orders {what} who=uid ")), "{line}");
@@ -310,10 +313,10 @@ fn both_systems_serve_until_the_table_is_cut_over() {
     assert!(defined.contains("before=none after=version"), "{defined}");
     let (before, after) = cut.split_once(" after=").unwrap();
     assert!(before.contains("old:orders") && !after.contains("old:orders"), "{cut}");
-    let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         leaf.run("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'orders'");
     }));
-    assert!(taken.is_err(), "Leaf's servers fail from here on");
+    assert!(caught.is_err(), "Leaf's servers fail from here on");
     assert!(import(&["--cut-over"]).ok().contains("nothing to do"));
     let after: Vec<u64> = mint();
     assert!(after[0] > 3001, "{after:?}");
@@ -323,15 +326,15 @@ fn both_systems_serve_until_the_table_is_cut_over() {
 /// Ending a copy of the table would leave Leaf and the source issuing the same numbers.
 #[test]
 fn only_the_upstream_table_is_cut_over() {
-    let (leaf, copy, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
+    let (leaf, copy, import_dir) = (Mysql::start(&[]), Mysql::start(&[]), ImportDir::new());
     for server in [&leaf, &copy] {
         server.run(LEAF);
         server.run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 1000)");
     }
-    let config = place.0.path().join("snowmint.toml");
+    let config = import_dir.0.path().join("snowmint.toml");
     std::fs::write(&config, format!("[upstreams]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
     let with = ["--config", config.to_str().unwrap()];
-    let import = |from: &str, more: &[&str]| place.import("leaf", from, more);
+    let import = |from: &str, more: &[&str]| import_dir.import("leaf", from, more);
     import(&leaf.url(), &[&with[..], &["--allocate-from", "old"]].concat()).ok();
     let cut = [&with[..], &["--cut-over"]].concat();
 
@@ -340,10 +343,10 @@ fn only_the_upstream_table_is_cut_over() {
     assert!(other.err.contains("upstreams.old"), "{other:?}");
     let unknown = import(&leaf.url(), &["--cut-over"]);
     assert!(unknown.code == 2 && unknown.err.contains("[upstreams]"), "{unknown:?}");
-    let other_system = place.import("cosid", &leaf.url(), &cut);
+    let other_system = import_dir.import("cosid", &leaf.url(), &cut);
     assert_ne!(other_system.code, 0, "{other_system:?}");
     // A table behind the source is a copy under the name of the original.
-    let args = ["mint", "orders", "--data-dir", place.dir()];
+    let args = ["mint", "orders", "--data-dir", import_dir.dir()];
     run(&[&args[..], &with].concat()).ok();
     leaf.run("UPDATE leaf_alloc SET max_id = 2001 WHERE biz_tag = 'orders'");
     let back = import(&leaf.url(), &cut);
@@ -361,47 +364,51 @@ fn only_the_upstream_table_is_cut_over() {
 /// A source planned from a copy would allocate from the original, which issues other numbers.
 #[test]
 fn source_allocates_only_from_the_named_table() {
-    let (leaf, copy, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
+    let (leaf, copy, import_dir) = (Mysql::start(&[]), Mysql::start(&[]), ImportDir::new());
     for (server, max) in [(&leaf, 100_001), (&copy, 5_001)] {
         server.run(LEAF);
         server.run(&format!(
             "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', {max}, 1000)"
         ));
     }
-    let config = place.0.path().join("snowmint.toml");
+    let config = import_dir.0.path().join("snowmint.toml");
     std::fs::write(&config, format!("[upstreams]\nold = \"leaf+{}\"\n", copy.url())).unwrap();
     let allocates = ["--config", config.to_str().unwrap(), "--allocate-from", "old"];
     for more in [&allocates[..], &[&allocates[..], &["--dry-run"]].concat()] {
-        let other = place.import("leaf", &leaf.url(), more);
+        let other = import_dir.import("leaf", &leaf.url(), more);
         assert_eq!((other.code, other.out.as_str()), (2, ""), "{other:?}");
         assert!(other.err.contains("upstreams.old"), "{other:?}");
     }
-    assert!(!place.store().exists(), "nothing is defined");
-    let both =
-        place.import("leaf", &copy.url(), &[&allocates[..], &["--from", &leaf.url()]].concat());
+    assert!(!import_dir.store().exists(), "nothing is defined");
+    let both = import_dir.import(
+        "leaf",
+        &copy.url(),
+        &[&allocates[..], &["--from", &leaf.url()]].concat(),
+    );
     assert_ne!(both.code, 0, "{both:?}");
-    assert!(!place.store().exists(), "nothing is defined");
+    assert!(!import_dir.store().exists(), "nothing is defined");
 
-    place.import("leaf", &copy.url(), &allocates).ok();
+    import_dir.import("leaf", &copy.url(), &allocates).ok();
     // The second run would change nothing, but its plan would show another table.
-    let other = place.import("leaf", &leaf.url(), &allocates);
+    let other = import_dir.import("leaf", &leaf.url(), &allocates);
     assert_eq!((other.code, other.out.as_str()), (2, ""), "{other:?}");
-    assert!(place.import("leaf", &copy.url(), &allocates).ok().contains("nothing to do"));
+    assert!(import_dir.import("leaf", &copy.url(), &allocates).ok().contains("nothing to do"));
 }
 
 /// The store records the end first, then the row ends, and only then the source gets numbers of its
 /// own.
 #[test]
 fn interrupted_cut_over_leaves_both_or_neither_allocating() {
-    let (leaf, place) = (Mysql::start(&[]), Place::new());
+    let (leaf, import_dir) = (Mysql::start(&[]), ImportDir::new());
     leaf.run(LEAF);
     leaf.run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 10)");
-    let config = place.0.path().join("snowmint.toml");
+    let config = import_dir.0.path().join("snowmint.toml");
     std::fs::write(&config, format!("[upstreams]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
     let with = ["--config", config.to_str().unwrap()];
-    let import = |more: &[&str]| place.import("leaf", &leaf.url(), &[&with[..], more].concat());
+    let import =
+        |more: &[&str]| import_dir.import("leaf", &leaf.url(), &[&with[..], more].concat());
     let minted = || -> Vec<u64> {
-        let args = ["mint", "orders", "-n", "20", "--data-dir", place.dir()];
+        let args = ["mint", "orders", "-n", "20", "--data-dir", import_dir.dir()];
         run(&[&args[..], &with].concat()).ok().lines().map(|id| id.parse().unwrap()).collect()
     };
     import(&["--allocate-from", "old"]).ok();
@@ -423,7 +430,7 @@ fn interrupted_cut_over_leaves_both_or_neither_allocating() {
     leaf.run("UPDATE leaf_alloc SET max_id = 9223372036854775807 WHERE biz_tag = 'orders'");
     let still = import(&[]);
     assert!(still.code == 3 && still.out.contains("--cut-over again"), "{still:?}");
-    assert!(import(&["--cut-over"]).ok().contains("was ended there: go on from"));
+    assert!(import(&["--cut-over"]).ok().contains("was ended there: continue from"));
     let after = minted();
     assert!(after[0] > *ours.last().unwrap(), "{after:?} after {ours:?}");
     assert!(import(&["--cut-over"]).ok().contains("nothing to do"));

@@ -8,7 +8,7 @@ use snowmint_testkit::servers::{Mysql, Zookeeper};
 use zookeeper_client::{Acls, Client, CreateMode};
 
 use crate::common::{Ran, json, run};
-use crate::import::Place;
+use crate::import::ImportDir;
 use crate::server::{Server, serve};
 
 /// Table of the uid-generator's own schema.
@@ -32,11 +32,11 @@ fn machine(server: &Server, namespace: &str, instance: &str) -> Result<u64, Stri
          &safeGuardDuration=PT5M",
         server.http
     );
-    let asked = Command::new(programs::installed("curl"))
+    let output = Command::new(programs::installed("curl"))
         .args(["-sS", "--max-time", "60", "-X", "POST", &url])
         .output();
-    let answer = json(std::str::from_utf8(&asked.unwrap().stdout).unwrap());
-    answer["machineId"].as_u64().ok_or_else(|| answer["code"].as_str().unwrap().to_owned())
+    let response = json(std::str::from_utf8(&output.unwrap().stdout).unwrap());
+    response["machineId"].as_u64().ok_or_else(|| response["code"].as_str().unwrap().to_owned())
 }
 
 /// Creates nodes with all their ancestors.
@@ -86,8 +86,8 @@ fn excluded(server: &Server) -> BTreeSet<u64> {
 
 #[test]
 fn the_trees_of_leaf_and_of_article_002_are_excluded_for_ever() {
-    let (zookeeper, place) = (Zookeeper::start(), Place::new());
-    let none = place.import("leaf-snowflake", &zookeeper.url(), &[]);
+    let (zookeeper, import_dir) = (Zookeeper::start(), ImportDir::new());
+    let none = import_dir.import("leaf-snowflake", &zookeeper.url(), &[]);
     assert_eq!(none.code, 1, "{none:?}");
     plant(
         &zookeeper,
@@ -102,16 +102,16 @@ fn the_trees_of_leaf_and_of_article_002_are_excluded_for_ever() {
         ],
     );
     let of_shop = format!("{}/snowflake/shop", zookeeper.url());
-    let shop = place.import("leaf-snowflake", &of_shop, &["--dry-run", "--json"]);
+    let shop = import_dir.import("leaf-snowflake", &of_shop, &["--dry-run", "--json"]);
     assert_eq!(planned(&shop, "exclude"), [2, 5, 7].into());
-    assert!(!place.store().exists(), "a plan makes no store");
+    assert!(!import_dir.store().exists(), "a plan makes no store");
 
-    let all = place.import("leaf-snowflake", &zookeeper.url(), &["--json"]);
+    let all = import_dir.import("leaf-snowflake", &zookeeper.url(), &["--json"]);
     assert_eq!(planned(&all, "exclude"), [0, 1, 2, 3, 5, 7].into(), "{all:?}");
-    let again = place.import("leaf-snowflake", &zookeeper.url(), &["--json"]);
+    let again = import_dir.import("leaf-snowflake", &zookeeper.url(), &["--json"]);
     assert_eq!(planned(&again, "keep").len(), 6, "{again:?}");
 
-    let server = Server::start(serve(place.0.path(), &[]));
+    let server = Server::start(serve(import_dir.0.path(), &[]));
     assert_eq!(excluded(&server), [0, 1, 2, 3, 5, 7].into());
     let list = run(&["worker", "list", "--server", &server.http]).ok();
     let line = list.lines().find(|line| line.contains("10.20.30.41:8888")).unwrap();
@@ -123,36 +123,36 @@ fn the_trees_of_leaf_and_of_article_002_are_excluded_for_ever() {
 
     // A number in use here cannot belong to the other system alone.
     plant(&zookeeper, &["/snowflake/shop/servers/10.20.30.42:8888_4"]);
-    let live = place.import("leaf-snowflake", &zookeeper.url(), &["--json"]);
+    let live = import_dir.import("leaf-snowflake", &zookeeper.url(), &["--json"]);
     assert_eq!((live.code, planned(&live, "refuse")), (3, [4].into()), "{live:?}");
     assert!(live.err.contains("nothing was changed"), "{}", live.err);
 }
 
 #[test]
 fn invalid_tree_is_rejected_and_deleted_worker_is_excluded() {
-    let (zookeeper, place) = (Zookeeper::start(), Place::new());
+    let (zookeeper, import_dir) = (Zookeeper::start(), ImportDir::new());
     plant(
         &zookeeper,
-        &["/app/servers/10.0.0.1:80_1024", "/app/servers/nobody", "/app/instances/3"],
+        &["/app/servers/10.0.0.1:80_1024", "/app/servers/absent", "/app/instances/3"],
     );
     let from = format!("{}/app", zookeeper.url());
-    let refused = place.import("leaf-snowflake", &from, &[]);
+    let refused = import_dir.import("leaf-snowflake", &from, &[]);
     assert_eq!(refused.code, 3, "{refused:?}");
     assert!(refused.out.contains("workers 0 to 1023"), "{}", refused.out);
-    assert!(refused.out.contains("nobody ends with no number"), "{}", refused.out);
+    assert!(refused.out.contains("absent ends with no number"), "{}", refused.out);
     // Deleted nodes of Leaf's counter are excluded, too.
     plant(&zookeeper, &["/leaf/forever/10.0.0.1:80-0000000004"]);
     let from = format!("{}/leaf", zookeeper.url());
-    let counted = place.import("leaf-snowflake", &from, &["--dry-run", "--json"]);
+    let counted = import_dir.import("leaf-snowflake", &from, &["--dry-run", "--json"]);
     assert_eq!(planned(&counted, "exclude"), (0..=4).collect());
     // Even if the highest node or all nodes are deleted, ZooKeeper knows how far it has counted.
     for (app, gone) in [("/one", &[1, 5][..]), ("/all", &[0, 1, 2, 3, 4, 5])] {
         count_up(&zookeeper, &format!("{app}/forever"), 6, gone);
         let from = format!("{}{app}", zookeeper.url());
-        let counted = place.import("leaf-snowflake", &from, &["--dry-run", "--json"]);
+        let counted = import_dir.import("leaf-snowflake", &from, &["--dry-run", "--json"]);
         assert_eq!(planned(&counted, "exclude"), (0..=5).collect(), "{app}: {counted:?}");
     }
-    assert!(!place.store().exists());
+    assert!(!import_dir.store().exists());
 }
 
 #[test]
@@ -163,30 +163,30 @@ fn baidu_numbers_are_excluded_up_to_the_highest() {
         "INSERT INTO WORKER_NODE (ID, HOST_NAME, PORT, TYPE, LAUNCH_DATE) VALUES
          (3, '10.0.0.1', '1700-1', 2, NOW()), (5, '10.0.0.2', '1700-2', 2, NOW())",
     );
-    let place = Place::new();
-    let all = place.import("uid-generator", &mysql.url(), &["--json"]);
+    let import_dir = ImportDir::new();
+    let all = import_dir.import("uid-generator", &mysql.url(), &["--json"]);
     assert_eq!(planned(&all, "exclude"), (0..=5).collect(), "{all:?}");
-    let trail = place.trail();
+    let trail = import_dir.trail();
     let deleted = "slots 0-2, 4 of pool workers-22 excluded who=uid ";
     assert!(trail.iter().any(|line| line.contains(deleted)), "{trail:?}");
     assert!(trail.iter().all(|line| line.contains("after=for ever (uid-generator: ")), "{trail:?}");
     // The table knows how far it has counted.
     for gone in ["ID = 5", "ID > 0"] {
         mysql.run(&format!("DELETE FROM WORKER_NODE WHERE {gone}"));
-        let place = Place::new();
-        let all = place.import("uid-generator", &mysql.url(), &["--dry-run", "--json"]);
+        let import_dir = ImportDir::new();
+        let all = import_dir.import("uid-generator", &mysql.url(), &["--dry-run", "--json"]);
         assert_eq!(planned(&all, "exclude"), (0..=5).collect(), "without {gone}: {all:?}");
     }
-    let wrong = place.import("uid-generator", &mysql.url(), &["--stopped"]);
+    let wrong = import_dir.import("uid-generator", &mysql.url(), &["--stopped"]);
     assert_eq!(wrong.code, 2, "a margin is needed: {wrong:?}");
 
-    let place = Place::new();
-    let config = place.0.path().join("snowmint.toml");
+    let import_dir = ImportDir::new();
+    let config = import_dir.0.path().join("snowmint.toml");
     let text = "[worker]\nreuse = \"never\"\n[sources.uids]\nlayout = \"baidu\"\n";
     std::fs::write(&config, text).unwrap();
     let with = ["--config", config.to_str().unwrap()];
-    place.import("uid-generator", &mysql.url(), &with).ok();
-    let minted = run(&[&["mint", "uids", "--data-dir", place.dir()][..], &with].concat()).ok();
+    import_dir.import("uid-generator", &mysql.url(), &with).ok();
+    let minted = run(&[&["mint", "uids", "--data-dir", import_dir.dir()][..], &with].concat()).ok();
     let decoded = run(&["decode", "--json", "--layout", "baidu", minted.trim()]).ok();
     assert_eq!(json(decoded.trim())["worker"], 6, "{decoded}");
 }
@@ -194,14 +194,14 @@ fn baidu_numbers_are_excluded_up_to_the_highest() {
 /// Without this check, the numbers in the other database would be forgotten.
 #[test]
 fn a_database_without_the_table_of_workers_is_named() {
-    let (one, two, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
+    let (one, two, import_dir) = (Mysql::start(&[]), Mysql::start(&[]), ImportDir::new());
     one.run(COSID_MACHINE);
     one.run(
         "INSERT INTO cosid_machine (name, namespace, machine_id, instance_id) VALUES
          ('app.3', 'app', 3, '10.0.0.1:80')",
     );
     for (first, second) in [(&one, &two), (&two, &one)] {
-        let refused = place.import("cosid", &first.url(), &["--from", &second.url()]);
+        let refused = import_dir.import("cosid", &first.url(), &["--from", &second.url()]);
         assert!(
             refused.code == 1 && refused.err.contains("no table of worker numbers"),
             "{refused:?}"
@@ -211,36 +211,36 @@ fn a_database_without_the_table_of_workers_is_named() {
 
 #[test]
 fn numbers_of_ended_processes_return_after_a_margin() {
-    let (mysql, place) = (Mysql::start(&[]), Place::new());
+    let (mysql, import_dir) = (Mysql::start(&[]), ImportDir::new());
     mysql.run(COSID_MACHINE);
     mysql.run(
         "INSERT INTO cosid_machine (name, namespace, machine_id, instance_id) VALUES
          ('app.0', 'app', 0, '10.0.0.1:80'), ('app.1', 'app', 1, '10.0.0.2:80')",
     );
-    let config = without_builtin(&place);
+    let config = without_builtin(&import_dir);
     let stopped = ["--stopped", "--margin", "1h", "--json", "--config", &config];
-    let first = place.import("cosid", &mysql.url(), &stopped);
+    let first = import_dir.import("cosid", &mysql.url(), &stopped);
     assert_eq!(planned(&first, "exclude"), [0, 1].into(), "{first:?}");
     assert!(json(first.out.lines().next().unwrap())["until"].is_string(), "{first:?}");
-    let ahead = run(&["worker", "accept-lead", "--data-dir", place.dir()]);
+    let ahead = run(&["worker", "accept-lead", "--data-dir", import_dir.dir()]);
     assert_eq!(ahead.out.lines().count(), 2, "their marks are times: {ahead:?}");
     let ahead =
-        json(run(&["worker", "accept-lead", "--data-dir", place.dir(), "--json"]).out.trim());
+        json(run(&["worker", "accept-lead", "--data-dir", import_dir.dir(), "--json"]).out.trim());
     let slots: Vec<_> = ahead["ahead"].as_array().unwrap().iter().map(|one| &one["slot"]).collect();
     assert_eq!(slots, [0, 1], "{ahead}");
     assert!(ahead["ahead"][0]["accepted"] == false, "{ahead}");
     // An exclusion for ever is stronger, and is not revoked.
-    let forever = place.import("cosid", &mysql.url(), &["--json"]);
+    let forever = import_dir.import("cosid", &mysql.url(), &["--json"]);
     assert_eq!(planned(&forever, "exclude"), [0, 1].into(), "{forever:?}");
-    let stays = place.import("cosid", &mysql.url(), &stopped);
+    let stays = import_dir.import("cosid", &mysql.url(), &stopped);
     assert_eq!(planned(&stays, "keep"), [0, 1].into(), "{stays:?}");
-    let shown = run(&["worker", "accept-lead", "--data-dir", place.dir()]);
-    assert_eq!(shown.out, "", "nobody is told to wait for them");
+    let shown = run(&["worker", "accept-lead", "--data-dir", import_dir.dir()]);
+    assert_eq!(shown.out, "", "the command tells no caller to wait for them");
 }
 
 /// Writes a configuration without the source `default`, which has an epoch in 2026.
-fn without_builtin(place: &Place) -> String {
-    let config = place.0.path().join("snowmint.toml");
+fn without_builtin(import_dir: &ImportDir) -> String {
+    let config = import_dir.0.path().join("snowmint.toml");
     std::fs::write(&config, "[sources]\nbuiltin = false\n").unwrap();
     config.to_str().unwrap().to_owned()
 }
@@ -249,7 +249,7 @@ fn without_builtin(place: &Place) -> String {
 /// below it.
 #[test]
 fn numbers_never_return_to_a_source_with_a_later_epoch() {
-    let (mysql, place) = (Mysql::start(&[]), Place::new());
+    let (mysql, import_dir) = (Mysql::start(&[]), ImportDir::new());
     mysql.run(WORKER_NODE);
     mysql.run(COSID_MACHINE);
     mysql.run(
@@ -258,15 +258,15 @@ fn numbers_never_return_to_a_source_with_a_later_epoch() {
          INSERT INTO cosid_machine (name, namespace, machine_id, instance_id) VALUES
          ('app.3', 'app', 3, '10.0.0.1:80')",
     );
-    let config = without_builtin(&place);
+    let config = without_builtin(&import_dir);
     let stopped = ["--stopped", "--margin", "1h"];
     let import = |origin: &str, more: &[&str]| {
-        place.import(origin, &mysql.url(), &[&stopped[..], more].concat())
+        import_dir.import(origin, &mysql.url(), &[&stopped[..], more].concat())
     };
-    let refused = |ran: Ran, why: &str| {
+    let refused = |ran: Ran, reason: &str| {
         assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{ran:?}");
-        assert!(ran.err.contains(why), "{why}: {ran:?}");
-        assert!(!place.store().exists());
+        assert!(ran.err.contains(reason), "{reason}: {ran:?}");
+        assert!(!import_dir.store().exists());
     };
     refused(import("uid-generator", &["--config", &config]), "leave out --stopped");
     refused(import("cosid", &[]), "source \"default\" has epoch 2026");
@@ -281,7 +281,7 @@ fn numbers_never_return_to_a_source_with_a_later_epoch() {
 
 #[test]
 fn imported_machine_ids_are_never_leased_in_their_namespace() {
-    let (mysql, place) = (Mysql::start(&[]), Place::new());
+    let (mysql, import_dir) = (Mysql::start(&[]), ImportDir::new());
     mysql.run(COSID_MACHINE);
     // Released machine IDs are in the table, too, without an instance.
     mysql.run(
@@ -291,7 +291,7 @@ fn imported_machine_ids_are_never_leased_in_their_namespace() {
     );
     let layout = ["--layout", "time=41,worker=3,sequence=19"];
     let import = |more: &[&str]| {
-        place.import("cosid", &mysql.url(), &[&layout[..], &["--json"], more].concat())
+        import_dir.import("cosid", &mysql.url(), &[&layout[..], &["--json"], more].concat())
     };
     let all = import(&[]);
     assert_eq!(all.code, 0, "{all:?}");
@@ -311,19 +311,19 @@ fn imported_machine_ids_are_never_leased_in_their_namespace() {
     assert_eq!(planned, wanted.map(|(pool, number)| (pool.to_owned(), number)).into());
     assert!(import(&[]).out.lines().all(|line| json(line)["action"] == "keep"));
 
-    let config = place.0.path().join("snowmint.toml");
+    let config = import_dir.0.path().join("snowmint.toml");
     std::fs::write(&config, "[compat.cosid]\nenabled = true\n").unwrap();
     let with = ["--config", config.to_str().unwrap()];
-    let server = Server::start(serve(place.0.path(), &with));
-    let lent = |namespace: &str, count: u64| -> Vec<_> {
+    let server = Server::start(serve(import_dir.0.path(), &with));
+    let machines = |namespace: &str, count: u64| -> Vec<_> {
         (0..count).map(|n| machine(&server, namespace, &format!("client-{n}"))).collect()
     };
     let free: Vec<_> = [1, 3, 4, 5, 6, 7].map(Ok).into();
     let full = Err("M-01".to_owned());
-    assert_eq!(lent("shop", 7), [&free[..], std::slice::from_ref(&full)].concat());
-    assert_eq!(lent("other", 3), [0, 2, 3].map(Ok));
+    assert_eq!(machines("shop", 7), [&free[..], std::slice::from_ref(&full)].concat());
+    assert_eq!(machines("other", 3), [0, 2, 3].map(Ok));
     // A namespace without any machine ID has all numbers free.
-    assert_eq!(lent("third", 2), [0, 1].map(Ok));
+    assert_eq!(machines("third", 2), [0, 1].map(Ok));
 
     // A number that a client holds from here cannot belong to the other system alone.
     mysql.run(

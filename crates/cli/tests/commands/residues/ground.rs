@@ -24,9 +24,9 @@ const TURNS: u32 = 4;
 const LONG: Duration = Duration::from_secs(60);
 
 /// A folder for a server and its stores.
-pub(crate) struct Place(tempfile::TempDir);
+pub(crate) struct StoresDir(tempfile::TempDir);
 
-impl Place {
+impl StoresDir {
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }

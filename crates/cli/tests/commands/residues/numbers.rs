@@ -6,7 +6,7 @@ use snowmint_testkit::servers::{Postgres, Redis, Server as StoreServer};
 
 use crate::common::{Ran, json, run};
 use crate::residues::ground::{
-    Drawing, Place, Seen, drawn_from_all, page, pass, restripe, share, wait_until,
+    Drawing, Seen, StoresDir, drawn_from_all, page, pass, restripe, share, wait_until,
 };
 use crate::server::{Server, serve};
 
@@ -34,10 +34,10 @@ fn add(seen: &mut Seen, ids: impl IntoIterator<Item = u64>) {
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
 fn store_killed_under_load_returns_and_no_caller_waits() {
-    let place = Place::new();
+    let stores_dir = StoresDir::new();
     let a: StoreServer = Postgres::start(&[]).into();
     let mut b: StoreServer = Redis::start(&[]).into();
-    let server = place.start(&[("a", &a.url()), ("b", &b.url())]);
+    let server = stores_dir.start(&[("a", &a.url()), ("b", &b.url())]);
     all_serve(&server, &["a", "b"]);
     let mut seen = Seen::default();
     seen.add(drawn_from_all(&server, 2_000, 2, plain));
@@ -46,13 +46,13 @@ fn store_killed_under_load_returns_and_no_caller_waits() {
     b.kill();
     wait_until("the store that is away is named", || share(&server, "b")["serving"] == false);
     let away = share(&server, "b");
-    assert!(away["error"].as_str().is_some_and(|why| !why.is_empty()), "{away}");
+    assert!(away["error"].as_str().is_some_and(|error| !error.is_empty()), "{away}");
     all_serve(&server, &["a"]);
     let metrics = page(&server, "/metrics");
     for (store, serves) in [("a", "1"), ("b", "0")] {
         let line =
             format!("snowmint_source_store_up{{source=\"orders\",store=\"{store}\"}} {serves}");
-        assert!(metrics.lines().any(|said| said.starts_with(&line)), "{line}: {metrics}");
+        assert!(metrics.lines().any(|sample| sample.starts_with(&line)), "{line}: {metrics}");
     }
     let shown = run(&["source", "show", "orders", "--server", &server.http]).ok();
     assert!(shown.contains("# store b: stripe 2 of 2, does not serve"), "{shown}");
@@ -66,7 +66,7 @@ fn store_killed_under_load_returns_and_no_caller_waits() {
 
     // The server starts with one of the stores away.
     b.stop();
-    let server = place.start(&[("a", &a.url()), ("b", &b.url())]);
+    let server = stores_dir.start(&[("a", &a.url()), ("b", &b.url())]);
     let from_one = drawn(&server, 500);
     assert!(from_one.iter().all(|id| id % 2 == 1), "{from_one:?}");
     add(&mut seen, from_one);
@@ -79,9 +79,9 @@ fn store_killed_under_load_returns_and_no_caller_waits() {
 }
 
 /// Returns a store with a source of these keys, defined by hand.
-fn defined(place: &Place, name: &str, keys: &str) -> String {
-    let url = place.sqlite(&format!("{name}.db"));
-    let server = Server::start(serve(&place.path(name), &["--store", &url]));
+fn defined(stores_dir: &StoresDir, name: &str, keys: &str) -> String {
+    let url = stores_dir.sqlite(&format!("{name}.db"));
+    let server = Server::start(serve(&stores_dir.path(name), &["--store", &url]));
     let define = ["source", "define", "orders", "--kind", "segment", "--server", &server.http];
     let keys: Vec<_> = keys.split_whitespace().collect();
     run(&[&define[..], &keys].concat()).ok();
@@ -97,20 +97,20 @@ fn conflicting_stripes_are_rejected_and_both_shown() {
     .into_iter()
     .enumerate()
     {
-        let place = Place::new();
-        let (a, b) = (defined(&place, "a", one), defined(&place, "b", other));
-        let server = place.start(&[("a", &a), ("b", &b)]);
+        let stores_dir = StoresDir::new();
+        let (a, b) = (defined(&stores_dir, "a", one), defined(&stores_dir, "b", other));
+        let server = stores_dir.start(&[("a", &a), ("b", &b)]);
         let refused = server.mint(&["orders"]);
         assert_ne!(refused.code, 0, "{index}: {refused:?}");
-        for said in ["\"a\" (offset 1 of 2", "\"b\" (offset", "the same numbers"] {
-            assert!(refused.err.contains(said), "{index}: {said}: {}", refused.err);
+        for part in ["\"a\" (offset 1 of 2", "\"b\" (offset", "the same numbers"] {
+            assert!(refused.err.contains(part), "{index}: {part}: {}", refused.err);
         }
     }
     // The store has another source under this name.
-    let place = Place::new();
-    let a = defined(&place, "a", "--serial.prefix INV-");
-    let b = defined(&place, "b", "--offset 2 --increment 2");
-    let server = place.start(&[("a", &a), ("b", &b)]);
+    let stores_dir = StoresDir::new();
+    let a = defined(&stores_dir, "a", "--serial.prefix INV-");
+    let b = defined(&stores_dir, "b", "--offset 2 --increment 2");
+    let server = stores_dir.start(&[("a", &a), ("b", &b)]);
     let ids = drawn(&server, 3);
     assert!(ids.iter().all(|id| id % 2 == 0), "{ids:?}");
     let refused = share(&server, "a");
@@ -119,14 +119,14 @@ fn conflicting_stripes_are_rejected_and_both_shown() {
 
 #[test]
 fn unknown_or_invalid_stores_are_rejected_at_start() {
-    let place = Place::new();
+    let stores_dir = StoresDir::new();
     let start = |text: &str| -> Ran {
-        let file = place.path("wrong.toml");
+        let file = stores_dir.path("wrong.toml");
         std::fs::write(&file, text).unwrap();
         let file = file.to_str().unwrap().to_owned();
-        serve(&place.path("data"), &["--config", &file]).output().unwrap().into()
+        serve(&stores_dir.path("data"), &["--config", &file]).output().unwrap().into()
     };
-    for (text, said) in [
+    for (text, part) in [
         ("[sources.orders]\nkind = \"segment\"\nstores = \"a,b\"\n", "is not in [stores]"),
         ("[sources.orders]\nkind = \"segment\"\nstores = \"a\"\n", "2 to 64 stores"),
         ("[sources.orders]\nkind = \"segment\"\nstores = \"a,a\"\n", "named twice"),
@@ -144,22 +144,22 @@ fn unknown_or_invalid_stores_are_rejected_at_start() {
     ] {
         let refused = start(text);
         assert_eq!(refused.code, 2, "{text}: {refused:?}");
-        assert!(refused.err.contains(said), "{text}: {}", refused.err);
+        assert!(refused.err.contains(part), "{text}: {}", refused.err);
     }
 }
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
 fn two_stores_become_three_and_two_again_under_load() {
-    let place = Place::new();
+    let stores_dir = StoresDir::new();
     let c: StoreServer = Redis::start(&[]).into();
-    let (a, b, c_url) = (place.sqlite("a.db"), place.sqlite("b.db"), c.url());
-    let server = place.start(&[("a", &a), ("b", &b)]);
+    let (a, b, c_url) = (stores_dir.sqlite("a.db"), stores_dir.sqlite("b.db"), c.url());
+    let server = stores_dir.start(&[("a", &a), ("b", &b)]);
     let mut seen = Seen::default();
     add(&mut seen, drawn(&server, 1_000));
     // One store cannot be reached: nothing is changed.
-    let nobody = "redis://127.0.0.1:1";
-    let config = place.config(&[("a", &a), ("b", &b), ("c", nobody)]);
+    let unreached = "redis://127.0.0.1:1";
+    let config = stores_dir.config(&[("a", &a), ("b", &b), ("c", unreached)]);
     let stripes = ["--stripe", "1=a", "--stripe", "2=b", "--stripe", "3=c"];
     let refused = restripe(&config, "3", &stripes);
     assert_eq!(refused.code, 4, "{refused:?}");
@@ -171,7 +171,7 @@ fn two_stores_become_three_and_two_again_under_load() {
 
     let load = Drawing::from(&[&server], 2, 50);
     pass(300);
-    let config = place.config(&[("a", &a), ("b", &b), ("c", &c_url)]);
+    let config = stores_dir.config(&[("a", &a), ("b", &b), ("c", &c_url)]);
     let changed = restripe(&config, "3", &stripes).ok();
     let firsts: Vec<u64> =
         changed.lines().map(|line| json(line)["first"].as_u64().unwrap()).collect();
@@ -183,7 +183,7 @@ fn two_stores_become_three_and_two_again_under_load() {
     load.end(&mut seen);
     drop(server);
 
-    let server = place.start(&[("a", &a), ("b", &b), ("c", &c_url)]);
+    let server = stores_dir.start(&[("a", &a), ("b", &b), ("c", &c_url)]);
     all_serve(&server, &["a", "b", "c"]);
     let lowest = *firsts.iter().min().unwrap();
     let ids = drawn_from_all(&server, 300, 3, plain);
@@ -192,10 +192,10 @@ fn two_stores_become_three_and_two_again_under_load() {
     drop(server);
     let leave = ["--stripe", "1=a", "--stripe", "2=b", "--remove", "c"];
     restripe(&config, "2", &leave).ok();
-    let server = place.start(&[("a", &a), ("b", &b)]);
+    let server = stores_dir.start(&[("a", &a), ("b", &b)]);
     add(&mut seen, drawn(&server, 1_000));
     drop(server);
     // The store that left ends where the new stripes begin.
-    let server = place.start(&[("a", &a), ("b", &b), ("c", &c_url)]);
+    let server = stores_dir.start(&[("a", &a), ("b", &b), ("c", &c_url)]);
     add(&mut seen, drawn(&server, 1_000));
 }

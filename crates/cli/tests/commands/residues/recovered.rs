@@ -4,14 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{Ran, run};
-use crate::residues::ground::{Place, Seen, drawn, drawn_from_all, share, wait_until};
+use crate::residues::ground::{Seen, StoresDir, drawn, drawn_from_all, share, wait_until};
 use crate::residues::numbers::{all_serve, plain};
 use crate::server::Server;
 
 /// Copies an unused SQLite store with its other files.
 fn copy(from: &Path, to: &Path) {
-    for beside in ["", "-wal"] {
-        let name = |path: &Path| format!("{}{beside}", path.display());
+    for suffix in ["", "-wal"] {
+        let name = |path: &Path| format!("{}{suffix}", path.display());
         let _ = fs::remove_file(name(to));
         if Path::new(&name(from)).exists() {
             fs::copy(name(from), name(to)).unwrap();
@@ -26,27 +26,27 @@ fn stop(server: Server) {
 
 #[test]
 fn restored_store_of_several_is_recovered_by_a_server() {
-    let place = Place::new();
-    let (a, b) = (place.sqlite("a.db"), place.sqlite("b.db"));
-    let config = place.config(&[("a", &a), ("b", &b)]);
+    let stores_dir = StoresDir::new();
+    let (a, b) = (stores_dir.sqlite("a.db"), stores_dir.sqlite("b.db"));
+    let config = stores_dir.config(&[("a", &a), ("b", &b)]);
     let mut seen = Seen::default();
-    let server = place.start_by(&config);
+    let server = stores_dir.start_by(&config);
     all_serve(&server, &["a", "b"]);
     seen.add(drawn_from_all(&server, 100, 2, plain));
     stop(server);
-    copy(&place.path("a.db"), &place.path("copy.db"));
-    let server = place.start_by(&config);
+    copy(&stores_dir.path("a.db"), &stores_dir.path("copy.db"));
+    let server = stores_dir.start_by(&config);
     all_serve(&server, &["a", "b"]);
     seen.add(drawn_from_all(&server, 20_000, 2, plain));
     stop(server);
-    copy(&place.path("copy.db"), &place.path("a.db"));
+    copy(&stores_dir.path("copy.db"), &stores_dir.path("a.db"));
 
-    let server = place.start_by(&config);
+    let server = stores_dir.start_by(&config);
     all_serve(&server, &["b"]);
     // The store is called on demand only, and the other store serves all requests.
     wait_until("the store is found to be an older state", || {
         seen.add(drawn(&server, 100));
-        share(&server, "a")["error"].as_str().is_some_and(|why| why.contains("rolled back"))
+        share(&server, "a")["error"].as_str().is_some_and(|error| error.contains("rolled back"))
     });
     let recover = |more: &[&str]| -> Ran {
         let through = ["worker", "recover", "--server", &server.http, "--secondary", "a"];

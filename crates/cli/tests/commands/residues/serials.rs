@@ -4,7 +4,7 @@ use snowmint_testkit::servers::{Postgres, Redis, Server as StoreServer};
 
 use crate::common::{json, run};
 use crate::residues::ground::{
-    Drawing, Place, Seen, drawn, drawn_from_all, pass, restripe, share, wait_until,
+    Drawing, Seen, StoresDir, drawn, drawn_from_all, pass, restripe, share, wait_until,
 };
 use crate::residues::numbers::all_serve;
 
@@ -20,12 +20,12 @@ fn number(serial: &str) -> u64 {
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
 fn serials_continue_while_stores_are_killed_and_added() {
-    let place = Place::new();
+    let stores_dir = StoresDir::new();
     let a: StoreServer = Postgres::start(&[]).into();
     let mut b: StoreServer = Redis::start(&[]).into();
-    let (a_url, b_url, c) = (a.url(), b.url(), place.sqlite("c.db"));
+    let (a_url, b_url, c) = (a.url(), b.url(), stores_dir.sqlite("c.db"));
     let two = [("a", a_url.as_str()), ("b", b_url.as_str())];
-    let server = place.start_by(&place.config_with(&two, SERIALS));
+    let server = stores_dir.start_by(&stores_dir.config_with(&two, SERIALS));
     all_serve(&server, &["a", "b"]);
     let mut seen = Seen::default();
     seen.add(drawn_from_all(&server, 300, 2, number));
@@ -41,7 +41,7 @@ fn serials_continue_while_stores_are_killed_and_added() {
     let load = Drawing::from(&[&server], 2, 20);
     pass(200);
     let three = [two[0], two[1], ("c", c.as_str())];
-    let config = place.config_with(&three, SERIALS);
+    let config = stores_dir.config_with(&three, SERIALS);
     let stripes = ["--stripe", "1=a", "--stripe", "2=b", "--stripe", "3=c"];
     let changed = restripe(&config, "3", &stripes).ok();
     assert_eq!(changed.lines().count(), 3, "{changed}");
@@ -50,7 +50,7 @@ fn serials_continue_while_stores_are_killed_and_added() {
     load.end(&mut seen);
     drop(server);
 
-    let server = place.start_by(&config);
+    let server = stores_dir.start_by(&config);
     all_serve(&server, &["a", "b", "c"]);
     let after = drawn_from_all(&server, 100, 3, number);
     let read =
@@ -62,12 +62,12 @@ fn serials_continue_while_stores_are_killed_and_added() {
 /// A period holds fewer numbers than usually separate old stripes from new ones.
 #[test]
 fn restripe_splits_the_numbers_of_the_current_period() {
-    let place = Place::new();
-    let (a, b) = (place.sqlite("a.db"), place.sqlite("b.db"));
+    let stores_dir = StoresDir::new();
+    let (a, b) = (stores_dir.sqlite("a.db"), stores_dir.sqlite("b.db"));
     let stores = [("a", a.as_str()), ("b", b.as_str())];
     let keys = "serial.date = \"yyyy\"\nserial.width = 2\nstep.rule = \"fixed\"\nstep.size = 4\n";
-    let config = place.config_with(&stores, keys);
-    let server = place.start_by(&config);
+    let config = stores_dir.config_with(&stores, keys);
+    let server = stores_dir.start_by(&config);
     let mut seen = Seen::default();
     // A small batch: a slow server allocates again, and one store may be far ahead of the other.
     seen.add(drawn(&server, 6));
@@ -94,34 +94,34 @@ fn restripe_splits_the_numbers_of_the_current_period() {
 
 #[test]
 fn numbers_of_several_stores_are_disguised_by_one_key() {
-    let place = Place::new();
-    let (a, b) = (place.sqlite("a.db"), place.sqlite("b.db"));
+    let stores_dir = StoresDir::new();
+    let (a, b) = (stores_dir.sqlite("a.db"), stores_dir.sqlite("b.db"));
     let stores = [("a", a.as_str()), ("b", b.as_str())];
-    let key = place.path("key");
+    let key = stores_dir.path("key");
     std::fs::write(&key, "00112233445566778899aabbccddeeff").unwrap();
     let keys = "disguise.mode = \"full\"\ndisguise.key = 7\n";
-    let config = place.config_with(&stores, keys);
+    let config = stores_dir.config_with(&stores, keys);
     let text = std::fs::read_to_string(&config).unwrap();
     let text = format!("[disguise.keys]\n7 = \"file:{}\"\n{text}", key.display());
     std::fs::write(&config, text).unwrap();
     let mut seen = Seen::default();
     let mut numbers = Seen::default();
     for _ in 0..2 {
-        let server = place.start_by(&config);
+        let server = stores_dir.start_by(&config);
         all_serve(&server, &["a", "b"]);
         let read = |id: &str| -> u64 {
             let read = ["decode", id, "--source", "orders", "--json", "--server", &server.http];
             json(&run(&read).ok())["number"].as_str().unwrap().parse().unwrap()
         };
         let ids = drawn_from_all(&server, 20, 2, read);
-        let said: Vec<u64> = ids.iter().map(|id| read(id)).collect();
-        assert!(said.iter().all(|number| *number < 10_000), "{said:?}");
+        let values: Vec<u64> = ids.iter().map(|id| read(id)).collect();
+        assert!(values.iter().all(|number| *number < 10_000), "{values:?}");
         assert!(ids.iter().filter(|id| id.len() < 10).count() < 5, "they are hidden");
         seen.add(ids);
-        numbers.add(said.iter().map(u64::to_string));
+        numbers.add(values.iter().map(u64::to_string));
     }
     // The store alone disguises its numbers, too, with the same key or not at all.
-    let refused = crate::server::serve(&place.path("alone"), &["--store", &a]);
+    let refused = crate::server::serve(&stores_dir.path("alone"), &["--store", &a]);
     let server = crate::server::Server::start(refused);
     let refused = server.mint(&["orders"]);
     assert_ne!(refused.code, 0, "{refused:?}");

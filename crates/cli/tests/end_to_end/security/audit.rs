@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::{bearer, entry, path, put, status, token, until, with_token};
-use crate::server::{Folder, PATIENCE, Server};
+use crate::server::{Folder, Server, TIMEOUT};
 
 #[test]
 fn definition_change_logs_caller_and_both_definitions() {
@@ -27,11 +27,11 @@ fn definition_change_logs_caller_and_both_definitions() {
     assert_eq!(ask("PATCH", "/v1/sources/orders", r#"{"enabled":false}"#), "200");
     assert_eq!(ask("DELETE", "/v1/sources/orders", ""), "204");
     server.says("source orders deleted");
-    let said = server.said();
-    let trail = || said.lines().filter(|line| line.contains("audit"));
-    assert!(trail().any(|line| line.contains("claimed") && line.contains("who=")), "{said}");
+    let printed = server.printed();
+    let trail = || printed.lines().filter(|line| line.contains("audit"));
+    assert!(trail().any(|line| line.contains("claimed") && line.contains("who=")), "{printed}");
     let lines: Vec<_> = trail().filter(|line| line.contains("orders")).collect();
-    assert_eq!(lines.len(), 3, "what changes nothing leaves no line: {said}");
+    assert_eq!(lines.len(), 3, "what changes nothing leaves no line: {printed}");
     for (line, [how, before, after]) in lines.iter().zip([
         ["source orders defined", "before=none", "after=version"],
         ["source orders altered", "before=version", "\"enabled\":false"],
@@ -64,7 +64,7 @@ fn reloaded_configuration_is_applied_where_tokens_are_required() {
     assert_eq!(server.stop(), 0);
     let server = start();
     server.ready();
-    assert!(!server.said().contains("source orders"), "{}", server.said());
+    assert!(!server.printed().contains("source orders"), "{}", server.printed());
     let hangup = || server.signal("-HUP");
     let minted = |source: &str| {
         status(&["-H", &bearer(&made.token), &server.url(&format!("/v1/ids/{source}"))])
@@ -84,10 +84,10 @@ fn reloaded_configuration_is_applied_where_tokens_are_required() {
 
 /// Returns the lines of the trail with all these parts.
 fn lines(server: &Server, parts: &[&str]) -> Vec<String> {
-    let said = server.said();
+    let printed = server.printed();
     let is_one =
         |line: &&str| line.contains("audit") && parts.iter().all(|part| line.contains(part));
-    said.lines().filter(is_one).map(str::to_owned).collect()
+    printed.lines().filter(is_one).map(str::to_owned).collect()
 }
 
 #[track_caller]
@@ -140,7 +140,7 @@ fn joins_errors_and_raised_counters_leave_a_line_each() {
     let named = r#"{"name":"a\u001b[2Jb","kind":"segment"}"#;
     assert_eq!(ask(&app.token, "POST", "/v1/sources", named), "400");
     has_line(&server, &["source \"a\\u{1b}[2Jb\" not defined"]);
-    assert!(!server.said().contains('\u{1b}'), "{}", server.said());
+    assert!(!server.printed().contains('\u{1b}'), "{}", server.printed());
 
     let key = "/v1/counters/counters/alice";
     assert_eq!(ask(&app.token, "PUT", key, r#"{"bound":"500"}"#), "403");
@@ -150,14 +150,14 @@ fn joins_errors_and_raised_counters_leave_a_line_each() {
         &server,
         &["counter of source counters (section ", "who=token ops", "before=0", "after=500"],
     );
-    assert!(!server.said().contains("alice"), "a key may be somebody's name");
+    assert!(!server.printed().contains("alice"), "a key may be a person's name");
     assert_eq!(server.stop(), 0);
 }
 
 /// Sends `AUTH` this many times with wrong secrets, all at once, and counts each kind of reply.
 fn guess(server: &Server, count: usize) -> (usize, usize) {
     let mut stream = TcpStream::connect(&server.resp).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let all: String = (0..count).map(|n| format!("AUTH guess-{n}\r\n")).collect();
     stream.write_all(all.as_bytes()).unwrap();
     let (mut wrong, mut slowed) = (0, 0);
@@ -181,14 +181,14 @@ fn token_used_under_another_name_leaves_a_line() {
     let config = put(&folder, "config.toml", &format!("[tokens]\nfile = {tokens:?}\n"));
     let server = Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
     let mut stream = TcpStream::connect(&server.resp).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream.write_all(format!("AUTH other {}\r\n", app.token).as_bytes()).unwrap();
     let mut reply = String::new();
     BufReader::new(stream).read_line(&mut reply).unwrap();
     assert!(reply.starts_with("-WRONGPASS"), "{reply}");
-    let why = "why=the token has another name than AUTH says";
-    has_line(&server, &["login failed", "who=token app at 127.0.0.1:", why]);
-    assert!(!server.said().contains(&app.token), "no secret is told");
+    let reason = "why=the token has another name than AUTH says";
+    has_line(&server, &["login failed", "who=token app at 127.0.0.1:", reason]);
+    assert!(!server.printed().contains(&app.token), "no secret is logged");
     assert_eq!(server.stop(), 0);
 }
 
@@ -246,9 +246,9 @@ fn guesses_are_logged_and_slowed_but_a_valid_token_is_not() {
     );
     // Any flood causes few lines.
     let periods = usize::try_from(begun.elapsed().as_secs() / 10).unwrap() + 2;
-    let told = lines(&server, &[login]).len();
-    assert!(told <= 20 * periods, "{told} lines in {periods} periods");
-    assert!(!server.said().contains("guess-"), "no secret is told");
+    let logged = lines(&server, &[login]).len();
+    assert!(logged <= 20 * periods, "{logged} lines in {periods} periods");
+    assert!(!server.printed().contains("guess-"), "no secret is logged");
     until("a wrong token is looked at again", || ask("guess") == "401");
     assert_eq!(server.stop(), 0);
 }

@@ -38,7 +38,7 @@ impl Authority {
     /// Signs one for these names, valid until a year.
     pub(super) fn sign_for(&self, names: &[&str], until_year: i32) -> Signed {
         // With its issuer's name, it would look self-signed.
-        self.sign_as("somebody", names, until_year)
+        self.sign_as("unnamed", names, until_year)
     }
 
     /// Signs one with this common name; the other names are hosts, addresses and URIs.

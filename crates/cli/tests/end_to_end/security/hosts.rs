@@ -4,7 +4,7 @@ use super::{put, status};
 use crate::server::{Folder, Server, client, curl};
 
 /// Returns the status of a request with this host.
-fn asked(server: &Server, host: &str) -> String {
+fn status_for(server: &Server, host: &str) -> String {
     let header = format!("Host: {host}");
     status(&["-H", &header, &server.url("/v1/ids/default")])
 }
@@ -29,10 +29,10 @@ fn server_accepts_its_announced_and_configured_names() {
         ("ids.internal", "421"),
         ("ids.example", "421"),
     ] {
-        assert_eq!(asked(&own, host), expected, "{host}");
+        assert_eq!(status_for(&own, host), expected, "{host}");
     }
-    let told = curl(&["-H", "Host: ids.example", &own.url("/v1/ids/default")]);
-    assert!(told.contains("\"misdirected\"") && told.contains("http.hosts"), "{told}");
+    let response = curl(&["-H", "Host: ids.example", &own.url("/v1/ids/default")]);
+    assert!(response.contains("\"misdirected\"") && response.contains("http.hosts"), "{response}");
     assert_eq!(own.stop(), 0);
 
     let config = "[server]\nannounce = \"ids.internal\"\n[http]\nhosts = [\"ids.example\"]\n";
@@ -44,7 +44,7 @@ fn server_accepts_its_announced_and_configured_names() {
         (&*format!("{node}.example"), "421"),
         ("ids.internal.example", "421"),
     ] {
-        assert_eq!(asked(&named, host), expected, "{host}");
+        assert_eq!(status_for(&named, host), expected, "{host}");
     }
     assert_eq!(named.stop(), 0);
 
@@ -56,7 +56,7 @@ fn server_accepts_its_announced_and_configured_names() {
         ("b.example", "421"),
         ("ids.example", "421"),
     ] {
-        assert_eq!(asked(&listed, host), expected, "{host}");
+        assert_eq!(status_for(&listed, host), expected, "{host}");
     }
     assert_eq!(listed.stop(), 0);
 }

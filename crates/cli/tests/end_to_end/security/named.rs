@@ -77,7 +77,7 @@ impl Named {
     }
 
     /// Returns the output of redis-cli over a connection of its own.
-    fn told(&self, cert: &str, words: &[&str]) -> String {
+    fn reply(&self, cert: &str, words: &[&str]) -> String {
         let words = self.redis(&[&["--cert", cert, "--key", cert], words].concat());
         client("redis-cli", &words.iter().map(String::as_str).collect::<Vec<_>>())
     }
@@ -103,15 +103,15 @@ fn http_certificate_replaces_a_missing_token() {
         for none in named.not_certs("orders", &["orders.internal"]) {
             let none: Vec<_> = none.iter().map(String::as_str).collect();
             let url = https(&named.server, "/v1/ids/default");
-            let asked = [&["--cacert", &named.ca, version, url.as_str()], &none[..]].concat();
-            assert_eq!(status(&asked), "000", "{none:?}");
+            let curl_args = [&["--cacert", &named.ca, version, url.as_str()], &none[..]].concat();
+            assert_eq!(status(&curl_args), "000", "{none:?}");
         }
         // Several requests on one connection all belong to the certificate's token.
         let url = https(&named.server, "/v1/ids/default");
         let twice = ["-o", "/dev/null", "-w", "%{http_code} %{num_connects}\n"];
         let by = ["--cacert", &named.ca, "--cert", &orders, version];
-        let asked = [&by[..], &twice, &[url.as_str()], &twice[..2], &[url.as_str()]].concat();
-        assert_eq!(curl(&asked), "200 1\n200 0\n");
+        let curl_args = [&by[..], &twice, &[url.as_str()], &twice[..2], &[url.as_str()]].concat();
+        assert_eq!(curl(&curl_args), "200 1\n200 0\n");
     }
     // A given token counts before the certificate, even when it is wrong.
     assert_eq!(named.minted(&reader, &["-H", &bearer(&shown.token)]), "200");
@@ -142,8 +142,9 @@ fn http_certificate_replaces_a_missing_token() {
 impl Named {
     fn tells_who_is_known(&self, orders: &str, other: &str) {
         let get = |cert: &str, path: &str| {
-            let answer = curl(&["--cacert", &self.ca, "--cert", cert, &https(&self.server, path)]);
-            serde_json::from_str::<serde_json::Value>(&answer).unwrap()
+            let response =
+                curl(&["--cacert", &self.ca, "--cert", cert, &https(&self.server, path)]);
+            serde_json::from_str::<serde_json::Value>(&response).unwrap()
         };
         let about = get(orders, "/v1/server");
         assert_eq!(about["token"]["name"], "orders");
@@ -224,15 +225,15 @@ async fn minted(channel: &Channel, shown: Option<&Made>) -> Result<usize, Code> 
     if let Some(Made { token, .. }) = shown {
         wish.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
     }
-    let answer = MintClient::new(channel.clone()).mint(wish).await;
-    answer.map(|ids| ids.into_inner().ids.len()).map_err(|status| status.code())
+    let response = MintClient::new(channel.clone()).mint(wish).await;
+    response.map(|ids| ids.into_inner().ids.len()).map_err(|status| status.code())
 }
 
 /// One connection of redis-cli.
 struct Open {
     child: Child,
     asks: ChildStdin,
-    told: BufReader<ChildStdout>,
+    replies: BufReader<ChildStdout>,
 }
 
 impl Open {
@@ -240,8 +241,8 @@ impl Open {
         let mut command = Command::new(programs::installed("redis-cli"));
         command.args(named.redis(&["--cert", cert, "--key", cert]));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let told = BufReader::new(child.stdout.take().unwrap());
-        Self { asks: child.stdin.take().unwrap(), told, child }
+        let replies = BufReader::new(child.stdout.take().unwrap());
+        Self { asks: child.stdin.take().unwrap(), replies, child }
     }
 
     fn ask(&mut self, words: &str) -> String {
@@ -250,7 +251,7 @@ impl Open {
         // redis-cli prints an empty line after an error.
         while line.trim().is_empty() {
             line.clear();
-            assert_ne!(self.told.read_line(&mut line).unwrap(), 0, "redis-cli has ended");
+            assert_ne!(self.replies.read_line(&mut line).unwrap(), 0, "redis-cli has ended");
         }
         line.trim().to_owned()
     }
@@ -270,10 +271,10 @@ fn resp_certificate_replaces_a_missing_auth() {
         .map(|common| named.cert(common, &[&format!("{common}.internal")]));
     let incr = ["INCR", "default"];
     for protocol in ["-2", "-3"] {
-        assert!(is_id(&named.told(&orders, &[&[protocol], &incr[..]].concat())), "{protocol}");
+        assert!(is_id(&named.reply(&orders, &[&[protocol], &incr[..]].concat())), "{protocol}");
     }
-    assert!(named.told(&reader, &incr).contains("NOPERM"));
-    assert!(named.told(&other, &incr).contains("NOAUTH"));
+    assert!(named.reply(&reader, &incr).contains("NOPERM"));
+    assert!(named.reply(&other, &incr).contains("NOAUTH"));
     named
         .server
         .says("why=no token has a name of the certificate (\"DNS=other.internal\", \"CN=other\")");
@@ -281,8 +282,8 @@ fn resp_certificate_replaces_a_missing_auth() {
         let mut words: Vec<_> = none.iter().map(String::as_str).collect();
         words.extend(none.last().iter().flat_map(|cert| ["--key", cert.as_str()]));
         let words = named.redis(&[&words[..], &incr].concat());
-        let told = client("redis-cli", &words.iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(!is_id(&told) && !told.contains("NO"), "{told}");
+        let reply = client("redis-cli", &words.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(!is_id(&reply) && !reply.contains("NO"), "{reply}");
     }
 
     // A given token counts before the certificate, until the connection is reset.
@@ -310,7 +311,9 @@ impl Named {
         // The certificate may now belong to another token.
         let other = "[other]\ncertificates = [\"CN=orders\"]\ngrants = [\"decode *\"]\n";
         put(&self.folder, "tokens.toml", other);
-        until("he is somebody else", || open.ask("INCR default").contains("NOPERM"));
+        until("the certificate names another token", || {
+            open.ask("INCR default").contains("NOPERM")
+        });
         put(&self.folder, "tokens.toml", &[ORDERS, other].concat());
         until("the host counts before the common name", || is_id(&open.ask("INCR default")));
         assert_eq!(open.ask("CLIENT ID"), id, "the same connection");
@@ -321,7 +324,7 @@ impl Named {
 
 #[test]
 fn certificates_that_no_client_can_show_are_refused() {
-    let folder = Folder::new("named-nobody");
+    let folder = Folder::new("named-none");
     let authority = Authority::new();
     let [cert, key, ca] = authority.put_into(&folder, "ca.pem");
     let client_ca = format!("client_ca = {ca:?}\n");
@@ -343,9 +346,9 @@ fn certificates_that_no_client_can_show_are_refused() {
             let Err(output) = Server::try_start(&arguments, &[]) else {
                 panic!("it starts: {says}")
             };
-            let said = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(2), "{said}");
-            assert!(said.contains(says) && said.contains("tokens.toml"), "{said}");
+            let printed = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{printed}");
+            assert!(printed.contains(says) && printed.contains("tokens.toml"), "{printed}");
         }
     }
 

@@ -20,7 +20,7 @@ const NAMING: [(&str, &str); 4] = [
     (r#"{"kind":"segment","upstream":"leaf:orders"}"#, "admin upstream:leaf"),
 ];
 
-struct Asked {
+struct NamingFixture {
     _folder: Folder,
     server: Server,
     ops: Made,
@@ -30,7 +30,7 @@ struct Asked {
     trusted: Made,
 }
 
-fn started(name: &str) -> Asked {
+fn started(name: &str) -> NamingFixture {
     let folder = Folder::new(name);
     let (ops, guest, trusted) = (token(), token(), token());
     let own = "mint,reserve,join,decode,admin guest-*";
@@ -43,13 +43,13 @@ fn started(name: &str) -> Asked {
     let stores = ["a", "b", "c"].map(|n| format!("sqlite://{}", path(&folder, &format!("{n}.db"))));
     let config = format!(
         "[tokens]\nfile = {tokens:?}\n[store]\noffered = true\n[disguise.keys]\n1 = \"file:{}\"\n2 = \"file:{}\"\n\
-         [stores]\na = {:?}\nb = {:?}\nc = {:?}\n[upstreams]\nleaf = \"leaf+mysql://nobody@127.0.0.1:1/leaf\"\n",
+         [stores]\na = {:?}\nb = {:?}\nc = {:?}\n[upstreams]\nleaf = \"leaf+mysql://absent@127.0.0.1:1/leaf\"\n",
         keys[0], keys[1], stores[0], stores[1], stores[2]
     );
     let config = put(&folder, "config.toml", &config);
     let server = Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
     server.ready();
-    Asked { _folder: folder, server, ops, guest, trusted }
+    NamingFixture { _folder: folder, server, ops, guest, trusted }
 }
 
 /// Returns the keys with a name among them, in the form of HTTP.
@@ -57,7 +57,7 @@ fn called(name: &str, keys: &str) -> String {
     keys.replacen('{', &format!("{{\"name\":\"{name}\","), 1)
 }
 
-impl Asked {
+impl NamingFixture {
     /// Returns the body and the status of an HTTP response.
     fn http(&self, who: &Made, method: &str, at: &str, body: &str) -> (String, String) {
         let (token, url) = (bearer(&who.token), self.server.url(at));
@@ -67,8 +67,8 @@ impl Asked {
             arguments.extend(["--json", body]);
         }
         arguments.push(&url);
-        let answer = client("curl", &arguments);
-        let (body, status) = answer.rsplit_once('\n').unwrap();
+        let response = client("curl", &arguments);
+        let (body, status) = response.rsplit_once('\n').unwrap();
         (body.to_owned(), status.to_owned())
     }
 
@@ -136,8 +136,8 @@ impl Program {
 
     async fn get(&mut self, name: &str) -> store::Definition {
         let request = self.request(store::GetRequest { name: name.into() });
-        let answer = self.client.get(request).await.unwrap().into_inner();
-        answer.definition.unwrap_or_else(|| panic!("{:?}", answer.error))
+        let response = self.client.get(request).await.unwrap().into_inner();
+        response.definition.unwrap_or_else(|| panic!("{:?}", response.error))
     }
 
     /// Writes a definition; returns the error of the call, if any.
@@ -159,7 +159,7 @@ impl Program {
         new: store::NewDefinition,
     ) -> Result<Option<store::Error>, Status> {
         let new = Some(new);
-        let answer = match verb {
+        let response = match verb {
             "define" => {
                 let request = self.request(store::DefineRequest { new });
                 self.client.define(request).await
@@ -175,7 +175,7 @@ impl Program {
                 self.client.restripe(request).await
             }
         };
-        Ok(answer?.into_inner().error)
+        Ok(response?.into_inner().error)
     }
 }
 
@@ -199,52 +199,52 @@ fn assert_lacks(refused: Result<(), Status>, grant: &str) {
 
 #[tokio::test]
 async fn source_that_names_other_objects_needs_rights_over_them() {
-    let asked = started("naming");
-    let mut guest = asked.program(&asked.guest).await;
-    let mut trusted = asked.program(&asked.trusted).await;
+    let fixture = started("naming");
+    let mut guest = fixture.program(&fixture.guest).await;
+    let mut trusted = fixture.program(&fixture.trusted).await;
     for (index, (keys, grant)) in NAMING.into_iter().enumerate() {
-        let name = |door: &str| format!("guest-{door}-{index}");
+        let name = |protocol: &str| format!("guest-{protocol}-{index}");
         let (body, status) =
-            asked.http(&asked.guest, "POST", "/v1/sources", &called(&name("http"), keys));
+            fixture.http(&fixture.guest, "POST", "/v1/sources", &called(&name("http"), keys));
         assert_eq!(status, "403", "{keys}: {body}");
         assert!(body.contains(&format!("\\\"{grant}\\\"")), "{keys}: {body}");
-        assert_lacks(asked.grpc_define(&asked.guest, &name("grpc"), keys).await, grant);
+        assert_lacks(fixture.grpc_define(&fixture.guest, &name("grpc"), keys).await, grant);
         let new = made(&name("program"), keys);
         assert_lacks(guest.writes("define", new.clone()).await, grant);
 
-        asked.define(&asked.trusted, &name("http"), keys);
-        asked.grpc_define(&asked.trusted, &name("grpc"), keys).await.unwrap();
+        fixture.define(&fixture.trusted, &name("http"), keys);
+        fixture.grpc_define(&fixture.trusted, &name("grpc"), keys).await.unwrap();
         trusted.writes("define", new).await.unwrap();
         // A permitted caller decided the content: defining it again unchanged names nothing new.
-        asked.define(&asked.guest, &name("http"), keys);
+        fixture.define(&fixture.guest, &name("http"), keys);
     }
     // The names in an unreadable text are unknown.
     let future = written("guest-future", r#"{"kind":"segment","disguise":{"keys":[1]}}"#, "{}");
     let refused = guest.writes("define", future).await.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied, "{refused:?}");
     // Definitions without names need no other permission.
-    asked.define(&asked.guest, "guest-plain", r#"{"kind":"segment"}"#);
-    assert_eq!(asked.server.stop(), 0);
+    fixture.define(&fixture.guest, "guest-plain", r#"{"kind":"segment"}"#);
+    assert_eq!(fixture.server.stop(), 0);
 }
 
 #[tokio::test]
 async fn altered_source_that_names_more_needs_rights_over_it() {
-    let asked = started("altering");
-    let mut guest = asked.program(&asked.guest).await;
-    asked.define(&asked.ops, "guest-several", r#"{"kind":"segment","stores":"a,b"}"#);
-    asked.define(&asked.ops, "guest-hidden", HIDDEN);
+    let fixture = started("altering");
+    let mut guest = fixture.program(&fixture.guest).await;
+    fixture.define(&fixture.ops, "guest-several", r#"{"kind":"segment","stores":"a,b"}"#);
+    fixture.define(&fixture.ops, "guest-hidden", HIDDEN);
 
     let patch = |who: &Made, name: &str, changes: &str| {
-        asked.http(who, "PATCH", &format!("/v1/sources/{name}"), changes)
+        fixture.http(who, "PATCH", &format!("/v1/sources/{name}"), changes)
     };
     let more = r#"{"stores":"a,b,c"}"#;
-    let (body, status) = patch(&asked.guest, "guest-several", more);
+    let (body, status) = patch(&fixture.guest, "guest-several", more);
     assert_eq!(status, "403", "{body}");
     assert!(body.contains("admin store:c") && !body.contains("store:a"), "{body}");
-    let mut grpc = MintClient::new(asked.channel().await);
+    let mut grpc = MintClient::new(fixture.channel().await);
     let request =
         AlterSourceRequest { name: "guest-several".into(), changes: more.into(), version: None };
-    let refused = grpc.alter_source(shown(request, &asked.guest)).await.map(drop);
+    let refused = grpc.alter_source(shown(request, &fixture.guest)).await.map(drop);
     assert_lacks(refused, "admin store:c");
     let several = guest.get("guest-several").await;
     let more = several.spec.replace("\"stores\":\"a,b\"", "\"stores\":\"a,b,c\"");
@@ -264,101 +264,101 @@ async fn altered_source_that_names_more_needs_rights_over_it() {
         }
     }
     // Only callers who may name the other system may say how far it has come.
-    asked.define(&asked.ops, "guest-drawn", r#"{"kind":"segment","upstream":"leaf:orders"}"#);
+    fixture.define(&fixture.ops, "guest-drawn", r#"{"kind":"segment","upstream":"leaf:orders"}"#);
     let ended = made("guest-drawn", r#"{"kind":"segment"}"#);
     assert_lacks(guest.writes("restripe", ended).await, "admin upstream:leaf");
     // The other keys are the source's own.
     for name in ["guest-several", "guest-hidden"] {
-        let (body, status) = patch(&asked.guest, name, r#"{"text":"hex"}"#);
+        let (body, status) = patch(&fixture.guest, name, r#"{"text":"hex"}"#);
         assert_eq!(status, "200", "{name}: {body}");
     }
     assert_eq!(guest.get("guest-hidden").await.identity, hidden.identity);
-    assert_eq!(asked.server.stop(), 0);
+    assert_eq!(fixture.server.stop(), 0);
 }
 
 /// A disagreeing definition would stop every server at its start.
 #[tokio::test]
 async fn client_definition_must_agree_with_the_namespace() {
-    let asked = started("agreeing");
-    asked.define(&asked.ops, "shared", r#"{"unique":"namespace"}"#);
-    let mut guest = asked.program(&asked.guest).await;
+    let fixture = started("agreeing");
+    fixture.define(&fixture.ops, "shared", r#"{"unique":"namespace"}"#);
+    let mut guest = fixture.program(&fixture.guest).await;
     let shared = guest.get("shared").await;
     let other = shared.spec.replace("\"burst\":\"0ms\"", "\"burst\":\"5ms\"");
     assert_ne!(other, shared.spec);
     let other = written("guest-shared", &other, &shared.identity);
     let mut disagrees = async |verb: &str, new: &store::NewDefinition| {
-        let said = guest.refused(verb, new.clone()).await;
-        assert!(said.contains("share the namespace's generator"), "{verb}: {said}");
+        let message = guest.refused(verb, new.clone()).await;
+        assert!(message.contains("share the namespace's generator"), "{verb}: {message}");
     };
     disagrees("define", &other).await;
-    asked.define(&asked.ops, "guest-shared", r#"{"unique":"namespace"}"#);
+    fixture.define(&fixture.ops, "guest-shared", r#"{"unique":"namespace"}"#);
     disagrees("alter", &other).await;
     disagrees("restripe", &other).await;
     // A segment source cannot become one of them either.
-    asked.define(&asked.ops, "guest-rows", r#"{"kind":"segment"}"#);
+    fixture.define(&fixture.ops, "guest-rows", r#"{"kind":"segment"}"#);
     disagrees("restripe", &made("guest-rows", r#"{"unique":"namespace","on_rollback":"fail"}"#))
         .await;
     let agrees = made("guest-rows", r#"{"unique":"namespace"}"#);
-    let said = guest.refused("restripe", agrees).await;
-    assert!(said.contains("does not change kind"), "{said}");
+    let message = guest.refused("restripe", agrees).await;
+    assert!(message.contains("does not change kind"), "{message}");
     guest.writes("alter", written("guest-shared", &shared.spec, &shared.identity)).await.unwrap();
-    assert_eq!(asked.server.stop(), 0);
+    assert_eq!(fixture.server.stop(), 0);
 }
 
 /// Otherwise the program could make a source issue its numbers again.
 #[tokio::test]
 async fn client_cannot_choose_the_identity_of_a_source() {
-    let asked = started("identity");
-    let mut guest = asked.program(&asked.guest).await;
-    let mut ops = asked.program(&asked.ops).await;
+    let fixture = started("identity");
+    let mut guest = fixture.program(&fixture.guest).await;
+    let mut ops = fixture.program(&fixture.ops).await;
     let odd = made("guest-odd", r#"{"kind":"segment","increment":2}"#);
     let all = made("guest-odd", r#"{"kind":"segment"}"#);
-    let said = |new: &store::NewDefinition, identity: &str| store::NewDefinition {
+    let with_identity = |new: &store::NewDefinition, identity: &str| store::NewDefinition {
         identity: identity.to_owned(),
         ..new.clone()
     };
     for identity in ["", "{}", all.identity.as_str()] {
         for who in [&mut guest, &mut ops] {
-            let why = who.refused("define", said(&odd, identity)).await;
-            assert!(why.contains("identity of source \"guest-odd\""), "{identity}: {why}");
+            let message = who.refused("define", with_identity(&odd, identity)).await;
+            assert!(message.contains("identity of source \"guest-odd\""), "{identity}: {message}");
         }
     }
     guest.writes("define", odd.clone()).await.unwrap();
     let before = guest.get("guest-odd").await;
     for verb in ["define", "alter", "restripe"] {
         for who in [&mut guest, &mut ops] {
-            let why = who.refused(verb, said(&all, &odd.identity)).await;
-            assert!(why.contains("identity of source \"guest-odd\""), "{verb}: {why}");
+            let message = who.refused(verb, with_identity(&all, &odd.identity)).await;
+            assert!(message.contains("identity of source \"guest-odd\""), "{verb}: {message}");
         }
     }
-    let why = guest.refused("alter", all).await;
-    assert!(why.contains("only by a restripe"), "{why}");
+    let message = guest.refused("alter", all).await;
+    assert!(message.contains("only by a restripe"), "{message}");
     let restriped = made("guest-odd", r#"{"kind":"segment","disguise":{"mode":"full"}}"#);
-    let why = ops.refused("restripe", restriped).await;
-    assert!(why.contains("does not change disguise"), "{why}");
+    let message = ops.refused("restripe", restriped).await;
+    assert!(message.contains("does not change disguise"), "{message}");
     assert_eq!(guest.get("guest-odd").await, before);
-    assert_eq!(asked.server.stop(), 0);
+    assert_eq!(fixture.server.stop(), 0);
 }
 
 /// Two stores would have its worker number.
 #[tokio::test]
 async fn client_cannot_swap_worker_numbers_between_stores() {
-    let asked = started("heirs");
-    let mut guest = asked.program(&asked.guest).await;
-    asked.define(&asked.ops, "guest-minted", r#"{"mint":"store","stores":"a=1,b=2"}"#);
+    let fixture = started("heirs");
+    let mut guest = fixture.program(&fixture.guest).await;
+    fixture.define(&fixture.ops, "guest-minted", r#"{"mint":"store","stores":"a=1,b=2"}"#);
     let swapped = made("guest-minted", r#"{"mint":"store","stores":"a=2,b=1"}"#);
     for verb in ["alter", "restripe"] {
-        let why = guest.refused(verb, swapped.clone()).await;
-        assert!(why.contains("a number that no store has had"), "{verb}: {why}");
+        let message = guest.refused(verb, swapped.clone()).await;
+        assert!(message.contains("a number that no store has had"), "{verb}: {message}");
     }
-    assert_eq!(asked.server.stop(), 0);
+    assert_eq!(fixture.server.stop(), 0);
 }
 
 /// The size of sources is limited, so each may take only what its keys need.
 #[tokio::test]
 async fn padded_definition_text_is_rejected() {
-    let asked = started("padded");
-    let mut guest = asked.program(&asked.guest).await;
+    let fixture = started("padded");
+    let mut guest = fixture.program(&fixture.guest).await;
     let plain = made("guest-plain", r#"{"kind":"segment"}"#);
     let padded = |blanks: usize| store::NewDefinition {
         spec: plain.spec.clone() + &" ".repeat(blanks),
@@ -367,31 +367,31 @@ async fn padded_definition_text_is_rejected() {
     for verb in ["define", "alter", "restripe"] {
         guest.writes(verb, padded(500)).await.unwrap();
         assert_eq!(guest.get("guest-plain").await.spec, plain.spec, "{verb}");
-        let why = guest.refused(verb, padded(60_000)).await;
-        assert!(why.contains("maximum 8192"), "{verb}: {why}");
+        let message = guest.refused(verb, padded(60_000)).await;
+        assert!(message.contains("maximum 8192"), "{verb}: {message}");
     }
-    assert_eq!(asked.server.stop(), 0);
+    assert_eq!(fixture.server.stop(), 0);
 }
 
 /// Even a caller who may name a key cannot read another source with it.
 #[tokio::test]
 async fn disguise_of_one_source_reveals_no_ids_of_another() {
-    let asked = started("between");
+    let fixture = started("between");
     for (index, keys) in
         [HIDDEN, r#"{"disguise":{"mode":"full"}}"#, r#"{"disguise":{"mode":"ordered"}}"#]
             .into_iter()
             .enumerate()
     {
         let (secret, own) = (format!("secret-{index}"), format!("guest-own-{index}"));
-        asked.define(&asked.ops, &secret, keys);
-        asked.define(&asked.trusted, &own, keys);
-        let one = asked.json(&asked.ops, &format!("/v1/ids/{secret}"))["ids"][0].clone();
+        fixture.define(&fixture.ops, &secret, keys);
+        fixture.define(&fixture.trusted, &own, keys);
+        let one = fixture.json(&fixture.ops, &format!("/v1/ids/{secret}"))["ids"][0].clone();
         let one = one.as_str().unwrap();
-        let truth = asked.json(&asked.ops, &format!("/v1/decode/{one}?source={secret}"));
-        let told = asked.json(&asked.trusted, &format!("/v1/decode/{one}?source={own}"));
+        let truth = fixture.json(&fixture.ops, &format!("/v1/decode/{one}?source={secret}"));
+        let decoded = fixture.json(&fixture.trusted, &format!("/v1/decode/{one}?source={own}"));
         // The number is the ID without its disguise.
         assert!(truth["number"].is_string(), "{truth}");
-        assert_ne!(truth["number"], told["number"], "{keys}: {told}");
+        assert_ne!(truth["number"], decoded["number"], "{keys}: {decoded}");
     }
-    assert_eq!(asked.server.stop(), 0);
+    assert_eq!(fixture.server.stop(), 0);
 }

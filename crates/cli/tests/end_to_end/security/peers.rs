@@ -47,20 +47,20 @@ fn both_with(name: &str, peers: impl Fn(&Folder) -> String, second: &[(&str, &st
 }
 
 impl Both {
-    fn answer(&self, server: usize, method: &str, at: &str, body: &str) -> (String, String) {
+    fn request(&self, server: usize, method: &str, at: &str, body: &str) -> (String, String) {
         let (scheme, server) = &self.servers[server];
         let url = format!("{scheme}://{}{at}", server.http);
         let bearer = bearer(&self.minter);
         let fixed = ["-sS", "--max-time", "60", "--cacert", &self.ca, "-w", "\n%{http_code}"];
         let more = ["-X", method, "-H", &bearer, "--json", body, &url];
-        let said = client("curl", &[&fixed[..], &more].concat());
-        let (body, status) = said.rsplit_once('\n').unwrap();
+        let response = client("curl", &[&fixed[..], &more].concat());
+        let (body, status) = response.rsplit_once('\n').unwrap();
         (status.to_owned(), body.to_owned())
     }
 
     /// Returns whether each server serves its own keys, and never those of its peer.
     fn refuses_for_ever(&self) -> bool {
-        until("each answers for its own", || self.count() < 40);
+        until("each serves its own sections", || self.count() < 40);
         (0..5).all(|_| self.count() > 0)
     }
 
@@ -71,9 +71,9 @@ impl Both {
             let mut seen = BTreeSet::new();
             for server in [0, 1] {
                 let body = format!("{{\"key\":\"k{key}\"}}");
-                let (status, said) = self.answer(server, "POST", "/v1/ids/counters", &body);
+                let (status, ids) = self.request(server, "POST", "/v1/ids/counters", &body);
                 if status == "200" {
-                    assert!(seen.insert(said.clone()), "{said} twice");
+                    assert!(seen.insert(ids.clone()), "{ids} twice");
                 } else {
                     refused += 1;
                 }
@@ -92,11 +92,11 @@ fn servers_forward_requests_with_tokens_and_tls() {
     until("all keys are counted by both", || both.count() == 0);
     // A change reaches the peer at once, which needs a token, too.
     let define = r#"{"name":"orders","kind":"segment"}"#;
-    assert_eq!(both.answer(0, "POST", "/v1/sources", define).0, "200");
-    until("the other knows", || both.answer(1, "POST", "/v1/ids/orders", "").0 == "200");
+    assert_eq!(both.request(0, "POST", "/v1/sources", define).0, "200");
+    until("the other knows", || both.request(1, "POST", "/v1/ids/orders", "").0 == "200");
     for (_, server) in &both.servers {
         let pages = std::fs::read_to_string(both.folder.join("peers.token")).unwrap();
-        assert!(pages.lines().all(|token| !server.said().contains(token)));
+        assert!(pages.lines().all(|token| !server.printed().contains(token)));
     }
     for (_, server) in both.servers {
         assert_eq!(server.stop(), 0);
@@ -106,7 +106,7 @@ fn servers_forward_requests_with_tokens_and_tls() {
 #[test]
 fn servers_without_a_peer_token_reject_each_other() {
     let both = both("no-peers", |_| String::new());
-    assert!(both.refuses_for_ever(), "requests are passed on without a token");
+    assert!(both.refuses_for_ever(), "requests are forwarded without a token");
 }
 
 #[test]
@@ -117,6 +117,6 @@ fn tls_server_sends_its_token_to_no_plain_server() {
         format!("token = \"file:{peers}\"\n")
     };
     let both = both_with("half-tls", peers, PLAIN);
-    assert!(both.refuses_for_ever(), "a token goes over the wire as it is");
+    assert!(both.refuses_for_ever(), "a token goes over the wire in clear");
     both.servers[0].1.says("does not use TLS");
 }

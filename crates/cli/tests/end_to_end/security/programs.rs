@@ -1,7 +1,7 @@
 //! Programs with a token for joining only, against shared state: real servers on a store without a
 //! clock.
 
-use snowmint_client::{Credentials, Parts, RemoteStore, Settings};
+use snowmint_client::{ClientDeps, Credentials, RemoteStore, Settings};
 use snowmint_coord::{
     ClaimRequest, Extend, Incarnation, Lease, Mark, Member, Pool, Preference, Presence, Reuse,
     Store, random,
@@ -21,7 +21,8 @@ pub(super) struct Guest {
 
 impl Guest {
     pub(super) async fn at(server: &Server, token: &str) -> Self {
-        let shown = Parts { credentials: Credentials::new().token(token), ..Parts::default() };
+        let shown =
+            ClientDeps { credentials: Credentials::new().token(token), ..ClientDeps::default() };
         let url = format!("snowmint://{}", server.http);
         let store = RemoteStore::open_with(&url, "default", Settings::default(), shown).await;
         Self { store: store.unwrap(), member: random::incarnation().unwrap() }
@@ -70,8 +71,8 @@ pub(super) fn now() -> UnixMillis {
 
 #[track_caller]
 fn refused<T: std::fmt::Debug>(outcome: snowmint_coord::Result<T>, part: &str) {
-    let said = outcome.unwrap_err().to_string();
-    assert!(said.contains(part), "{part}: {said}");
+    let message = outcome.unwrap_err().to_string();
+    assert!(message.contains(part), "{part}: {message}");
 }
 
 /// Returns the number of times that a server has listed the members.
@@ -128,7 +129,7 @@ async fn hostile_client_takes_its_share_and_harms_no_server() {
         }
     }
     for server in [&first, &second] {
-        assert!(!server.said().contains("clock disagrees"), "{}", server.said());
+        assert!(!server.printed().contains("clock disagrees"), "{}", server.printed());
     }
     // The store has the server's time in place of theirs. Tests of `coord` show that their time
     // would be ignored.

@@ -16,9 +16,9 @@ fn public_address_requires_tokens_and_tls() {
             let mut command = snowmint();
             command.arg("serve").args(&arguments);
             let output = command.output().unwrap();
-            let said = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(2), "{said}");
-            assert!(said.contains(says) && said.contains("--insecure"), "{said}");
+            let printed = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{printed}");
+            assert!(printed.contains(says) && printed.contains("--insecure"), "{printed}");
         }
     };
     refused("", ("--http", "0.0.0.0:0"), "server.http = 0.0.0.0:0");
@@ -43,9 +43,9 @@ fn public_address_requires_tokens_and_tls() {
     let mut doctor = snowmint();
     doctor.args(["doctor", "--data-dir", &data]).env("SNOWMINT_SERVER__HTTP", "0.0.0.0:0");
     let output = doctor.output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("ERROR   access    server.http = 0.0.0.0:0"), "{said}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("ERROR   access    server.http = 0.0.0.0:0"), "{printed}");
     let server = Server::start(&["--data-dir", &data, "--insecure"], &[]);
     assert_eq!(server.stop(), 0);
 }

@@ -39,7 +39,7 @@ impl Guarded {
 }
 
 /// Returns the error of a program that cannot reach its servers.
-async fn refusal(url: &str, credentials: Credentials) -> String {
+async fn open_error(url: &str, credentials: Credentials) -> String {
     Options::new().credentials(credentials).open(url).await.unwrap_err().to_string()
 }
 
@@ -60,7 +60,7 @@ async fn embedded_client_mints_with_tls_and_tokens() {
     let stranger = Authority::new();
     let strange = put(&guarded.folder, "strange.pem", &stranger.pem());
     let wrong = token().token;
-    let refusals = [
+    let rejected = [
         (url.clone(), trusting(), "SNOWMINT_TOKEN"),
         (url.clone(), trusting().token(&wrong), "SNOWMINT_TOKEN"),
         (url.clone(), Credentials::new().ca_file(strange).token(&wrong), "SNOWMINT_CA_FILE"),
@@ -68,10 +68,10 @@ async fn embedded_client_mints_with_tls_and_tokens() {
         (url.clone(), Credentials::new().ca_file("/nowhere"), "/nowhere"),
         (url.replace("mints:", "mint:"), trusting().token(&wrong), "snowmints://"),
     ];
-    for (url, credentials, part) in refusals {
-        let why = refusal(&url, credentials).await;
-        assert!(why.contains(part), "{part}: {why}");
-        assert!(!why.contains(&wrong), "{why}");
+    for (url, credentials, part) in rejected {
+        let message = open_error(&url, credentials).await;
+        assert!(message.contains(part), "{part}: {message}");
+        assert!(!message.contains(&wrong), "{message}");
     }
     assert_eq!(guarded.server.stop(), 0);
 }
@@ -91,24 +91,24 @@ fn commands_and_servers_mint_with_tls_and_tokens() {
     assert!(minted.status.success(), "{minted:?}");
     assert_eq!(String::from_utf8(minted.stdout).unwrap(), "1\n2\n3\n");
     let refused = with_token(&mint, token, &[]);
-    let why = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(4), "{why}");
-    assert!(why.contains("SNOWMINT_CA_FILE"), "{why}");
+    let message = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(4), "{message}");
+    assert!(message.contains("SNOWMINT_CA_FILE"), "{message}");
 
     let place = put(folder, "program.token", &format!("{token}\n"));
     let config = format!("[store]\nurl = {url:?}\ntoken = \"file:{place}\"\nca = {ca:?}\n");
-    let config = put(folder, "beside.toml", &config);
-    let beside = ["--config", &config, "--data-dir", &path(folder, "beside")];
-    let beside = Server::start(&beside, &[("SNOWMINT_LOG__FILTER", "debug")]);
-    beside.ready();
-    let (_, body) = beside.get("/v1/ids/invoices");
+    let config = put(folder, "second.toml", &config);
+    let second = ["--config", &config, "--data-dir", &path(folder, "second")];
+    let second = Server::start(&second, &[("SNOWMINT_LOG__FILTER", "debug")]);
+    second.ready();
+    let (_, body) = second.get("/v1/ids/invoices");
     let number: u64 = body["ids"][0].as_str().unwrap().parse().unwrap();
     assert!(number > 3, "{number}");
-    let counted = client("redis-cli", &["-p", beside.resp_port(), "INCR", "counters:alice"]);
+    let counted = client("redis-cli", &["-p", second.resp_port(), "INCR", "counters:alice"]);
     assert_eq!(counted.trim(), "1");
-    assert!(!beside.said().contains(token.as_str()));
-    assert_eq!(beside.stop(), 0);
-    assert!(!guarded.server.said().contains(token.as_str()));
+    assert!(!second.printed().contains(token.as_str()));
+    assert_eq!(second.stop(), 0);
+    assert!(!guarded.server.printed().contains(token.as_str()));
     assert_eq!(guarded.server.stop(), 0);
 }
 
@@ -117,8 +117,8 @@ fn bench_loads_over_tls_with_a_token() {
     let guarded = Guarded::new("remote-bench");
     let Guarded { ca, token, server, .. } = &guarded;
     let trusted = [("SNOWMINT_CA_FILE", ca.as_str())];
-    let doors = [("https", &server.http), ("rediss", &server.resp), ("grpcs", &server.http)];
-    for (scheme, address) in doors {
+    let protocols = [("https", &server.http), ("rediss", &server.resp), ("grpcs", &server.http)];
+    for (scheme, address) in protocols {
         let url = format!("{scheme}://{address}");
         let load = ["bench", &url, "-n", "2000", "-c", "2", "--pipeline", "8", "--json"];
         let loaded = with_token(&load, token, &trusted);
@@ -126,13 +126,13 @@ fn bench_loads_over_tls_with_a_token() {
         let report: serde_json::Value = serde_json::from_slice(&loaded.stdout).unwrap();
         assert_eq!(report["ids"], 2_000, "{report}");
         // The runs lack a token, the trusted certificate, and TLS.
-        let nobody = with_token(&load, "", &trusted);
-        let why = String::from_utf8_lossy(&nobody.stderr).to_lowercase();
-        assert!(!nobody.status.success() && why.contains("token"), "{scheme}: {why}");
+        let anonymous = with_token(&load, "", &trusted);
+        let message = String::from_utf8_lossy(&anonymous.stderr).to_lowercase();
+        assert!(!anonymous.status.success() && message.contains("token"), "{scheme}: {message}");
         let untrusting = with_token(&load, token, &[]);
-        let why = String::from_utf8_lossy(&untrusting.stderr);
-        assert_eq!(untrusting.status.code(), Some(4), "{scheme}: {why}");
-        assert!(why.contains("SNOWMINT_CA_FILE"), "{scheme}: {why}");
+        let message = String::from_utf8_lossy(&untrusting.stderr);
+        assert_eq!(untrusting.status.code(), Some(4), "{scheme}: {message}");
+        assert!(message.contains("SNOWMINT_CA_FILE"), "{scheme}: {message}");
         let plain = format!("{}://{address}", scheme.strip_suffix('s').unwrap());
         let plain = with_token(&["bench", &plain, "-n", "10"], token, &trusted);
         assert_eq!(plain.status.code(), Some(4), "{plain:?}");
@@ -150,8 +150,8 @@ async fn invalid_certificate_error_states_the_reason() {
         let [_, _, ca] = authority.put_signed(&folder, "ca.pem", &authority.sign_for(names, year));
         let server = serve(&folder, &[]);
         let url = format!("snowmints://{}", server.http);
-        let why = refusal(&url, Credentials::new().ca_file(ca)).await;
-        assert!(why.contains(part), "{part}: {why}");
+        let message = open_error(&url, Credentials::new().ca_file(ca)).await;
+        assert!(message.contains(part), "{part}: {message}");
     }
     // A certificate of the client, for a server that requires one.
     let folder = Folder::new("remote-mutual");
@@ -163,8 +163,8 @@ async fn invalid_certificate_error_states_the_reason() {
     let server =
         serve(&folder, &[&format!("client_ca = {client_ca:?}\n[store]\noffered = true\n")]);
     let url = format!("snowmints://{}", server.http);
-    let why = refusal(&url, Credentials::new().ca_file(&ca)).await;
-    assert!(why.contains("SNOWMINT_CERT_FILE"), "{why}");
+    let message = open_error(&url, Credentials::new().ca_file(&ca)).await;
+    assert!(message.contains("SNOWMINT_CERT_FILE"), "{message}");
     let credentials = Credentials::new().ca_file(&ca).cert_file(&own);
     let mint = Options::new().credentials(credentials).open(&url).await.unwrap();
     mint.snowflake("orders").await.unwrap().mint().unwrap();

@@ -12,7 +12,7 @@ use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, Strea
 use super::certificates::{Authority, Signed};
 use super::put;
 use super::tls::serve;
-use crate::server::{Folder, PATIENCE};
+use crate::server::{Folder, TIMEOUT};
 
 #[test]
 fn a_client_shows_its_certificate_with_each_connection() {
@@ -34,7 +34,7 @@ fn a_client_shows_its_certificate_with_each_connection() {
             let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
             let config = config.with_root_certificates(roots);
             let config = Arc::new(config.with_client_auth_cert(vec![cert], key).unwrap());
-            let first = [(); 2].map(|()| asked(&server.http, &config));
+            let first = [(); 2].map(|()| handshake(&server.http, &config));
             let again = if must_show { HandshakeKind::Full } else { HandshakeKind::Resumed };
             assert_eq!(first, [HandshakeKind::Full, again], "{version:?}");
         }
@@ -43,18 +43,18 @@ fn a_client_shows_its_certificate_with_each_connection() {
 }
 
 /// Returns the kind of handshake for a request.
-fn asked(address: &str, config: &Arc<ClientConfig>) -> HandshakeKind {
+fn handshake(address: &str, config: &Arc<ClientConfig>) -> HandshakeKind {
     let name = ServerName::try_from("localhost").unwrap();
     let mut tls = ClientConnection::new(Arc::clone(config), name).unwrap();
     let mut socket = TcpStream::connect(address).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut stream = Stream::new(&mut tls, &mut socket);
     stream
         .write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         .unwrap();
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     // The connection may end without TLS's closing message.
-    let _ = stream.read_to_end(&mut answer);
-    assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+    let _ = stream.read_to_end(&mut response);
+    assert!(response.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&response));
     tls.handshake_kind().unwrap()
 }

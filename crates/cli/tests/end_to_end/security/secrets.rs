@@ -9,7 +9,7 @@ use snowmint_testkit::children;
 
 use super::certificates::Authority;
 use super::{bearer, entry, path, put, redis, token, with_token};
-use crate::server::{Folder, PATIENCE, Server, curl, snowmint};
+use crate::server::{Folder, Server, TIMEOUT, curl, snowmint};
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
@@ -28,11 +28,11 @@ fn server_output_contains_no_secret() {
     let server = Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
     server.ready();
 
-    let mut said = Vec::new();
+    let mut printed = Vec::new();
     for shown in [&ops.token, &wrong.token, &peer.token, &tinyid.token] {
         for at in [
             "/v1/ids/default",
-            "/v1/ids/nobody",
+            "/v1/ids/absent",
             "/v1/sources",
             "/v1/workers",
             "/metrics",
@@ -40,35 +40,35 @@ fn server_output_contains_no_secret() {
         ] {
             for version in ["--http1.1", "--http2-prior-knowledge"] {
                 let url = server.url(at);
-                said.push(curl(&["-i", version, "-H", &bearer(shown), &url]));
+                printed.push(curl(&["-i", version, "-H", &bearer(shown), &url]));
             }
         }
         let url = server.url(&format!("/tinyid/id/nextId?bizType=default&token={shown}"));
-        said.push(curl(&["-i", &url]));
+        printed.push(curl(&["-i", &url]));
         let port = server.resp_port();
         for words in
             [&["INFO"][..], &["CONFIG", "GET", "*"], &["CLIENT", "LIST"], &["COMMAND"], &["MINT"]]
         {
-            said.push(redis(port, "ops", shown, words));
+            printed.push(redis(port, "ops", shown, words));
         }
         // A mistyped command.
-        said.push(redis(port, "", "", &["AUHT", "ops", shown]));
-        let output = with_token(&["mint", "nobody", "--server", &server.http], shown, &[]);
-        said.push(String::from_utf8_lossy(&output.stderr).into_owned());
+        printed.push(redis(port, "", "", &["AUHT", "ops", shown]));
+        let output = with_token(&["mint", "absent", "--server", &server.http], shown, &[]);
+        printed.push(String::from_utf8_lossy(&output.stderr).into_owned());
     }
     put(&folder, "tokens.toml", "[ops]\nhashes = []\n");
     server.says("the tokens of before stay");
-    said.push(server.said());
+    printed.push(server.printed());
     for file in ["cmdline", "environ"] {
         let bytes = fs::read(format!("/proc/{}/{file}", server.pid())).unwrap();
-        said.push(String::from_utf8_lossy(&bytes).into_owned());
+        printed.push(String::from_utf8_lossy(&bytes).into_owned());
     }
     assert_eq!(server.stop(), 0);
     for made in [&ops, &wrong, &peer, &tinyid] {
         let hash = made.hash.strip_prefix("sha256:").unwrap();
-        for said in &said {
-            assert!(!said.contains(&made.token), "a token is in {said}");
-            assert!(!said.contains(&hash[..16]), "a hash is in {said}");
+        for text in &printed {
+            assert!(!text.contains(&made.token), "a token is in {text}");
+            assert!(!text.contains(&hash[..16]), "a hash is in {text}");
         }
     }
 }
@@ -102,9 +102,9 @@ fn store_password_is_absent_from_output() {
     for (url, command, child) in running {
         let output = child.wait_with_output().unwrap();
         assert!(!output.status.success(), "{url} {command:?}");
-        for said in [output.stdout, output.stderr] {
-            let said = String::from_utf8_lossy(&said).into_owned();
-            assert!(!said.contains(password), "{url} {command:?}: {said}");
+        for bytes in [output.stdout, output.stderr] {
+            let printed = String::from_utf8_lossy(&bytes).into_owned();
+            assert!(!printed.contains(password), "{url} {command:?}: {printed}");
         }
     }
 }
@@ -119,15 +119,15 @@ fn configuration_error_contains_no_secret() {
     ] {
         let config = put(&folder, "config.toml", &text);
         let output = snowmint().args(["serve", "--check", "--config", &config]).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(!said.contains(&secret), "{said}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{printed}");
+        assert!(!printed.contains(&secret), "{printed}");
     }
     let name = format!("SNOWMINT_COMPAT__TINYID__TOKENS__{}__X", secret.to_uppercase());
     let output = snowmint().args(["serve", "--check"]).env(name, "x").output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap().to_lowercase();
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(!said.contains(&secret), "{said}");
+    let printed = String::from_utf8(output.stderr).unwrap().to_lowercase();
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    assert!(!printed.contains(&secret), "{printed}");
     let folder = Authority::new().put_into(&folder, "ca.pem");
     let (cert, key) =
         (format!("[tls]\ncert = {:?}\n", folder[0]), format!("key = {:?}\n", folder[2]));
@@ -181,9 +181,9 @@ fn malformed_secret_is_absent_from_errors() {
     files.push(format!("[sources.a]\nupstream = {url:?}\n"));
     files.push(format!("[sources.a]\nkind = \"segment\"\nstores = {url:?}\n"));
     let unsaid = |text: &str, output: std::process::Output| {
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8_lossy(&said).into_owned();
-        assert!(!said.to_lowercase().contains(&secret.to_lowercase()), "{text}: {said}");
+        let bytes = [output.stdout, output.stderr].concat();
+        let printed = String::from_utf8_lossy(&bytes).into_owned();
+        assert!(!printed.to_lowercase().contains(&secret.to_lowercase()), "{text}: {printed}");
     };
     let data = path(&folder, "data");
     for text in &files {
@@ -251,13 +251,16 @@ fn malformed_secret_is_absent_from_errors() {
         unsaid(&words.join(" "), output);
     }
     // The message gives a remedy instead; text that cannot be a secret is quoted.
-    for (words, said) in [
+    for (words, expected) in [
         (&["token", "hash", secret][..], "snowmint token hash < FILE"),
         (&["mint", "a", "b"], "'b'"),
     ] {
         let output = snowmint().args(words).output().unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(2) && told.contains(said), "{words:?}: {told}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.code() == Some(2) && message.contains(expected),
+            "{words:?}: {message}"
+        );
     }
 }
 
@@ -273,7 +276,7 @@ fn no_argument_that_may_be_a_token_is_in_the_access_log() {
     let server = Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
     server.ready();
     let mut stream = TcpStream::connect(&server.resp).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut replies = BufReader::new(stream.try_clone().unwrap());
     let mut ask = |words: &[&str]| {
         stream.write_all(format!("{}\r\n", words.join(" ")).as_bytes()).unwrap();
@@ -324,18 +327,19 @@ fn no_argument_that_may_be_a_token_is_in_the_access_log() {
     server.says("request=MINT source=\"default\" outcome=\"bad_request\"");
     assert!(ask(&["INCRBY", "numbers", "1"]).starts_with(':'));
     server.says("request=INCRBY source=\"numbers\"");
-    let said = server.said();
+    let printed = server.printed();
     assert_eq!(server.stop(), 0);
     for line in [
         "request=AUTH outcome=",
         "request=(unknown) outcome=",
         "request=INCR source=\"default\" count=1 outcome=\"ok\"",
     ] {
-        assert!(said.contains(line), "{line}: {said}");
+        assert!(printed.contains(line), "{line}: {printed}");
     }
-    for line in said.lines().filter(|line| line.contains("request=") && line.contains("source=")) {
+    for line in printed.lines().filter(|line| line.contains("request=") && line.contains("source="))
+    {
         let takes_source = ["request=INCR ", "request=INCRBY ", "request=MINT "];
         assert!(takes_source.iter().any(|request| line.contains(request)), "{line}");
     }
-    assert!(!said.contains(&secret) && !said.contains(&made.token), "{said}");
+    assert!(!printed.contains(&secret) && !printed.contains(&made.token), "{printed}");
 }

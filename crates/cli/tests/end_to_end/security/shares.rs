@@ -9,7 +9,7 @@ use tonic::Request;
 use tonic::transport::{Channel, Endpoint};
 
 use super::{Made, bearer, entry, path, put, redis, status, token};
-use crate::server::{Folder, PATIENCE, Server, client, until};
+use crate::server::{Folder, Server, TIMEOUT, client, until};
 
 /// Largest number of IDs of one response: more bytes than the system buffers for a client that does
 /// not read.
@@ -35,22 +35,22 @@ fn guarded(folder: &Folder, limits: &str) -> (Server, Made, Made) {
 
 fn connect(address: &str, says: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream.write_all(says.as_bytes()).unwrap();
     stream
 }
 
 /// Returns the data of a connection until its end.
 fn rest(mut stream: TcpStream) -> String {
-    let mut said = Vec::new();
+    let mut bytes = Vec::new();
     // A reset is an end, too.
-    let _ = stream.read_to_end(&mut said);
-    String::from_utf8_lossy(&said).into_owned()
+    let _ = stream.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 async fn grpc(server: &Server) -> MintClient<Channel> {
     let endpoint = Endpoint::from_shared(format!("http://{}", server.http)).unwrap();
-    MintClient::new(endpoint.timeout(PATIENCE).connect().await.unwrap())
+    MintClient::new(endpoint.timeout(TIMEOUT).connect().await.unwrap())
 }
 
 fn named<T>(message: T, token: &str) -> Request<T> {
@@ -81,8 +81,8 @@ async fn unread_responses_of_one_token_starve_no_other() {
     let pipeline = format!("AUTH greedy {}\r\n{mint}", greedy.token);
     let unread: Vec<_> = (0..24).map(|_| connect(&server.resp, &pipeline)).collect();
     until("the greedy one is refused over RESP", || {
-        let said = redis(server.resp_port(), "greedy", &greedy.token, &["MINT", "default", BATCH]);
-        said.contains("TRYAGAIN") && said.contains("limits.unsent_max")
+        let reply = redis(server.resp_port(), "greedy", &greedy.token, &["MINT", "default", BATCH]);
+        reply.contains("TRYAGAIN") && reply.contains("limits.unsent_max")
     });
     assert_eq!(batches(&server, "greedy", &greedy.token).await, [false; 4]);
     assert_eq!(batches(&server, "other", &other.token).await, [true; 4]);
@@ -95,16 +95,19 @@ async fn unread_responses_of_one_token_starve_no_other() {
 async fn unread_streams_of_one_token_starve_no_other() {
     let folder = Folder::new("unread-streams");
     let (server, greedy, other) = guarded(&folder, UNREAD);
-    let mut client = grpc(&server).await;
     let endless = MintStreamRequest { source: "default".into(), total: 1_000_000_000, key: None };
     let mut streams = Vec::new();
-    // On a busy machine some streams may end, and count no more.
+    // On a busy machine some streams may end, and count no more. Each has a connection of its own:
+    // in one connection, the end of an unread stream waits behind the others' messages, so that the
+    // connection could have no room for a new stream.
     let refused = async {
-        while let Ok(stream) = client.mint_stream(named(endless.clone(), &greedy.token)).await {
+        let open =
+            async || grpc(&server).await.mint_stream(named(endless.clone(), &greedy.token)).await;
+        while let Ok(stream) = open().await {
             streams.push(stream);
         }
     };
-    tokio::time::timeout(PATIENCE, refused).await.expect("one token gets no more than its share");
+    tokio::time::timeout(TIMEOUT, refused).await.expect("one token gets no more than its share");
     assert_eq!(batches(&server, "greedy", &greedy.token).await, [false; 4]);
     assert_eq!(batches(&server, "other", &other.token).await, [true; 4]);
     assert_eq!(server.stop(), 0);
@@ -139,8 +142,8 @@ async fn silent_connections_block_no_other_client() {
     named.read_exact(&mut pong).unwrap();
     assert_eq!(&pong, b"+PONG\r\n");
     // The first silent connection got the reason before it was closed.
-    let said = rest(silent.swap_remove(1));
-    assert!(said.contains("-ERR closed") && said.contains("resp.connections_max"), "{said:?}");
+    let reply = rest(silent.swap_remove(1));
+    assert!(reply.contains("-ERR closed") && reply.contains("resp.connections_max"), "{reply:?}");
     server.says("all places are taken");
     let page = client("curl", &["-sS", "-H", &bearer(&other.token), &server.url("/metrics")]);
     for protocol in ["http", "resp"] {
@@ -157,13 +160,13 @@ fn connections_without_a_token_end_in_time() {
     let limits = "[http]\nauth_time_max = \"1s\"\n[resp]\nauth_time_max = \"1s\"\n";
     let (server, greedy, _) = guarded(&folder, limits);
     let named = connect(&server.resp, &format!("AUTH greedy {}\r\n", greedy.token));
-    let said = rest(connect(&server.resp, "PING\r\n"));
+    let reply = rest(connect(&server.resp, "PING\r\n"));
     assert!(
-        said.ends_with("-NOAUTH closed: no AUTH within 1000 ms (resp.auth_time_max)\r\n"),
-        "{said}"
+        reply.ends_with("-NOAUTH closed: no AUTH within 1000 ms (resp.auth_time_max)\r\n"),
+        "{reply}"
     );
-    let said = rest(connect(&server.http, "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"));
-    assert!(said.starts_with("HTTP/1.1 200 OK"), "{said}");
+    let reply = rest(connect(&server.http, "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"));
+    assert!(reply.starts_with("HTTP/1.1 200 OK"), "{reply}");
     // The connection is older than those, and still open.
     let mut named = named;
     named.write_all(b"QUIT\r\n").unwrap();
@@ -175,24 +178,24 @@ fn connections_without_a_token_end_in_time() {
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 fn unread_forwarded_responses_count() {
-    let folder = Folder::new("passed-on");
+    let folder = Folder::new("forwarded");
     let config =
         format!("[sources.messages]\nkind = \"counter\"\n[counters]\nlease = \"300s\"\n{UNREAD}");
     let servers = [0, 1].map(|number| Server::sharing(&folder, number, &config));
     let [server, _] = &servers;
     let is_of_other = |key: &String| {
-        let asked = ["-p", server.resp_port(), "INCR", &format!("messages:{key}")];
-        client("redis-cli", &asked).contains("MOVED")
+        let command = ["-p", server.resp_port(), "INCR", &format!("messages:{key}")];
+        client("redis-cli", &command).contains("MOVED")
     };
     let mut key = None;
-    until("the other server answers for a key", || {
+    until("the other server owns a key", || {
         key = (0..64).map(|number| format!("key-{number}")).find(is_of_other);
         key.is_some()
     });
     let path = format!("/v1/ids/messages?key={}&count={BATCH}", key.unwrap());
     let get = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").repeat(6);
     let unread: Vec<_> = (0..24).map(|_| connect(&server.http, &get)).collect();
-    until("this server has as many unread answers as one address may have", || {
+    until("this server has as many unread responses as one address may have", || {
         let batch = server.url(&format!("/v1/ids/default?count={BATCH}"));
         client("curl", &["-sS", &batch]).contains("limits.unsent_max")
     });

@@ -12,7 +12,7 @@ use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
 use super::certificates::{Authority, Signed};
 use super::{path, put, status, until, with_token};
-use crate::server::{Folder, PATIENCE, Server, client, curl};
+use crate::server::{Folder, Server, TIMEOUT, client, curl};
 
 pub(super) fn serve(folder: &Folder, more: &[&str]) -> Server {
     let data = path(folder, "data");
@@ -45,16 +45,16 @@ async fn both_ports_speak_tls() {
     for (version, wanted) in [("--http1.1", "1.1"), ("--http2", "2")] {
         let url = https(&server, "/v1/ids/default?count=20000");
         let format = "\n%{http_version} %{http_code}";
-        let answer =
+        let response =
             curl(&["--cacert", &ca, version, "-H", "Accept: text/plain", "-w", format, &url]);
-        let (ids, told) = answer.rsplit_once('\n').unwrap();
-        assert_eq!(told, format!("{wanted} 200"));
+        let (ids, status) = response.rsplit_once('\n').unwrap();
+        assert_eq!(status, format!("{wanted} 200"));
         assert_eq!(ids.trim().lines().count(), 20_000);
     }
     assert_eq!(
         status(&[&https(&server, "/livez")]),
         "000",
-        "nobody whom the system knows has signed"
+        "no authority of the system has signed"
     );
     assert_eq!(status(&[&server.url("/livez")]), "000", "no plain HTTP");
 
@@ -66,11 +66,11 @@ async fn both_ports_speak_tls() {
     let port = server.resp_port();
     let benchmark =
         ["-h", "127.0.0.1", "-p", port, "--tls", "--cacert", &ca, "-n", "20000", "-c", "10"];
-    let said = client(
+    let printed = client(
         "redis-benchmark",
         &[&benchmark[..], &["-P", "16", "-q", "INCR", "default"]].concat(),
     );
-    assert!(said.contains("requests per second"), "{said}");
+    assert!(printed.contains("requests per second"), "{printed}");
 
     let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authority.pem()));
     let endpoint = Endpoint::from_shared(https(&server, "")).unwrap().tls_config(tls).unwrap();
@@ -85,11 +85,11 @@ async fn both_ports_speak_tls() {
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 5);
     let url = server.url("");
     let plain = ["mint", "default", "--server", &url];
-    for (mint, told) in [(&mint[..], "SNOWMINT_CA_FILE"), (&plain, "https://")] {
+    for (mint, hint) in [(&mint[..], "SNOWMINT_CA_FILE"), (&plain, "https://")] {
         let output = with_token(mint, "", &[]);
         assert_eq!(output.status.code(), Some(4), "{output:?}");
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(told) && said.contains(&server.http), "{told}: {said}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert!(printed.contains(hint) && printed.contains(&server.http), "{hint}: {printed}");
     }
     assert_eq!(server.stop(), 0);
 }
@@ -109,12 +109,12 @@ fn a_certificate_is_replaced_while_the_server_serves() {
     let mut open = Command::new(programs::installed("redis-cli"));
     open.args(redis(&server, &old)).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut open = open.spawn().unwrap();
-    let (mut asks, mut told) =
+    let (mut asks, mut replies) =
         (open.stdin.take().unwrap(), BufReader::new(open.stdout.take().unwrap()));
     let mut ping = || {
         asks.write_all(b"PING\n").unwrap();
         let mut line = String::new();
-        told.read_line(&mut line).unwrap();
+        replies.read_line(&mut line).unwrap();
         assert_eq!(line.trim(), "PONG");
     };
     ping();
@@ -132,7 +132,7 @@ fn a_certificate_is_replaced_while_the_server_serves() {
     drop(asks);
     open.wait().unwrap();
     let private = key.lines().nth(1).unwrap();
-    assert!(!server.said().contains(private));
+    assert!(!server.printed().contains(private));
     assert_eq!(server.stop(), 0);
 }
 
@@ -155,10 +155,10 @@ fn client_certificates_can_be_required() {
     assert_eq!(status(&["--cacert", &ca, "--cert", &known, &url]), "200");
 
     let words = ["--cert", &known, "--key", &known, "PING"];
-    let said = client("redis-cli", &[&redis(&server, &ca)[..], &words].concat());
-    assert_eq!(said.trim(), "PONG");
-    let said = client("redis-cli", &[&redis(&server, &ca)[..], &["PING"]].concat());
-    assert_ne!(said.trim(), "PONG");
+    let printed = client("redis-cli", &[&redis(&server, &ca)[..], &words].concat());
+    assert_eq!(printed.trim(), "PONG");
+    let printed = client("redis-cli", &[&redis(&server, &ca)[..], &["PING"]].concat());
+    assert_ne!(printed.trim(), "PONG");
 
     let base = https(&server, "");
     let mint = ["mint", "default", "--server", &base];
@@ -167,8 +167,8 @@ fn client_certificates_can_be_required() {
     assert!(output.status.success(), "{output:?}");
     let output = with_token(&mint, "", &files[..1]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("SNOWMINT_CERT_FILE") && said.contains(&server.http), "{said}");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(printed.contains("SNOWMINT_CERT_FILE") && printed.contains(&server.http), "{printed}");
     assert_eq!(server.stop(), 0);
 }
 
@@ -180,16 +180,16 @@ fn connection_without_a_handshake_is_closed() {
     let server = serve(&folder, &[limits]);
     for address in [&server.http, &server.resp] {
         // The client sends nothing, an unfinished start of TLS, and a text without TLS.
-        for said in [&b""[..], b"\x16\x03\x01\x02\x00\x01", b"PING\r\nGET / HTTP/1.1\r\n\r\n"] {
+        for sent in [&b""[..], b"\x16\x03\x01\x02\x00\x01", b"PING\r\nGET / HTTP/1.1\r\n\r\n"] {
             let mut stream = TcpStream::connect(address).unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            stream.write_all(said).unwrap();
-            let mut told = Vec::new();
-            if let Err(error) = stream.read_to_end(&mut told) {
-                assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{said:?}: {error}");
+            stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+            stream.write_all(sent).unwrap();
+            let mut reply = Vec::new();
+            if let Err(error) = stream.read_to_end(&mut reply) {
+                assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{sent:?}: {error}");
             }
             // The response is a TLS alert at most.
-            assert!(told.len() <= 7, "{said:?}: {told:?}");
+            assert!(reply.len() <= 7, "{sent:?}: {reply:?}");
         }
     }
     // A fresh connection does not delay a stop.

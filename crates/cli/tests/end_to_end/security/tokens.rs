@@ -74,11 +74,11 @@ async fn real_clients_show_their_tokens() {
     let output = with_token(&mint, &other.token, &[]);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(with_token(&mint, &one.token, &[]).status.code(), Some(1), "forbidden");
-    for (token, told) in [("", "set SNOWMINT_TOKEN"), ("smt_wrong", "correct the token")] {
+    for (token, hint) in [("", "set SNOWMINT_TOKEN"), ("smt_wrong", "correct the token")] {
         let output = with_token(&mint, token, &[]);
         assert_eq!(output.status.code(), Some(2), "unauthenticated");
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(told) && said.contains(url), "{told}: {said}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert!(printed.contains(hint) && printed.contains(url), "{hint}: {printed}");
     }
     let file = put(&folder, "token", &format!("{}\n", other.token));
     let output = with_token(&mint, "", &[("SNOWMINT_TOKEN_FILE", &file)]);
@@ -110,7 +110,7 @@ fn tokens_are_rotated_while_the_server_serves() {
     put(&folder, "tokens.toml", &format!("[a]\nhashes = [{:?}]\n", old.token));
     server.signal("-HUP");
     server.says("the tokens of before stay");
-    assert!(!server.said().contains(&old.token));
+    assert!(!server.printed().contains(&old.token));
     assert_eq!((status_of(&old).as_str(), status_of(&new).as_str()), ("200", "200"));
     fs::remove_file(folder.join("tokens.toml")).unwrap();
     server.says("cannot be read");
@@ -139,10 +139,10 @@ fn server_start_rejects_invalid_tokens() {
             let Err(output) = Server::try_start(&arguments, &[]) else {
                 panic!("it starts: {says}")
             };
-            let said = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(2), "{said}");
-            assert!(said.contains(says) && said.contains("tokens.toml"), "{said}");
-            assert!(!said.contains("hunter2"), "{said}");
+            let printed = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{printed}");
+            assert!(printed.contains(says) && printed.contains("tokens.toml"), "{printed}");
+            assert!(!printed.contains("hunter2"), "{printed}");
         }
     }
 }
@@ -162,14 +162,14 @@ fn doctor_names_the_tokens_that_soon_expire() {
     let config = put(&folder, "config.toml", &format!("[tokens]\nfile = {tokens:?}\n"));
     let data = path(&folder, "data");
     let doctor = ["doctor", "--config", config.as_str(), "--data-dir", &data];
-    let said = String::from_utf8(snowmint().args(doctor).output().unwrap().stdout).unwrap();
-    let named: Vec<_> = said
+    let printed = String::from_utf8(snowmint().args(doctor).output().unwrap().stdout).unwrap();
+    let named: Vec<_> = printed
         .lines()
         .filter(|line| line.contains("token orders ") || line.contains("expires at"))
         .collect();
-    assert_eq!(named.len(), 1, "{said}");
-    assert!(named[0].starts_with("WARNING access    token orders expires at "), "{said}");
-    assert!(named[0].contains(", in 10 days; "), "{said}");
+    assert_eq!(named.len(), 1, "{printed}");
+    assert!(named[0].starts_with("WARNING access    token orders expires at "), "{printed}");
+    assert!(named[0].contains(", in 10 days; "), "{printed}");
 }
 
 /// The configuration names all other trusted files. For a link, as Kubernetes mounts it, the target
@@ -187,9 +187,9 @@ fn configuration_writable_by_other_users_is_rejected() {
     let run = |command: &[&str], config: &str| {
         let with = ["--config", config, "--data-dir", &data];
         let output = snowmint().args(command).args(with).output().unwrap();
-        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-        assert!(!said.contains(password), "{said}");
-        (output.status.code(), said)
+        let printed = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(!printed.contains(password), "{printed}");
+        (output.status.code(), printed)
     };
     let check = |config: &str| run(&["serve", "--check"], config);
     let right = || (Some(0), "the configuration is right\n".to_owned());
@@ -197,20 +197,23 @@ fn configuration_writable_by_other_users_is_rejected() {
         for mode in [0o666, 0o602] {
             fs::set_permissions(config, fs::Permissions::from_mode(mode)).unwrap();
             for command in [&["serve", "--check"][..], &["doctor"], &["mint"]] {
-                let (code, said) = run(command, config);
-                assert!(code == Some(2) && said.contains("chmod o-w"), "{command:?}: {said}");
-                assert!(said.contains(config), "{command:?}: {said}");
+                let (code, printed) = run(command, config);
+                assert!(code == Some(2) && printed.contains("chmod o-w"), "{command:?}: {printed}");
+                assert!(printed.contains(config), "{command:?}: {printed}");
             }
         }
         fs::set_permissions(config, fs::Permissions::from_mode(0o644)).unwrap();
     }
     assert_eq!((check(&plain), check(&link)), (right(), right()));
-    let told =
-        "the configuration, with a secret in store.url, can be read by everybody on this machine";
-    let (code, said) = check(&secret);
-    assert!(code == Some(0) && said.contains(told) && said.contains("chmod o-r"), "{said}");
-    let (_, said) = run(&["doctor"], &secret);
-    assert!(said.contains(&format!("WARNING access    the file of {told}")), "{said}");
+    let hint =
+        "the configuration, with a secret in store.url, can be read by every user of this machine";
+    let (code, printed) = check(&secret);
+    assert!(
+        code == Some(0) && printed.contains(hint) && printed.contains("chmod o-r"),
+        "{printed}"
+    );
+    let (_, printed) = run(&["doctor"], &secret);
+    assert!(printed.contains(&format!("WARNING access    the file of {hint}")), "{printed}");
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(check(&secret), right());
 }
@@ -232,18 +235,21 @@ fn token_file_writable_by_other_users_is_never_sent() {
         [(&by_key[..], ""), (&by_variable[..], file.as_str()), (&asking[..], file.as_str())]
     {
         let output = with_token(command, "", &[("SNOWMINT_TOKEN_FILE", variable)]);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{command:?}: {said}");
-        assert!(said.contains("chmod o-w") && said.contains(&file), "{command:?}: {said}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{command:?}: {printed}");
+        assert!(printed.contains("chmod o-w") && printed.contains(&file), "{command:?}: {printed}");
     }
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     for (command, variable, name) in
         [(by_key, "", "store.token"), (by_variable, file.as_str(), "SNOWMINT_TOKEN_FILE")]
     {
         let output = with_token(&command, "", &[("SNOWMINT_TOKEN_FILE", variable)]);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(0), "{name}: {said}");
-        assert!(said.contains(&format!("the file of {name} can be read by everybody")), "{said}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{name}: {printed}");
+        assert!(
+            printed.contains(&format!("the file of {name} can be read by every user")),
+            "{printed}"
+        );
     }
 }
 
@@ -273,25 +279,29 @@ fn files_writable_by_other_users_are_rejected() {
             let Err(output) = Server::try_start(&[&arguments, more].concat(), &[]) else {
                 panic!("{name} is taken")
             };
-            let said = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(2), "{said}");
-            assert!(said.contains(name) && said.contains("chmod o-w"), "{name}: {said}");
+            let printed = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{printed}");
+            assert!(printed.contains(name) && printed.contains("chmod o-w"), "{name}: {printed}");
         }
         set_mode(file, 0o644);
     }
     let server = Server::start(&arguments, &[]);
-    server.says("the file of peers.token can be read by everybody");
-    server.says("the file of disguise.keys.1 can be read by everybody");
-    assert!(!server.said().contains("the file of tokens.file"), "it has hashes: {}", server.said());
+    server.says("the file of peers.token can be read by every user");
+    server.says("the file of disguise.keys.1 can be read by every user");
+    assert!(
+        !server.printed().contains("the file of tokens.file"),
+        "it has hashes: {}",
+        server.printed()
+    );
     // The same holds at run time.
     set_mode(&tokens, 0o666);
     server.says("run chmod o-w; the tokens of before stay");
     assert_eq!(server.stop(), 0);
     set_mode(&tokens, 0o664);
     let output = snowmint().args(["doctor"]).args(arguments).output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
     assert!(
-        said.contains("WARNING access    the file of tokens.file can be written by its group"),
-        "{said}"
+        printed.contains("WARNING access    the file of tokens.file can be written by its group"),
+        "{printed}"
     );
 }

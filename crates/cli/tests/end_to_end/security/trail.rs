@@ -29,8 +29,8 @@ async fn rejected_client_call_leaves_a_line() {
     let (server, guest) = offered(&folder, "guest", "join tmp-x").await;
     let by = "who=token guest at 127.0.0.1:";
     guest.store.accept_lead(now().into()).await.unwrap_err();
-    let why = "why=token guest has no right to admin";
-    has_line(&server, &["program not allowed to accept_lead", by, why]);
+    let reason = "why=token guest has no right to admin";
+    has_line(&server, &["program not allowed to accept_lead", by, reason]);
     guest.join(0, 41 * 86_400_000).await.unwrap_err();
     has_line(&server, &["program not allowed to join", by, "why=", "counters.lease"]);
     guest.join(0, 10_000).await.unwrap();
@@ -74,23 +74,23 @@ async fn acquire_and_relinquish_leave_a_line_each() {
         member: guest.member,
         owner: "guest".into(),
         slots: vec![3],
-        silent: Vec::new(),
+        stalled: Vec::new(),
         supersedes: None,
         length: 0,
         request: random::request().unwrap(),
     };
     // The member has not joined yet.
     guest.store.acquire(&acquire(), now()).await.unwrap_err();
-    has_line(&server, &["program not took", by, "why="]);
+    has_line(&server, &["program not acquired", by, "why="]);
     guest.join(0, 600_000).await.unwrap();
     let lease = guest.store.acquire(&acquire(), now()).await.unwrap().leases.remove(0);
-    has_line(&server, &["program took", by, "after=\"ordered-here\" 3 mark "]);
+    has_line(&server, &["program acquired", by, "after=\"ordered-here\" 3 mark "]);
     let relinquish = Relinquish {
         pool: name.into(),
         member: guest.member,
         slots: vec![(lease.slot, lease.term)],
     };
     guest.store.relinquish(&relinquish, now()).await.unwrap();
-    has_line(&server, &["program let go", by, "before=\"ordered-here\" 3 "]);
+    has_line(&server, &["program relinquished", by, "before=\"ordered-here\" 3 "]);
     assert_eq!(server.stop(), 0);
 }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use prost::Message;
 use prost::bytes::{Buf as _, BufMut as _, Bytes};
-use snowmint_wire::grpc::store as said;
+use snowmint_wire::grpc::store as proto;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -45,13 +45,13 @@ pub(crate) enum Form {
 #[derive(Clone, PartialEq, Message)]
 struct OldDescription {
     #[prost(message, optional, tag = "1")]
-    error: Option<said::Error>,
+    error: Option<proto::Error>,
     #[prost(string, tag = "2")]
     instance: String,
     #[prost(string, tag = "3")]
     namespace: String,
     #[prost(message, optional, tag = "4")]
-    identity: Option<said::Identity>,
+    identity: Option<proto::Identity>,
     #[prost(bool, tag = "5")]
     has_clock: bool,
     #[prost(uint32, tag = "9")]
@@ -68,11 +68,11 @@ struct More {
     #[prost(string, tag = "1001")]
     text: String,
     #[prost(message, optional, tag = "1002")]
-    inside: Option<said::Identity>,
+    inside: Option<proto::Identity>,
 }
 
 fn more() -> Vec<u8> {
-    let inside = Some(said::Identity { id: "more".into(), writes: 1 });
+    let inside = Some(proto::Identity { id: "more".into(), writes: 1 });
     More { number: u64::MAX, text: "more".into(), inside }.encode_to_vec()
 }
 
@@ -82,29 +82,29 @@ impl Form {
         matches!(self, Self::Older) && (path.ends_with("/Exclude") || path.ends_with("/Restripe"))
     }
 
-    fn asked(self, path: &str, message: Bytes) -> Bytes {
+    fn sent(self, path: &str, message: Bytes) -> Bytes {
         match self {
             // An older server knew no other field of this message.
             Self::Older if path.ends_with("/Describe") => {
-                let version = said::VERSION_MIN;
-                let asked = said::DescribeRequest { version, ..said::DescribeRequest::default() };
-                asked.encode_to_vec().into()
+                let version = proto::VERSION_MIN;
+                let sent = proto::DescribeRequest { version, ..proto::DescribeRequest::default() };
+                sent.encode_to_vec().into()
             }
             _ => message,
         }
     }
 
-    fn answered(self, path: &str, asked: &Bytes, message: Bytes) -> Bytes {
+    fn altered(self, path: &str, sent: &Bytes, message: Bytes) -> Bytes {
         let verb = path.rsplit('/').next().unwrap();
         match (self, verb) {
             (Self::Older, "Describe") => {
-                let version = said::VERSION_MIN;
+                let version = proto::VERSION_MIN;
                 let described = OldDescription::decode(message).unwrap();
                 OldDescription { version, ..described }.encode_to_vec().into()
             }
             (Self::First, "Describe") => {
-                let described = said::DescribeResponse::decode(message).unwrap();
-                said::DescribeResponse { version: 1, ..described }.encode_to_vec().into()
+                let described = proto::DescribeResponse::decode(message).unwrap();
+                proto::DescribeResponse { version: 1, ..described }.encode_to_vec().into()
             }
             (Self::First | Self::Older | Self::CutOff, _) => message,
             (Self::Newer, verb) => {
@@ -112,17 +112,17 @@ impl Form {
                 // concatenated.
                 let and = |more: Vec<u8>| [&message[..], &more[..]].concat();
                 let with = match verb {
-                    "Describe" => and(said::DescribeResponse {
-                        version: said::VERSION + 1,
-                        ..said::DescribeResponse::default()
+                    "Describe" => and(proto::DescribeResponse {
+                        version: proto::VERSION + 1,
+                        ..proto::DescribeResponse::default()
                     }
                     .encode_to_vec()),
-                    "List" => and(said::ListResponse {
+                    "List" => and(proto::ListResponse {
                         definitions: vec![in_another_state()],
-                        ..said::ListResponse::default()
+                        ..proto::ListResponse::default()
                     }
                     .encode_to_vec()),
-                    "Get" => got(asked).unwrap_or_else(|| message.to_vec()),
+                    "Get" => got(sent).unwrap_or_else(|| message.to_vec()),
                     _ => message.to_vec(),
                 };
                 [with, more()].concat().into()
@@ -131,28 +131,34 @@ impl Form {
     }
 }
 
-fn in_another_state() -> said::Definition {
+fn in_another_state() -> proto::Definition {
     let (name, spec) = (IN_ANOTHER_STATE.to_owned(), r#"{"kind":"segment"}"#.to_owned());
-    said::Definition { name, identity: spec.clone(), spec, state: 9, ..said::Definition::default() }
+    proto::Definition {
+        name,
+        identity: spec.clone(),
+        spec,
+        state: 9,
+        ..proto::Definition::default()
+    }
 }
 
-fn got(asked: &Bytes) -> Option<Vec<u8>> {
-    let said::GetRequest { name } = said::GetRequest::decode(asked.clone()).unwrap();
-    let answer = match name.as_str() {
-        REFUSED => said::DefinitionResponse {
-            error: Some(said::Error {
+fn got(sent: &Bytes) -> Option<Vec<u8>> {
+    let proto::GetRequest { name } = proto::GetRequest::decode(sent.clone()).unwrap();
+    let response = match name.as_str() {
+        REFUSED => proto::DefinitionResponse {
+            error: Some(proto::Error {
                 code: "too_blue".into(),
                 message: "that is too blue".into(),
-                ..said::Error::default()
+                ..proto::Error::default()
             }),
             definition: None,
         },
         IN_ANOTHER_STATE => {
-            said::DefinitionResponse { error: None, definition: Some(in_another_state()) }
+            proto::DefinitionResponse { error: None, definition: Some(in_another_state()) }
         }
         _ => return None,
     };
-    Some(answer.encode_to_vec())
+    Some(response.encode_to_vec())
 }
 
 /// Returns the status of a server that cannot reach its store.
@@ -174,13 +180,13 @@ impl Between {
         let real = Endpoint::from_shared(format!("http://{real}")).unwrap();
         let real = real.connect().await.unwrap();
         let passed = Arc::<AtomicUsize>::default();
-        let door = Door { form, real, passed: Arc::clone(&passed) };
+        let proxy_state = ProxyState { form, real, passed: Arc::clone(&passed) };
         let incoming = TcpIncoming::bind(at.parse().unwrap()).unwrap();
         let address = incoming.local_addr().unwrap().to_string();
         let (stop, stopped) = oneshot::channel();
         let server = tonic::transport::Server::builder()
-            .add_service(Named::<true>(door.clone()))
-            .add_service(Named::<false>(door));
+            .add_service(Named::<true>(proxy_state.clone()))
+            .add_service(Named::<false>(proxy_state));
         let task = tokio::spawn(async move {
             let stopped = async { drop(stopped.await) };
             server.serve_with_incoming_shutdown(incoming, stopped).await.unwrap();
@@ -205,7 +211,7 @@ impl Between {
 }
 
 #[derive(Clone)]
-struct Door {
+struct ProxyState {
     form: Form,
     real: Channel,
     passed: Arc<AtomicUsize>,
@@ -213,7 +219,7 @@ struct Door {
 
 /// One of the two services: the store's, or that for applications.
 #[derive(Clone)]
-struct Named<const STORE: bool>(Door);
+struct Named<const STORE: bool>(ProxyState);
 
 impl NamedService for Named<true> {
     const NAME: &'static str = "snowmint.store.v1.Store";
@@ -235,23 +241,23 @@ impl<const STORE: bool> Service<http::Request<tonic::body::Body>> for Named<STOR
     }
 
     fn call(&mut self, request: http::Request<tonic::body::Body>) -> Self::Future {
-        let (door, path) = (self.0.clone(), request.uri().path().to_owned());
+        let (proxy_state, path) = (self.0.clone(), request.uri().path().to_owned());
         Box::pin(async move {
-            if door.form.lacks(&path) {
+            if proxy_state.form.lacks(&path) {
                 return Ok(Status::unimplemented("").into_http());
             }
-            if !STORE && matches!(door.form, Form::CutOff) {
+            if !STORE && matches!(proxy_state.form, Form::CutOff) {
                 return Ok(no_store().into_http());
             }
             let mut grpc = tonic::server::Grpc::new(Raw);
-            Ok(grpc.unary(Pass { door, path }, request).await)
+            Ok(grpc.unary(Pass { proxy_state, path }, request).await)
         })
     }
 }
 
 /// Forwards one call.
 struct Pass {
-    door: Door,
+    proxy_state: ProxyState,
     path: String,
 }
 
@@ -260,18 +266,19 @@ impl UnaryService<Bytes> for Pass {
     type Future = Later<Result<Response<Bytes>, Status>>;
 
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
-        let (Door { form, real, passed }, path) = (self.door.clone(), self.path.clone());
+        let (ProxyState { form, real, passed }, path) =
+            (self.proxy_state.clone(), self.path.clone());
         Box::pin(async move {
             let (metadata, _, message) = request.into_parts();
-            let message = form.asked(&path, message);
-            let asked = Request::from_parts(metadata, Extensions::default(), message.clone());
+            let message = form.sent(&path, message);
+            let sent = Request::from_parts(metadata, Extensions::default(), message.clone());
             let mut grpc = tonic::client::Grpc::new(real);
             grpc.ready().await.map_err(|error| Status::from_error(error.into()))?;
-            let answer = grpc.unary(asked, PathAndQuery::try_from(&path).unwrap(), Raw).await?;
+            let response = grpc.unary(sent, PathAndQuery::try_from(&path).unwrap(), Raw).await?;
             passed.fetch_add(1, Ordering::Relaxed);
-            let (metadata, answer, more) = answer.into_parts();
-            let answer = form.answered(&path, &message, answer);
-            Ok(Response::from_parts(metadata, answer, more))
+            let (metadata, response, more) = response.into_parts();
+            let response = form.altered(&path, &message, response);
+            Ok(Response::from_parts(metadata, response, more))
         })
     }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use snowmint_client::{Parts as Shown, RemoteStore, Settings};
+use snowmint_client::{ClientDeps as Shown, RemoteStore, Settings};
 use snowmint_coord::{
-    BootTimer, ManualTimer, MemoryStore, Node, NodeSettings, Parts, Store, Timer, random,
+    BootTimer, ManualTimer, MemoryStore, Node, NodeSettings, Platform, Store, Timer, random,
 };
 use snowmint_server::{Access, Handle};
 use snowmint_testkit::servers;
@@ -46,7 +46,7 @@ pub(crate) const SETTINGS: Settings = Settings {
 };
 
 /// Longest time in milliseconds that counts between two readings of the real clock.
-const LOOK_MS: u64 = 20;
+const STEP_MS_MAX: u64 = 20;
 
 /// Returns the timer for a call's limits: its time passes while this process runs, so that a
 /// machine that stands still uses up none of it.
@@ -58,7 +58,7 @@ pub(crate) fn timer() -> Arc<dyn Timer> {
         loop {
             BootTimer.sleep_ms(1).await;
             let now = BootTimer.elapsed();
-            passing.advance_ms(now.since(looked).min(LOOK_MS));
+            passing.advance_ms(now.since(looked).min(STEP_MS_MAX));
             looked = now;
         }
     });
@@ -84,8 +84,8 @@ pub(crate) fn node_settings() -> NodeSettings {
 
 /// Returns a node on a namespace that no test checks.
 pub(crate) async fn idle_node() -> Node {
-    let store = MemoryStore::new("nobody").unwrap();
-    Node::open(Arc::new(store), NodeSettings::default(), Parts::system()).await.unwrap()
+    let store = MemoryStore::new("absent").unwrap();
+    Node::open(Arc::new(store), NodeSettings::default(), Platform::system()).await.unwrap()
 }
 
 /// Binds any free port, which no other process gets while a server that had it is stopped.
@@ -123,7 +123,7 @@ pub(crate) fn serve_as(
     offered: Option<Arc<dyn Store>>,
     http: TcpListener,
 ) -> Handle {
-    let parts = snowmint_server::Parts {
+    let parts = snowmint_server::ServerDeps {
         node,
         offered,
         configured: std::collections::BTreeMap::new(),

@@ -1,8 +1,8 @@
 //! Limits for a program's part of common resources, and values of programs that are ignored.
 
 use snowmint_client::{RemoteStore, Settings};
-use snowmint_coord::lend::lent_pool;
-use snowmint_coord::segment::Within;
+use snowmint_coord::external::external_pool;
+use snowmint_coord::segment::NumberInterval;
 use snowmint_coord::{
     BootTimer, Bounds, ClaimRequest, Extend, GiveBack, Incarnation, Lease, Mark, Member,
     MemoryStore, NewDefinition, Pool, Preference, Presence, Release, Reserve, Restripe, Retry,
@@ -27,42 +27,45 @@ async fn program_without_admin_reserves_nothing_of_an_upstream() {
     let spec = SourceSpec::from_json(r#"{"kind":"segment","upstream":"old:bills"}"#).unwrap();
     store.define(&NewDefinition::of("bills", &spec).unwrap()).await.unwrap();
     let before = store.get("bills").await.unwrap();
-    let range = Within { first: 1 << 62, end: (1 << 62) + 10 };
+    let range = NumberInterval { first: 1 << 62, end: (1 << 62) + 10 };
     let reserve = async |token: &str, within: Option<Bounds>| {
         let program = remote(token, &[&server]).await;
         let (source, definition_version) = ("bills".to_owned(), before.version);
         program.reserve(&Reserve { source, length: 1, definition_version, within }).await
     };
     for within in [None, Some(Bounds::Range(range))] {
-        said(reserve(BILLS, within).await, &["\"bills\"", "upstream", "admin"]);
+        assert_rejected(reserve(BILLS, within).await, &["\"bills\"", "upstream", "admin"]);
     }
     assert_eq!(store.get("bills").await.unwrap(), before);
-    let taken = reserve(ADMIN, Some(Bounds::Range(range))).await.unwrap();
-    assert_eq!(taken.first, range.first);
+    let reserved = reserve(ADMIN, Some(Bounds::Range(range))).await.unwrap();
+    assert_eq!(reserved.first, range.first);
 }
 
 async fn claimed(store: &dyn Store, member: Incarnation) -> snowmint_coord::Result<Vec<Lease>> {
     store.claim(&claim(workers(), member), now()).await
 }
 
-pub(super) fn said<T: std::fmt::Debug>(outcome: snowmint_coord::Result<T>, parts: &[&str]) {
-    let said = outcome.unwrap_err().to_string();
-    assert!(parts.iter().all(|part| said.contains(part)), "{parts:?}: {said}");
+pub(super) fn assert_rejected<T: std::fmt::Debug>(
+    outcome: snowmint_coord::Result<T>,
+    parts: &[&str],
+) {
+    let message = outcome.unwrap_err().to_string();
+    assert!(parts.iter().all(|part| message.contains(part)), "{parts:?}: {message}");
 }
 
 /// Moves the mark of a lease to `ahead_ms` after now. The request allows a lead of at most
-/// `allowed_ms`, and gives `said` as the caller's time.
+/// `allowed_ms`, and gives `caller_time` as the caller's time.
 async fn ahead(
     store: &dyn Store,
     lease: &Lease,
     (ahead_ms, allowed_ms): (u64, Option<u64>),
-    said: UnixMillis,
+    caller_time: UnixMillis,
 ) -> snowmint_coord::Result<Mark> {
     let Lease { pool, slot, term, mark: from, holder, .. } = lease.clone();
     let to = Mark::from(now().saturating_add(ahead_ms));
     let (request, ahead_max_ms) = (to.get(), allowed_ms);
     let item = Extend { pool, slot, term, holder, from, to, request, ahead_max_ms };
-    store.extend(&[item], said).await?.remove(0).map(|moved| moved.mark)
+    store.extend(&[item], caller_time).await?.remove(0).map(|moved| moved.mark)
 }
 
 #[tokio::test]
@@ -77,7 +80,7 @@ async fn client_moves_a_mark_no_further_than_its_server() {
     for allowed_ms in [None, Some(u64::MAX), Some(76_000)] {
         for time in [now(), UnixMillis::new(u64::MAX), UnixMillis::ZERO] {
             for ahead_ms in [120_000, HOUR_MS, 1 << 61] {
-                said(ahead(&*bills, &lease, (ahead_ms, allowed_ms), time).await, &keys);
+                assert_rejected(ahead(&*bills, &lease, (ahead_ms, allowed_ms), time).await, &keys);
             }
         }
     }
@@ -159,7 +162,7 @@ async fn client_presence_lasts_no_longer_than_a_servers() {
     let member = joined(&*bills, 1).await;
     for ttl_ms in [TTL_MS + 1, 41 * 86_400_000, u64::MAX] {
         let longer = Presence { ttl_ms, ..presence() };
-        said(bills.renew(member, longer, now()).await, &["counters.lease", "600000 ms"]);
+        assert_rejected(bills.renew(member, longer, now()).await, &["counters.lease", "600000 ms"]);
     }
     bills.renew(member, presence(), now()).await.unwrap();
     let ttl = store.members(now()).await.unwrap().iter().map(|info| info.presence.ttl_ms).max();
@@ -178,9 +181,9 @@ async fn client_claims_only_from_pools_of_defined_sources() {
     let member = joined(&*bills, 1).await;
     let nine = Pool { name: "workers-9".into(), slots: 512, ..workers() };
     let try_one = async |pool: &Pool| bills.claim(&claim(pool.clone(), member), now()).await;
-    said(try_one(&nine).await, &["workers-9", "admin"]);
+    assert_rejected(try_one(&nine).await, &["workers-9", "admin"]);
     let never = Pool { reuse: Reuse::Never, ..workers() };
-    said(try_one(&never).await, &["worker.reuse"]);
+    assert_rejected(try_one(&never).await, &["worker.reuse"]);
     for wrong in [Pool { slots: 512, ..workers() }, Pool { group: 2, ..workers() }] {
         assert_eq!(code(try_one(&wrong).await), "invalid");
     }
@@ -193,10 +196,10 @@ async fn client_claims_only_from_pools_of_defined_sources() {
     // otherwise.
     let orders = remote(ORDERS, &[&server]).await;
     let lender = joined(&*orders, 2).await;
-    let lent = lent_pool("shop", 10).unwrap();
-    let other = Pool { slots: 4, ..lent.clone() };
+    let external = external_pool("shop", 10).unwrap();
+    let other = Pool { slots: 4, ..external.clone() };
     assert_eq!(code(orders.claim(&claim(other, lender), now()).await), "invalid");
-    orders.claim(&claim(lent, lender), now()).await.unwrap();
+    orders.claim(&claim(external, lender), now()).await.unwrap();
     // An operator may do so before any source does.
     let admin = remote(ADMIN, &[&server]).await;
     let operator = joined(&*admin, 3).await;
@@ -214,32 +217,32 @@ async fn external_leases_through_clients_are_limited() {
     let (server, _) = serve_as(settings, &store, ENOUGH).await;
     let orders = remote(ORDERS, &[&server]).await;
     let lender = joined(&*orders, 1).await;
-    let lend = async |space: &str, width: u32, preference: Preference| {
-        let pool = lent_pool(space, width).unwrap();
+    let claim_external = async |space: &str, width: u32, preference: Preference| {
+        let pool = external_pool(space, width).unwrap();
         let request = ClaimRequest { preference, ..claim(pool, lender) };
         orders.claim(&request, now()).await.map(|mut leases| leases.remove(0))
     };
-    let first = lend("shop", 10, Preference::Any).await.unwrap();
-    lend("shop", 8, Preference::Any).await.unwrap();
+    let first = claim_external("shop", 10, Preference::Any).await.unwrap();
+    claim_external("shop", 8, Preference::Any).await.unwrap();
     let next = Preference::Exactly((first.slot + 1) % 1_024);
     for (width, preference) in [(10, Preference::Any), (10, next), (12, Preference::Any)] {
-        let refused = lend("shop", width, preference).await;
+        let refused = claim_external("shop", width, preference).await;
         assert_eq!(code(refused.clone()), "limit_exceeded", "{preference:?}");
-        said(refused, &["shop", "compat.cosid.machines_max"]);
+        assert_rejected(refused, &["shop", "compat.cosid.machines_max"]);
     }
     // An existing lease continues, and its number is leased again when it is free.
     let mark = moved(&*orders, &first, Some(lender), first.mark.get() + 1).await.unwrap();
     orders.release(&Release { mark, ..first.unused() }, now()).await.unwrap();
-    let again = lend("shop", 10, Preference::Exactly(first.slot)).await.unwrap();
+    let again = claim_external("shop", 10, Preference::Exactly(first.slot)).await.unwrap();
     assert_eq!(again.slot, first.slot);
     // The limit covers all scopes of the token together: a pattern matches any number of them.
     // Another token has a limit of its own.
-    let refused = lend("bills", 10, Preference::Any).await;
+    let refused = claim_external("bills", 10, Preference::Any).await;
     assert_eq!(code(refused.clone()), "limit_exceeded");
-    said(refused, &["bills", "compat.cosid.machines_max"]);
+    assert_rejected(refused, &["bills", "compat.cosid.machines_max"]);
     let bills = remote(BILLS, &[&server]).await;
     let other = joined(&*bills, 2).await;
-    bills.claim(&claim(lent_pool("bills", 10).unwrap(), other), now()).await.unwrap();
+    bills.claim(&claim(external_pool("bills", 10).unwrap(), other), now()).await.unwrap();
 }
 
 #[tokio::test]
@@ -256,7 +259,7 @@ async fn clients_of_a_token_share_a_number_limit_over_servers() {
     }
     let more = joined(&*programs[0], 99).await;
     for program in &programs {
-        said(
+        assert_rejected(
             claimed(&**program, more).await,
             &["token \"bills\"", "limit 16", "limits.workers_max"],
         );
@@ -298,19 +301,19 @@ async fn clients_of_a_token_cannot_exhaust_a_pool_by_releases() {
     let (server, _) = serve(&store, ENOUGH).await;
     // A program does not wait for a retry that is allowed later than this limit.
     let bills = remote_with(BILLS, &[&server], Settings { call_ms: 20_000, ..SETTINGS }).await;
-    let mut taken = 0;
+    let mut claims = 0;
     let refused = loop {
-        let member = joined(&*bills, 1_000 + taken).await;
+        let member = joined(&*bills, 1_000 + claims).await;
         let lease = match claimed(&*bills, member).await {
             Ok(mut leases) => leases.remove(0),
             Err(refused) => break refused,
         };
         ahead(&*bills, &lease, (70_000, None), now()).await.unwrap();
         bills.leave(member, now()).await.unwrap();
-        taken += 1;
-        assert!(taken <= 64, "it goes on and on");
+        claims += 1;
+        assert!(claims <= 64, "it never ends");
     };
-    assert_eq!(taken, 64);
+    assert_eq!(claims, 64);
     assert!(matches!(refused.retry(), Retry::AfterMs(1..=75_000)), "{refused:?}");
     assert!(refused.to_string().contains("limits.workers_max"), "{refused}");
 }
@@ -325,28 +328,28 @@ async fn client_returns_only_numbers_that_its_token_reserved() {
     let version = store.get("bills").await.unwrap().version;
     let bills = remote(BILLS, &[&one]).await;
     let orders = remote(ORDERS, &[&one]).await;
-    let elsewhere = remote(BILLS, &[&two]).await;
+    let other_server = remote(BILLS, &[&two]).await;
     let reserve = async |by: &RemoteStore| {
         let source = "bills".to_owned();
         by.reserve(&Reserve { source, length: 10, definition_version: version, within: None }).await
     };
-    let taken = reserve(&bills).await.unwrap();
+    let reserved = reserve(&bills).await.unwrap();
     let back = |first| GiveBack {
         source: "bills".into(),
         first,
-        last: taken.last,
-        version: taken.version,
+        last: reserved.last,
+        version: reserved.version,
     };
     let before = store.get("bills").await.unwrap();
-    for other in [&orders, &elsewhere] {
-        assert_eq!(code(other.give_back(&back(taken.first)).await), "invalid");
+    for other in [&orders, &other_server] {
+        assert_eq!(code(other.give_back(&back(reserved.first)).await), "invalid");
     }
     // The same holds for numbers that a server reserved for itself.
     let mut mark = before.segment.mark;
     assert_eq!(store.get("bills").await.unwrap(), before);
-    bills.give_back(&back(taken.first + 4)).await.unwrap();
+    bills.give_back(&back(reserved.first + 4)).await.unwrap();
     assert!(store.get("bills").await.unwrap().segment.mark < mark);
-    assert!(bills.give_back(&back(taken.first)).await.is_err(), "once");
+    assert!(bills.give_back(&back(reserved.first)).await.is_err(), "once");
     let own =
         Reserve { source: "bills".into(), length: 9, definition_version: version, within: None };
     let of_server = store.reserve(&own).await.unwrap();
@@ -424,13 +427,13 @@ async fn definitions_through_the_store_have_a_catalog_share() {
     let segment = r#"{"kind":"segment"}"#;
     define("build-1", segment).await.unwrap();
     let large = r#"{"prefill":{"enabled":true,"boost":3}}"#;
-    said(define("build-2", large).await, &["limits.prefill_ids_max", "32768"]);
+    assert_rejected(define("build-2", large).await, &["limits.prefill_ids_max", "32768"]);
     let fits = define("build-2", r#"{"prefill":{"enabled":true,"boost":2}}"#).await.unwrap();
-    said(define("build-3", segment).await, &["limits.sources_max", "3 sources"]);
+    assert_rejected(define("build-3", segment).await, &["limits.sources_max", "3 sources"]);
     let new = of("build-2", large);
-    said(builder.alter(&new, None).await, &["limits.prefill_ids_max"]);
+    assert_rejected(builder.alter(&new, None).await, &["limits.prefill_ids_max"]);
     let restripe = Restripe { new, if_version: fits.version, mark: fits.segment.mark };
-    said(builder.restripe(&restripe).await, &["limits.prefill_ids_max"]);
+    assert_rejected(builder.restripe(&restripe).await, &["limits.prefill_ids_max"]);
     assert_eq!(store.get("build-2").await.unwrap(), fits);
     assert!(store.get("build-3").await.is_err());
     let sent = Release {

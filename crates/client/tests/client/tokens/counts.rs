@@ -1,11 +1,11 @@
 //! Limits on how much of a store the calls of programs take.
 
 use snowmint_client::RemoteStore;
-use snowmint_coord::lend::lent_pool;
+use snowmint_coord::external::external_pool;
 use snowmint_coord::{Extend, Incarnation, Mark, Member, MemoryStore, Relinquish, Store, Term};
 use snowmint_server::Limits;
 
-use crate::tokens::bounds::said;
+use crate::tokens::bounds::assert_rejected;
 use crate::tokens::rights::{code, joined, now, presence};
 use crate::tokens::{ADMIN, BILLS, ENOUGH, ORDERS, define, remote, serve};
 
@@ -28,7 +28,7 @@ async fn token_has_few_members() {
     }
     let refused = join(&bills, 17).await;
     assert_eq!(code(refused.clone()), "limit_exceeded");
-    said(refused, &["bills", "16", "limits.workers_max"]);
+    assert_rejected(refused, &["bills", "16", "limits.workers_max"]);
     // A member that the store knows joins again, and another token has a count of its own.
     join(&bills, 16).await.unwrap();
     let orders = remote(ORDERS, &[&server]).await;
@@ -70,7 +70,7 @@ async fn program_names_few_numbers_in_a_call() {
     for (pool, most) in [("workers-10", 64), ("workers-7-clock-3", 512)] {
         let refused = extend(&bills, pool, most + 1).await;
         assert_eq!(code(refused.clone()), "limit_exceeded", "{pool}");
-        said(refused, &["65", "limits.workers_max"]);
+        assert_rejected(refused, &["65", "limits.workers_max"]);
         let results = extend(&bills, pool, most).await.unwrap();
         assert!(results.iter().all(Result::is_err), "no number was claimed");
     }
@@ -78,7 +78,7 @@ async fn program_names_few_numbers_in_a_call() {
     let lender = joined(&*orders, 2).await;
     let relinquish = async |count: u64| {
         let slots = (0..count).map(|slot| (slot, Term::new(1))).collect();
-        let pool = lent_pool("shop", 10).unwrap().name;
+        let pool = external_pool("shop", 10).unwrap().name;
         orders.relinquish(&Relinquish { pool, member: lender, slots }, now()).await
     };
     assert_eq!(code(relinquish(65).await), "limit_exceeded");

@@ -7,8 +7,8 @@ mod rights;
 
 use std::sync::Arc;
 
-use snowmint_client::{Credentials, Parts as Shown, RemoteStore, Settings};
-use snowmint_coord::{BootTimer, MemoryStore, Node, NodeSettings, Parts, SourceSpec};
+use snowmint_client::{ClientDeps as Shown, Credentials, RemoteStore, Settings};
+use snowmint_coord::{BootTimer, MemoryStore, Node, NodeSettings, Platform, SourceSpec};
 use snowmint_server::{
     Access, Handle, Settings as ServerSettings, TokenHash, TokenSettings, Tokens,
 };
@@ -59,7 +59,7 @@ pub(crate) async fn serve_as(
     let settings =
         NodeSettings { address, builtin: true, presence_ttl_ms: TTL_MS, ..common::node_settings() };
     let own = Arc::new(store.handle("all").unwrap());
-    let node = Node::open(own, settings, Parts::system()).await.unwrap();
+    let node = Node::open(own, settings, Platform::system()).await.unwrap();
     let offered = Some(Arc::clone(node.store()));
     (common::serve_as(of_server, Some(access(rate)), node.clone(), offered, http), node)
 }

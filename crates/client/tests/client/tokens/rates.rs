@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use snowmint_client::Settings;
 use snowmint_coord::{
-    BootTimer, Mark, MemoryStore, NewDefinition, Node, Parts, Reserve, Retry, Store, Timer as _,
+    BootTimer, Mark, MemoryStore, NewDefinition, Node, Platform, Reserve, Retry, Store, Timer as _,
 };
 
 use crate::common::{SETTINGS, node_settings, soon};
@@ -47,8 +47,8 @@ async fn client_over_its_rate_retries_when_allowed() {
         define(&node, "bills", r#"{"kind":"counter"}"#).await;
         define(&node, "bills-rows", r#"{"kind":"segment"}"#).await;
         let bills = remote_with(BILLS, &[&server], none_left).await;
-        let owners = bills.owners().unwrap();
-        let count = async || owners.count("bills", b"alice", 1, within_ms).await.map(|_| ());
+        let owner_client = bills.owner_client().unwrap();
+        let count = async || owner_client.count("bills", b"alice", 1, within_ms).await.map(|_| ());
         let reserve = async || {
             let definition_version = store.get("bills-rows").await?.version;
             let source = "bills-rows".into();
@@ -76,7 +76,7 @@ async fn numbers_of_a_rate_limited_call_are_not_lost() {
     let (server, node) = serve(&store, "1/h burst=10 *").await;
     define(&node, "bills", r#"{"kind":"segment","step":{"rule":"fixed","size":10}}"#).await;
     let own: Arc<dyn Store> = remote(BILLS, &[&server]).await;
-    let node = Node::open(own, node_settings(), Parts::system()).await.unwrap();
+    let node = Node::open(own, node_settings(), Platform::system()).await.unwrap();
     let source = node.source("bills").await.unwrap();
     source.mint(10, None, 60_000).await.unwrap();
     let refused = source.mint(1, None, 2_000).await.unwrap_err();
@@ -95,7 +95,7 @@ async fn client_within_its_rate_is_served_at_any_fetch_size() {
         let (server, node) = serve(&store, "200/s *").await;
         define(&node, "bills", spec).await;
         let own: Arc<dyn Store> = remote(BILLS, &[&server]).await;
-        let program = Node::open(own, node_settings(), Parts::system()).await.unwrap();
+        let program = Node::open(own, node_settings(), Platform::system()).await.unwrap();
         let bills = program.source("bills").await.unwrap();
         // At this pace, ten seconds use 1,000 numbers and more.
         for _ in 0..100 {
@@ -103,7 +103,7 @@ async fn client_within_its_rate_is_served_at_any_fetch_size() {
             BootTimer.sleep_ms(40).await;
         }
         // Fewer numbers would not be the requested range.
-        let refused = bills.row(3_000, 60_000).await.unwrap_err();
+        let refused = bills.reserve_range(3_000, 60_000).await.unwrap_err();
         assert_eq!(refused.kind().code(), "limit_exceeded", "{refused}");
         assert!(refused.to_string().contains("200"), "{refused}");
         program.close().await.unwrap();

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use snowmint_client::RemoteStore;
-use snowmint_coord::lend::{Borrower, lent_pool};
-use snowmint_coord::segment::Within;
+use snowmint_coord::external::{ExternalClient, external_pool};
+use snowmint_coord::segment::NumberInterval;
 use snowmint_coord::{
     BootTimer, Bounds, ClaimRequest, Extend, Incarnation, Lease, Mark, Member, MemoryStore,
-    NewDefinition, Node, NodeSettings, Parts, Pool, Preference, Presence, Release, Relinquish,
+    NewDefinition, Node, NodeSettings, Platform, Pool, Preference, Presence, Release, Relinquish,
     Reserve, Reuse, Store, Ticks, Timer as _, random,
 };
 use snowmint_core::{Clock as _, Layout, SystemClock, UnixMillis};
@@ -96,7 +96,11 @@ async fn harms(store: &dyn Store, names: &[Incarnation], lease: &Lease) {
         let sent = Release { holder: Some(name), mark: lease.floor, ..lease.unused() };
         assert_eq!(code(store.release(&sent, now()).await), "fenced");
     }
-    assert_eq!(code(moved(store, lease, None, 5_000).await), "unsupported", "he must say for whom");
+    assert_eq!(
+        code(moved(store, lease, None, 5_000).await),
+        "unsupported",
+        "the move must name its member"
+    );
     let sent = Release { holder: None, ..lease.unused() };
     assert_eq!(code(store.release(&sent, now()).await), "unsupported");
     let relinquish =
@@ -138,21 +142,21 @@ async fn token_acts_only_for_its_own_members() {
     assert_eq!(before, after);
 
     // Programs with the same token may act for one another, at any server.
-    let elsewhere = remote(ORDERS, &[&two]).await;
-    elsewhere.renew(own, presence(), now()).await.unwrap();
-    let mark = moved(&*elsewhere, &lease, Some(own), 2_000).await.unwrap();
+    let other_server = remote(ORDERS, &[&two]).await;
+    other_server.renew(own, presence(), now()).await.unwrap();
+    let mark = moved(&*other_server, &lease, Some(own), 2_000).await.unwrap();
     // An operator's token may do so by the term alone.
     let admin = remote(ADMIN, &[&one]).await;
     let mark = moved(&*admin, &Lease { mark, ..lease.clone() }, None, 3_000).await.unwrap();
     let lease = Lease { mark, ..lease };
-    let anew = ClaimRequest { supersedes: Some(own), request: 77, ..claim(workers(), own) };
+    let reclaimed = ClaimRequest { supersedes: Some(own), request: 77, ..claim(workers(), own) };
     let preference = Preference::Exactly(lease.slot);
-    let successor = joined(&*elsewhere, 3).await;
-    let anew = ClaimRequest { member: successor, preference, ..anew };
-    let anew = elsewhere.claim(&anew, now()).await.unwrap().remove(0);
-    assert_eq!((anew.slot, anew.term), (lease.slot, lease.term.next()));
+    let successor = joined(&*other_server, 3).await;
+    let reclaimed = ClaimRequest { member: successor, preference, ..reclaimed };
+    let reclaimed = other_server.claim(&reclaimed, now()).await.unwrap().remove(0);
+    assert_eq!((reclaimed.slot, reclaimed.term), (lease.slot, lease.term.next()));
     assert_eq!(code(moved(&*orders, &lease, Some(own), 4_000).await), "fenced");
-    elsewhere.release(&anew.unused(), now()).await.unwrap();
+    other_server.release(&reclaimed.unused(), now()).await.unwrap();
     orders.leave(own, now()).await.unwrap();
     assert!(!names(store.members(now()).await.unwrap()).contains(&known_as));
 }
@@ -175,7 +179,7 @@ async fn member_joined_by_a_token_is_never_a_server() {
     // that joined before.
     joined_at(&store, 3, &server_address).await;
     let servers = || {
-        let servers = node.shares().servers().to_vec();
+        let servers = node.section_assignment().servers().to_vec();
         servers.into_iter().map(|server| server.address).collect::<Vec<_>>()
     };
     let seen = async {
@@ -196,8 +200,8 @@ async fn member_joined_by_a_token_is_never_a_server() {
     // other.
     drop(soon(of_server.accept()).await.unwrap());
     soon(admin.list()).await.unwrap();
-    let told = listener.accept().now_or_never();
-    assert!(told.is_none(), "{told:?}");
+    let connection = listener.accept().now_or_never();
+    assert!(connection.is_none(), "{connection:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -207,7 +211,7 @@ async fn client_with_a_token_finds_itself_and_mints() {
     let (two, _) = serve(&store, ENOUGH).await;
     let settings = NodeSettings { builtin: true, ..common::node_settings() };
     let remote = remote(ADMIN, &[&one, &two]).await;
-    let node = Node::open(remote, settings, Parts::system()).await.unwrap();
+    let node = Node::open(remote, settings, Platform::system()).await.unwrap();
     node.source("default").await.unwrap().mint(5, None, 60_000).await.unwrap();
     let held = |slots: Vec<snowmint_coord::SlotInfo>, member| {
         slots.into_iter().filter(|slot| slot.holder == member).count()
@@ -226,19 +230,20 @@ async fn external_leases_need_the_right_over_their_scope() {
     let store = MemoryStore::new("all").unwrap();
     let (server, node) = serve(&store, ENOUGH).await;
     node.source("default").await.unwrap().mint(1, None, 60_000).await.unwrap();
-    let borrower = Borrower { space: "shop".into(), label: "it".into() };
-    let number = node.lend(&borrower, 10, 600_000, 100, &|_| false).await.unwrap().number;
-    let pool = lent_pool("shop", 10).unwrap();
+    let external_client = ExternalClient { scope: "shop".into(), label: "it".into() };
+    let number =
+        node.lease_external(&external_client, 10, 600_000, 100, &|_| false).await.unwrap().number;
+    let pool = external_pool("shop", 10).unwrap();
     let slots = store.workers(now()).await.unwrap();
-    let lent = slots.into_iter().find(|slot| slot.pool == pool.name).unwrap();
-    assert_eq!(lent.slot, number);
+    let leased = slots.into_iter().find(|slot| slot.pool == pool.name).unwrap();
+    assert_eq!(leased.slot, number);
     let lease = Lease {
-        pool: lent.pool,
-        slot: lent.slot,
-        term: lent.term,
-        holder: lent.holder,
+        pool: leased.pool,
+        slot: leased.slot,
+        term: leased.term,
+        holder: leased.holder,
         floor: Mark::ZERO,
-        mark: lent.mark,
+        mark: leased.mark,
     };
     let bills = remote(BILLS, &[&server]).await;
     let own = joined(&*bills, 1).await;
@@ -270,29 +275,29 @@ async fn client_moves_a_mark_only_as_far_as_the_definition_allows() {
         let source = name.to_owned();
         by.reserve(&Reserve { source, length, definition_version: version, within }).await
     };
-    let range = |first| Some(Bounds::Range(Within { first, end: first + 1_000 }));
+    let range = |first| Some(Bounds::Range(NumberInterval { first, end: first + 1_000 }));
 
     define(&node, "bills", r#"{"kind":"segment"}"#).await;
     define(&node, "bills-wide", r#"{"kind":"segment","step":{"max":3000000}}"#).await;
     for (name, most) in [("bills", 1_000_000), ("bills-wide", 3_000_000)] {
         reserve(&bills, name, most, None).await.unwrap();
-        reserve(&bills, name, 1, Some(Bounds::Range(Within { first: 1, end: u64::MAX })))
+        reserve(&bills, name, 1, Some(Bounds::Range(NumberInterval { first: 1, end: u64::MAX })))
             .await
             .unwrap();
         let before = store.get(name).await.unwrap();
-        for (length, within, why) in
+        for (length, within, expected) in
             [(1, range(1 << 62), "unsupported"), (1, now_until(u64::MAX), "unsupported")]
         {
             assert_eq!(
                 code(reserve(&bills, name, length, within).await),
-                why,
+                expected,
                 "{length} {within:?}"
             );
         }
         assert_eq!(store.get(name).await.unwrap(), before);
         for length in [most + 1, u64::MAX >> 1] {
-            let taken = reserve(&bills, name, length, None).await.unwrap();
-            assert_eq!(taken.last - taken.first, most - 1, "{length}");
+            let reserved = reserve(&bills, name, length, None).await.unwrap();
+            assert_eq!(reserved.last - reserved.first, most - 1, "{length}");
         }
         reserve(&admin, name, most + 1, range(1 << 40)).await.unwrap();
         assert_eq!(store.get(name).await.unwrap().segment.mark.get(), (1 << 40) + 1_000);
@@ -309,18 +314,18 @@ async fn client_moves_a_mark_only_as_far_as_the_definition_allows() {
     mints(&bills, "bills-daily").await;
     // The rest of the day is available, and nothing of the next day.
     let end = today - today % 1_000_000 + 1_000_000;
-    let all = Some(Bounds::Range(Within { first: 1, end: u64::MAX }));
+    let all = Some(Bounds::Range(NumberInterval { first: 1, end: u64::MAX }));
     assert_eq!(reserve(&bills, "bills-daily", 1_000_000, all).await.unwrap().last, end - 1);
     for first in [1, end, end + 1] {
-        let onwards = Some(Bounds::Range(Within { first, end: u64::MAX }));
+        let onwards = Some(Bounds::Range(NumberInterval { first, end: u64::MAX }));
         assert!(reserve(&bills, "bills-daily", 1, onwards).await.is_err(), "{first}");
         assert_eq!(store.get("bills-daily").await.unwrap().segment.mark.get(), end);
     }
 
     define(&node, "bills-old", r#"{"kind":"segment","until":50}"#).await;
     for (within, wanted) in [(None, Ok(49)), (all, Err("mark_moved"))] {
-        let taken = reserve(&bills, "bills-old", 100, within).await;
-        assert_eq!(taken.map(|row| row.last).map_err(|why| why.kind().code()), wanted);
+        let reserved = reserve(&bills, "bills-old", 100, within).await;
+        assert_eq!(reserved.map(|row| row.last).map_err(|error| error.kind().code()), wanted);
         assert_eq!(store.get("bills-old").await.unwrap().segment.mark.get(), 50, "{within:?}");
     }
     define(&node, "bills-keyed", r#"{"kind":"counter"}"#).await;
@@ -330,12 +335,12 @@ async fn client_moves_a_mark_only_as_far_as_the_definition_allows() {
 
     let by_store = r#"{"kind":"snowflake","mint":"store","worker":3}"#;
     define(&node, "bills-times", by_store).await;
-    for (within, why) in [(None, "invalid"), (range(1 << 62), "invalid")] {
-        assert_eq!(code(reserve(&bills, "bills-times", 1, within).await), why, "{within:?}");
+    for (within, expected) in [(None, "invalid"), (range(1 << 62), "invalid")] {
+        assert_eq!(code(reserve(&bills, "bills-times", 1, within).await), expected, "{within:?}");
     }
-    let taken = reserve(&bills, "bills-times", 5_000_000, now_until(u64::MAX)).await.unwrap();
-    assert!(taken.at.unwrap() <= now());
-    assert!(taken.last - taken.first < 4_096 * 200, "{taken:?}");
+    let reserved = reserve(&bills, "bills-times", 5_000_000, now_until(u64::MAX)).await.unwrap();
+    assert!(reserved.at.unwrap() <= now());
+    assert!(reserved.last - reserved.first < 4_096 * 200, "{reserved:?}");
     mints(&bills, "bills-times").await;
 }
 
@@ -348,7 +353,7 @@ fn now_until(lead: u64) -> Option<Bounds> {
 /// Checks that an honest program gets IDs.
 async fn mints(store: &Arc<RemoteStore>, name: &str) {
     let own: Arc<dyn Store> = Arc::clone(store) as _;
-    let node = Node::open(own, common::node_settings(), Parts::system()).await.unwrap();
+    let node = Node::open(own, common::node_settings(), Platform::system()).await.unwrap();
     node.source(name).await.unwrap().mint(5, None, 60_000).await.unwrap();
     node.close().await.unwrap();
 }

@@ -1,31 +1,31 @@
 //! Sections of counters, and slots of global-order sources: acquiring them, keeping them ahead of
 //! need, and handing them over.
 //!
-//! Sections are exclusive slots ([`ordered`](crate::ordered)). The lease on them is the member's
-//! own, so an idle section costs nothing. Sections that are wanted at the same time are acquired,
-//! extended and relinquished in one call each.
+//! Sections are exclusive slots ([`exclusive`](crate::exclusive)). The lease on them is the
+//! member's own, so an idle section costs nothing. Sections that are wanted at the same time are
+//! acquired, extended and relinquished in one call each.
 
+mod acquiring;
+mod assignment;
+mod call_gate;
 mod cost;
-mod held;
-mod orphans;
-mod shares;
-mod taking;
-mod turn;
+mod owned_section;
+mod unconfirmed;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use snowmint_core::ElapsedMillis;
 
-use self::held::Held;
-use self::orphans::Orphans;
-use self::turn::{AT_ONCE, Turn};
+use self::call_gate::{BATCH_MAX, CallGate};
+use self::owned_section::OwnedSection;
+use self::unconfirmed::Unconfirmed;
 use super::{Now, Requests};
 use crate::error::{Result, chain};
+use crate::exclusive::{Acquire, Relinquish, RenewalWatch};
 use crate::lease::{Extend, Extended, Lease, Mark, NotExtended, Term};
 use crate::member::{Incarnation, MemberInfo, Serves};
-use crate::ordered::{Acquire, Relinquish, Watch};
 use crate::pool::{Pool, SECTIONS};
-use crate::sources::{FRESH_MS, Shares, Want};
+use crate::sources::{Demand, FRESH_MS, SectionAssignment};
 
 /// Wait before the members are listed again, after a caller was redirected.
 const LIST_AGAIN_MS: u64 = 200;
@@ -47,7 +47,7 @@ pub(crate) enum SectionsAction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SectionChange {
     /// This member owns it. The store knows the acquire by this request number.
-    Held(u16, Lease, u64),
+    Owned(u16, Lease, u64),
     /// Its window reaches to this mark.
     Open(u16, Mark),
     /// This member no longer owns it.
@@ -76,11 +76,11 @@ pub(crate) struct Actor {
 pub(crate) struct SectionsMachine {
     pool: Pool,
     requests: Requests,
-    held: BTreeMap<u16, Held>,
+    held: BTreeMap<u16, OwnedSection>,
     /// Those of `held` with marks to move: a few of thousands.
     moving: BTreeSet<u16>,
     /// Sections to be acquired.
-    wanted: BTreeMap<u16, Want>,
+    wanted: BTreeMap<u16, Demand>,
     /// Whether a section that this member does not own was ever wanted.
     was_wanted: bool,
     /// Owner of a section as the store reported it, and when.
@@ -89,16 +89,16 @@ pub(crate) struct SectionsMachine {
     acquire: Option<Acquire>,
     /// Sections to be relinquished.
     leaving: BTreeSet<u16>,
-    orphans: Orphans,
-    taking: Turn,
-    extending: Turn,
-    letting: Turn,
-    listing: Turn,
+    unconfirmed: Unconfirmed,
+    acquiring: CallGate,
+    extending: CallGate,
+    relinquishing: CallGate,
+    listing: CallGate,
     listed_at: Option<ElapsedMillis>,
     members: Vec<MemberInfo>,
-    watch: Watch,
+    watch: RenewalWatch,
     /// Section owners, for the servers at the last computation.
-    shares: Shares,
+    assignment: SectionAssignment,
     /// The store has rejected, by its own time, the mark of a global-order slot that our clock
     /// asked for.
     ahead: bool,
@@ -116,15 +116,15 @@ impl SectionsMachine {
             blocked: HashMap::new(),
             acquire: None,
             leaving: BTreeSet::new(),
-            orphans: Orphans::default(),
-            taking: Turn::default(),
-            extending: Turn::default(),
-            letting: Turn::default(),
-            listing: Turn::default(),
+            unconfirmed: Unconfirmed::default(),
+            acquiring: CallGate::default(),
+            extending: CallGate::default(),
+            relinquishing: CallGate::default(),
+            listing: CallGate::default(),
             listed_at: None,
             members: Vec::new(),
-            watch: Watch::default(),
-            shares: Shares::default(),
+            watch: RenewalWatch::default(),
+            assignment: SectionAssignment::default(),
             ahead: false,
         }
     }
@@ -139,7 +139,7 @@ impl SectionsMachine {
     /// Observations of other members still count.
     pub(crate) fn lose(&mut self) {
         self.lapse();
-        self.orphans = Orphans::default();
+        self.unconfirmed = Unconfirmed::default();
     }
 
     /// Records that nothing is held any more as far as this member knows, and that calls in flight
@@ -150,15 +150,15 @@ impl SectionsMachine {
         self.wanted.clear();
         self.blocked.clear();
         self.leaving.clear();
-        self.orphans.lapse();
+        self.unconfirmed.lapse();
         self.acquire = None;
-        (self.taking, self.extending, self.letting) = Default::default();
-        self.listing = Turn::default();
+        (self.acquiring, self.extending, self.relinquishing) = Default::default();
+        self.listing = CallGate::default();
         self.listed_at = None;
     }
 
     /// Handles the demand of callers.
-    pub(crate) fn want(&mut self, wants: BTreeMap<u16, Want>, now: ElapsedMillis) {
+    pub(crate) fn want(&mut self, wants: BTreeMap<u16, Demand>, now: ElapsedMillis) {
         for (section, want) in wants {
             if self.leaving.contains(&section) {
                 continue;
@@ -177,7 +177,7 @@ impl SectionsMachine {
     }
 
     /// Returns the actions that are due. `again`: a caller was redirected since the last poll.
-    pub(crate) fn look(&mut self, now: Now, actor: &Actor, again: bool) -> Vec<SectionsAction> {
+    pub(crate) fn poll(&mut self, now: Now, actor: &Actor, again: bool) -> Vec<SectionsAction> {
         let mut due = Vec::new();
         due.extend(self.acquire_due(now, actor).map(SectionsAction::Acquire));
         due.extend(self.extend_due(now, actor.skew_max_ms).map(SectionsAction::Extend));
@@ -203,7 +203,7 @@ impl SectionsMachine {
                 held.extend = Some(extend);
             }
             due.extend(held.extend.clone());
-            if due.len() >= self.extending.at_once {
+            if due.len() >= self.extending.batch_max {
                 break;
             }
         }
@@ -215,11 +215,11 @@ impl SectionsMachine {
     }
 
     fn relinquish_due(&mut self, now: ElapsedMillis, actor: &Actor) -> Option<Relinquish> {
-        if self.leaving.is_empty() || !self.letting.may_begin(now) {
+        if self.leaving.is_empty() || !self.relinquishing.may_begin(now) {
             return None;
         }
         // A call in flight may still move a mark, and nothing is minted from it.
-        self.letting.began(now, self.leaving.len());
+        self.relinquishing.began(now, self.leaving.len());
         let held = |section: &u16| Some((u64::from(*section), self.held.get(section)?.term));
         let slots = self.leaving.iter().filter_map(held).collect();
         Some(Relinquish { pool: self.pool.name.clone(), member: actor.member, slots })
@@ -248,17 +248,17 @@ impl SectionsMachine {
         &mut self,
         now: ElapsedMillis,
         items: &[Extend],
-        answers: &[Result<Extended>],
+        results: &[Result<Extended>],
     ) -> Vec<SectionChange> {
         let mut changes = Vec::new();
         let mut failed = None;
-        for (item, answer) in items.iter().zip(answers) {
+        for (item, result) in items.iter().zip(results) {
             let Ok(section) = u16::try_from(item.slot) else { continue };
             let Some(held) = self.held.get_mut(&section) else { continue };
             if held.extend.as_ref().is_none_or(|extend| extend.request != item.request) {
                 continue;
             }
-            match answer {
+            match result {
                 Ok(extended) => {
                     held.mark = extended.mark;
                     held.extended_at = Some(now);
@@ -292,7 +292,7 @@ impl SectionsMachine {
     }
 
     /// Returns whether the store has found our clock ahead since the last call.
-    pub(crate) const fn take_ahead(&mut self) -> bool {
+    pub(crate) const fn take_clock_ahead(&mut self) -> bool {
         std::mem::replace(&mut self.ahead, false)
     }
 
@@ -306,14 +306,14 @@ impl SectionsMachine {
     }
 
     /// Handles the result of a relinquish.
-    pub(crate) fn relinquish(
+    pub(crate) fn relinquished(
         &mut self,
         now: ElapsedMillis,
         slots: &[(u64, Term)],
-        answer: &Result<()>,
+        result: &Result<()>,
     ) {
-        self.letting.ended(now, answer.is_err());
-        if answer.is_ok() {
+        self.relinquishing.ended(now, result.is_err());
+        if result.is_ok() {
             for (slot, term) in slots {
                 let Ok(section) = u16::try_from(*slot) else { continue };
                 // Keep a section that was acquired again since.
@@ -326,7 +326,7 @@ impl SectionsMachine {
 
     /// Records that this member no longer owns the section.
     fn forget(&mut self, section: u16, now: ElapsedMillis) {
-        self.orphans.not_ours(section, now);
+        self.unconfirmed.not_ours(section, now);
         self.held.remove(&section);
         self.moving.remove(&section);
         self.leaving.remove(&section);
@@ -338,12 +338,12 @@ impl SectionsMachine {
         &mut self,
         now: ElapsedMillis,
         actor: &Actor,
-        answer: Result<Vec<MemberInfo>>,
+        result: Result<Vec<MemberInfo>>,
     ) -> Vec<u16> {
-        self.listing.ended(now, answer.is_err());
-        let Ok(members) = answer else { return Vec::new() };
+        self.listing.ended(now, result.is_err());
+        let Ok(members) = result else { return Vec::new() };
         self.listed_at = Some(now);
-        self.watch.look(&members, now);
+        self.watch.record(&members, now);
         self.members = members;
         self.give_up(now, actor)
     }
@@ -351,25 +351,29 @@ impl SectionsMachine {
     /// Returns the sections to relinquish by the current assignment, from which minting must stop
     /// first.
     pub(crate) fn give_up(&mut self, now: ElapsedMillis, actor: &Actor) -> Vec<u16> {
-        let shares = self.shares_now(now, actor);
-        let not_ours = |section: &u16| !shares.is_own(*section) && !self.leaving.contains(section);
-        let leaving: Vec<u16> = self.held.keys().copied().filter(not_ours).take(AT_ONCE).collect();
+        let assignment = self.assignment_now(now, actor);
+        let not_ours =
+            |section: &u16| !assignment.is_own(*section) && !self.leaving.contains(section);
+        let leaving: Vec<u16> =
+            self.held.keys().copied().filter(not_ours).take(BATCH_MAX).collect();
         self.leaving.extend(&leaving);
         let is_held = |section: u16| self.held.contains_key(&section);
-        self.orphans.leave(|section| !shares.is_own(section) && !is_held(section));
-        self.wanted.retain(|section, _| shares.is_own(*section));
+        self.unconfirmed.leave(|section| !assignment.is_own(section) && !is_held(section));
+        self.wanted.retain(|section, _| assignment.is_own(*section));
         // Owners of the other sections are not tracked.
-        self.blocked.retain(|section, _| shares.is_own(*section));
+        self.blocked.retain(|section, _| assignment.is_own(*section));
         leaving
     }
 
     /// Returns the milliseconds until the next poll; none when nothing is pending.
-    pub(crate) fn look_in_ms(&self, now: ElapsedMillis, actor: &Actor) -> Option<u64> {
-        let acquire = (self.acquire.is_some() || !self.wanted.is_empty() || self.orphans.are_due())
-            .then(|| self.taking.in_ms(now))
-            .flatten();
+    pub(crate) fn next_poll_ms(&self, now: ElapsedMillis, actor: &Actor) -> Option<u64> {
+        let acquire =
+            (self.acquire.is_some() || !self.wanted.is_empty() || self.unconfirmed.are_due())
+                .then(|| self.acquiring.in_ms(now))
+                .flatten();
         let extend = (!self.moving.is_empty()).then(|| self.extending.in_ms(now)).flatten();
-        let relinquish = (!self.leaving.is_empty()).then(|| self.letting.in_ms(now)).flatten();
+        let relinquish =
+            (!self.leaving.is_empty()).then(|| self.relinquishing.in_ms(now)).flatten();
         let list = self.watches(actor).then(|| {
             let since_ms = self.listed_at.map_or(u64::MAX, |at| now.since(at));
             let due_ms = actor.list_every_ms.saturating_sub(since_ms);

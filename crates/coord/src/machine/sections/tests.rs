@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::error::Error;
+use crate::exclusive::{Acquired, stall_ms};
 use crate::member::{Member, MemberStatus, Presence};
-use crate::ordered::{Acquired, silence_ms};
 use crate::pool::{SECTIONS, sections_pool};
 use snowmint_core::UnixMillis;
 
@@ -54,8 +54,8 @@ fn machine() -> SectionsMachine {
     SectionsMachine::new(sections_pool(), 7)
 }
 
-fn want(sections: impl IntoIterator<Item = u16>) -> BTreeMap<u16, Want> {
-    sections.into_iter().map(|section| (section, Want::Numbers { until: 1, step: 100 })).collect()
+fn want(sections: impl IntoIterator<Item = u16>) -> BTreeMap<u16, Demand> {
+    sections.into_iter().map(|section| (section, Demand::Numbers { until: 1, step: 100 })).collect()
 }
 
 fn lease(slot: u64) -> Lease {
@@ -65,14 +65,14 @@ fn lease(slot: u64) -> Lease {
 
 /// Returns the one acquire that is due.
 fn acquire(machine: &mut SectionsMachine, now: u64, actor: &Actor) -> Option<Acquire> {
-    machine.look(moment(now), actor, false).into_iter().find_map(|action| match action {
+    machine.poll(moment(now), actor, false).into_iter().find_map(|action| match action {
         SectionsAction::Acquire(acquire) => Some(acquire),
         _ => None,
     })
 }
 
 fn extends(machine: &mut SectionsMachine, now: u64, actor: &Actor) -> Vec<Extend> {
-    let actions = machine.look(moment(now), actor, false).into_iter();
+    let actions = machine.poll(moment(now), actor, false).into_iter();
     let extends = actions.filter_map(|action| match action {
         SectionsAction::Extend(items) => Some(items),
         _ => None,
@@ -94,35 +94,35 @@ fn granted(acquire: &Acquire) -> Result<Acquired> {
 /// Acquires sections and opens them.
 fn hold(machine: &mut SectionsMachine, sections: impl IntoIterator<Item = u16>, actor: &Actor) {
     machine.want(want(sections), at(0));
-    let taken = acquire(machine, 0, actor).unwrap();
-    machine.taken(at(0), taken.request, granted(&taken));
+    let sent = acquire(machine, 0, actor).unwrap();
+    machine.acquired(at(0), sent.request, granted(&sent));
 }
 
-fn answer(machine: &mut SectionsMachine, now: u64, items: &[Extend]) -> Vec<SectionChange> {
+fn acknowledge(machine: &mut SectionsMachine, now: u64, items: &[Extend]) -> Vec<SectionChange> {
     let done = |item: &Extend| Ok(Extended { mark: item.to, catalog_version: 0, writes: 1 });
-    let answers: Vec<_> = items.iter().map(done).collect();
-    machine.extended(at(now), items, &answers)
+    let results: Vec<_> = items.iter().map(done).collect();
+    machine.extended(at(now), items, &results)
 }
 
 #[test]
 fn concurrent_demand_needs_one_acquire_and_one_extend() {
     let (mut machine, actor) = (machine(), actor(""));
     machine.want(want([3, 9, 7]), at(0));
-    let taken = acquire(&mut machine, 0, &actor).unwrap();
-    assert_eq!(taken.slots, [3, 7, 9]);
+    let sent = acquire(&mut machine, 0, &actor).unwrap();
+    assert_eq!(sent.slots, [3, 7, 9]);
     assert_eq!(acquire(&mut machine, 0, &actor), None, "one at a time");
-    let (changes, error) = machine.taken(at(5), taken.request, granted(&taken));
+    let (changes, error) = machine.acquired(at(5), sent.request, granted(&sent));
     assert!(error.is_none());
-    assert_eq!(taken.length, 100);
+    assert_eq!(sent.length, 100);
     assert_eq!(changes[1], SectionChange::Open(3, Mark::new(50)));
     assert_eq!(changes.len(), 6);
     machine.want(want([3, 9]), at(5));
     let items = extends(&mut machine, 5, &actor);
     let moved: Vec<_> = items.iter().map(|item| (item.from.get(), item.to.get())).collect();
     assert_eq!(moved, [(50, 150); 2]);
-    let opened = answer(&mut machine, 6, &items);
+    let opened = acknowledge(&mut machine, 6, &items);
     assert_eq!(opened[0], SectionChange::Open(3, Mark::new(150)));
-    assert!(machine.look(moment(6), &actor, false).is_empty(), "an idle section costs nothing");
+    assert!(machine.poll(moment(6), &actor, false).is_empty(), "an idle section costs nothing");
 }
 
 #[test]
@@ -132,8 +132,8 @@ fn a_server_that_counts_many_keys_soon_has_all_sections() {
     while machine.held.len() < usize::from(SECTIONS) {
         let next = (0..SECTIONS).find(|section| !machine.held.contains_key(section)).unwrap();
         machine.want(want([next]), at(0));
-        let taken = acquire(&mut machine, 0, &actor).unwrap();
-        machine.taken(at(0), taken.request, granted(&taken));
+        let sent = acquire(&mut machine, 0, &actor).unwrap();
+        machine.acquired(at(0), sent.request, granted(&sent));
         calls += 1;
     }
     assert!(calls <= 30, "{calls}");
@@ -144,11 +144,11 @@ fn call_with_unknown_outcome_is_repeated_unchanged() {
     let (mut machine, actor) = (machine(), actor(""));
     machine.want(want([3]), at(0));
     let first = acquire(&mut machine, 0, &actor).unwrap();
-    machine.taken(at(0), first.request, Err(unavailable()));
+    machine.acquired(at(0), first.request, Err(unavailable()));
     machine.want(want([4]), at(0));
     assert_eq!(acquire(&mut machine, 0, &actor), None, "not at once");
     assert_eq!(acquire(&mut machine, 1_000, &actor), Some(first.clone()));
-    machine.taken(at(1_000), first.request, granted(&first));
+    machine.acquired(at(1_000), first.request, granted(&first));
     machine.want(want([3]), at(1_000));
     let items = extends(&mut machine, 1_000, &actor);
     machine.extended(at(1_000), &items, &[Err(unavailable())]);
@@ -201,7 +201,7 @@ fn steps_follow_the_pace() {
         machine.want(want([3]), at(now));
         let items = extends(&mut machine, now, &actor);
         lengths.push(items[0].to.get() - items[0].from.get());
-        answer(&mut machine, now, &items);
+        acknowledge(&mut machine, now, &items);
     }
     assert_eq!(lengths, [100, 200, 400, 200, 100, 100]);
 }
@@ -212,7 +212,7 @@ fn section_of_a_peer_is_tried_again_after_a_delay() {
     machine.want(want([3]), at(0));
     let refused = acquire(&mut machine, 0, &actor).unwrap();
     let held = vec![(3, member(2))];
-    machine.taken(at(0), refused.request, Ok(Acquired { leases: Vec::new(), held }));
+    machine.acquired(at(0), refused.request, Ok(Acquired { leases: Vec::new(), held }));
     machine.want(want([3]), at(1));
     assert_eq!(acquire(&mut machine, 1, &actor), None);
     machine.want(want([3]), at(FRESH_MS));
@@ -223,12 +223,12 @@ fn section_of_a_peer_is_tried_again_after_a_delay() {
 fn only_members_stalled_for_lease_and_margin_are_named() {
     let (mut machine, actor) = (machine(), actor("a"));
     machine.listed(at(0), &actor, Ok(vec![info(1, 0, "a"), info(2, 5, "b")]));
-    let silent_at = silence_ms(LEASE_MS);
+    let silent_at = stall_ms(LEASE_MS);
     for (now, named) in [(silent_at - 1, false), (silent_at, true)] {
         machine.want(want([3]), at(now));
-        let taken = acquire(&mut machine, now, &actor).unwrap();
-        assert_eq!(taken.silent.iter().any(|silent| silent.member == member(2)), named, "{now}");
-        machine.taken(at(now), taken.request, Ok(Acquired::default()));
+        let sent = acquire(&mut machine, now, &actor).unwrap();
+        assert_eq!(sent.stalled.iter().any(|stalled| stalled.member == member(2)), named, "{now}");
+        machine.acquired(at(now), sent.request, Ok(Acquired::default()));
         machine.wanted.clear();
     }
 }
@@ -243,16 +243,16 @@ fn section_of_a_peer_is_relinquished_before_redirects() {
     }
     let leaving = machine.listed(at(1_000), &actor, Ok(vec![info(1, 0, "a"), info(2, 0, "b")]));
     assert!((100..600).contains(&leaving.len()), "{}", leaving.len());
-    assert!(machine.shares(at(1_000), &actor).is_none(), "not yet");
+    assert!(machine.assignment(at(1_000), &actor).is_none(), "not yet");
     machine.want(want(leaving.iter().copied()), at(1_000));
-    let actions = machine.look(moment(1_000), &actor, false);
+    let actions = machine.poll(moment(1_000), &actor, false);
     let [SectionsAction::Relinquish(relinquish)] = &actions[..] else { panic!("{actions:?}") };
     assert_eq!(relinquish.slots.len(), leaving.len());
-    machine.relinquish(at(1_000), &relinquish.slots, &Err(unavailable()));
-    assert!(machine.shares(at(1_000), &actor).is_none());
-    machine.relinquish(at(2_000), &relinquish.slots, &Ok(()));
-    let shares = machine.shares(at(2_000), &actor).unwrap();
-    assert!(leaving.iter().all(|section| !shares.is_own(*section)));
+    machine.relinquished(at(1_000), &relinquish.slots, &Err(unavailable()));
+    assert!(machine.assignment(at(1_000), &actor).is_none());
+    machine.relinquished(at(2_000), &relinquish.slots, &Ok(()));
+    let assignment = machine.assignment(at(2_000), &actor).unwrap();
+    assert!(leaving.iter().all(|section| !assignment.is_own(*section)));
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_lost_membership_leaves_nothing_behind() {
     machine.want(want([4]), at(0));
     let late = acquire(&mut machine, 0, &actor).unwrap();
     machine.lose();
-    let (changes, _) = machine.taken(at(1), late.request, granted(&late));
+    let (changes, _) = machine.acquired(at(1), late.request, granted(&late));
     assert!(changes.is_empty() && machine.held.is_empty());
     assert!(extends(&mut machine, 1, &actor).is_empty());
 }
@@ -271,37 +271,37 @@ fn a_lost_membership_leaves_nothing_behind() {
 fn unconfirmed_section_is_relinquished() {
     let (mut machine, actor) = (machine(), actor("here:1"));
     machine.want(want([3]), at(0));
-    let taken = acquire(&mut machine, 0, &actor).unwrap();
+    let sent = acquire(&mut machine, 0, &actor).unwrap();
     let held_by_another = Acquired { leases: Vec::new(), held: vec![(3, member(2))] };
-    machine.taken(at(1), taken.request, Ok(held_by_another));
+    machine.acquired(at(1), sent.request, Ok(held_by_another));
     // A section that was never requested cannot be ours, and repeated misdirected callers do not
     // cause more calls.
-    machine.disown([3, 4].into(), at(2_000));
+    machine.misdirected([3, 4].into(), at(2_000));
     assert_eq!(acquire(&mut machine, 2_000, &actor), None);
-    machine.disown([3, 4].into(), at(10_001));
+    machine.misdirected([3, 4].into(), at(10_001));
     let again = acquire(&mut machine, 10_001, &actor).unwrap();
     assert_eq!((&again.slots[..], again.length), (&[3][..], 0));
-    let (changes, _) = machine.taken(at(10_002), again.request, granted(&again));
-    assert_eq!(changes, [], "nobody answers from it");
-    let_all_go(&mut machine, 10_002, &actor, &[3]);
-    machine.disown([3].into(), at(10_500));
+    let (changes, _) = machine.acquired(at(10_002), again.request, granted(&again));
+    assert_eq!(changes, [], "no member serves from it");
+    relinquish_all(&mut machine, 10_002, &actor, &[3]);
+    machine.misdirected([3].into(), at(10_500));
     assert_eq!(acquire(&mut machine, 10_500, &actor), None);
-    machine.disown([3].into(), at(20_002));
+    machine.misdirected([3].into(), at(20_002));
     assert!(acquire(&mut machine, 20_002, &actor).is_some());
 }
 
-fn let_all_go(machine: &mut SectionsMachine, now: u64, actor: &Actor, sections: &[u16]) {
-    let actions = machine.look(moment(now), actor, false).into_iter();
+fn relinquish_all(machine: &mut SectionsMachine, now: u64, actor: &Actor, sections: &[u16]) {
+    let actions = machine.poll(moment(now), actor, false).into_iter();
     let relinquish = actions.filter_map(|action| match action {
         SectionsAction::Relinquish(relinquish) => Some(relinquish),
         _ => None,
     });
     let [relinquish] = &relinquish.collect::<Vec<_>>()[..] else {
-        panic!("they are let go by one call")
+        panic!("one call relinquishes them")
     };
     let held: Vec<_> = sections.iter().map(|one| (u64::from(*one), Term::new(1))).collect();
     assert_eq!(relinquish.slots, held);
-    machine.relinquish(at(now), &relinquish.slots, &Ok(()));
+    machine.relinquished(at(now), &relinquish.slots, &Ok(()));
 }
 
 /// Returns a machine with a lease that had expired for a moment, in which another member joined:
@@ -312,8 +312,8 @@ fn expired_next_to_a_peer(actor: &Actor) -> (SectionsMachine, Vec<u16>, Vec<u16>
     machine.lapse();
     let members = vec![info(1, 0, &actor.address), info(2, 0, "there:1")];
     assert!(machine.listed(at(0), actor, Ok(members)).is_empty(), "we know of none");
-    let shares = machine.shares(at(0), actor).unwrap();
-    let (own, others) = (0..64).partition(|section| shares.is_own(*section));
+    let assignment = machine.assignment(at(0), actor).unwrap();
+    let (own, others) = (0..64).partition(|section| assignment.is_own(*section));
     (machine, own, others)
 }
 
@@ -325,8 +325,8 @@ fn reassigned_section_is_relinquished_after_lease_end() {
     let found = acquire(&mut machine, 1, &actor).unwrap();
     let slots: Vec<_> = others.iter().map(|one| u64::from(*one)).collect();
     assert_eq!((found.slots.clone(), found.length), (slots, 0));
-    machine.taken(at(2), found.request, granted(&found));
-    let_all_go(&mut machine, 2, &actor, &others);
+    machine.acquired(at(2), found.request, granted(&found));
+    relinquish_all(&mut machine, 2, &actor, &others);
     assert_eq!(acquire(&mut machine, 3, &actor), None, "what is ours is taken when it is wanted");
 }
 
@@ -335,8 +335,8 @@ fn misdirected_sections_are_acquired_at_once() {
     let (mut machine, actor) = (machine(), actor("here:1"));
     hold(&mut machine, [3, 4], &actor);
     machine.lapse();
-    machine.disown([3].into(), at(1));
-    machine.disown([4].into(), at(2));
+    machine.misdirected([3].into(), at(1));
+    machine.misdirected([4].into(), at(2));
     assert_eq!(acquire(&mut machine, 2, &actor).unwrap().slots, [3, 4]);
 }
 
@@ -345,13 +345,13 @@ fn waiting_caller_costs_at_most_one_list() {
     let actor = actor("here:1");
     let (mut machine, own, others) = expired_next_to_a_peer(&actor);
     // A slow store: a few sections at a time.
-    machine.taking.at_once = 8;
+    machine.acquiring.batch_max = 8;
     machine.want(want(own.iter().copied().take(1)), at(1));
     let (mut now, mut lengths) = (1, Vec::new());
     while let Some(due) = acquire(&mut machine, now, &actor) {
         lengths.push(due.length);
         now += 60;
-        machine.taken(at(now), due.request, granted(&due));
+        machine.acquired(at(now), due.request, granted(&due));
     }
     assert_eq!(lengths[..3], [0, 100, 0]);
     assert_eq!(lengths.len(), 1 + others.len().div_ceil(8));
@@ -360,20 +360,20 @@ fn waiting_caller_costs_at_most_one_list() {
 #[test]
 fn slots_of_global_order_move_by_time_and_by_themselves() {
     let (mut machine, actor) = (machine(), actor(""));
-    let time = |taken_until: u64| Want::Time {
+    let time = |taken_until: u64| Demand::Time {
         taken_until: UnixMillis::new(taken_until),
         window_ms: 500,
         lead_max_ms: 5_000,
     };
     let slot = SECTIONS + 7;
-    machine.want([(3, Want::Numbers { until: 1, step: 100 }), (slot, time(0))].into(), at(0));
-    let taken = acquire(&mut machine, 0, &actor).unwrap();
-    assert_eq!((&taken.slots[..], taken.length), (&[u64::from(slot)][..], 0));
-    machine.taken(at(0), taken.request, granted(&taken));
+    machine.want([(3, Demand::Numbers { until: 1, step: 100 }), (slot, time(0))].into(), at(0));
+    let sent = acquire(&mut machine, 0, &actor).unwrap();
+    assert_eq!((&sent.slots[..], sent.length), (&[u64::from(slot)][..], 0));
+    machine.acquired(at(0), sent.request, granted(&sent));
     let actor = Actor { skew_max_ms: 1_000, ..actor };
     let now = Now { wall: UnixMillis::new(9_000), ..moment(1) };
     let extend = |machine: &mut SectionsMachine, now| {
-        let actions = machine.look(now, &actor, false).into_iter();
+        let actions = machine.poll(now, &actor, false).into_iter();
         let extends = actions.filter_map(|action| match action {
             SectionsAction::Extend(items) => Some(items),
             _ => None,
@@ -382,7 +382,7 @@ fn slots_of_global_order_move_by_time_and_by_themselves() {
     };
     let item = extend(&mut machine, now);
     assert_eq!((item.to.get(), item.ahead_max_ms), (9_500, Some(6_500)));
-    answer(&mut machine, 2, std::slice::from_ref(&item));
+    acknowledge(&mut machine, 2, std::slice::from_ref(&item));
     // The clock stepped back by four seconds, and IDs continue ahead of it.
     machine.want([(slot, time(9_400))].into(), at(3));
     let item = extend(&mut machine, Now { wall: UnixMillis::new(5_000), ..moment(3) });
@@ -399,12 +399,12 @@ fn slots_of_global_order_move_by_time_and_by_themselves() {
 fn order_rejected_by_the_stores_time_is_clock_ahead() {
     let (mut machine, actor) = (machine(), actor(""));
     let ordered = SECTIONS + 7;
-    let time = || Want::Time { taken_until: UnixMillis::ZERO, window_ms: 500, lead_max_ms: 0 };
+    let time = || Demand::Time { taken_until: UnixMillis::ZERO, window_ms: 500, lead_max_ms: 0 };
     hold(&mut machine, [3], &actor);
     machine.want(BTreeMap::from([(ordered, time())]), at(0));
-    let taken = acquire(&mut machine, 0, &actor).unwrap();
-    assert_eq!(taken.slots, [u64::from(ordered)]);
-    machine.taken(at(0), taken.request, granted(&taken));
+    let sent = acquire(&mut machine, 0, &actor).unwrap();
+    assert_eq!(sent.slots, [u64::from(ordered)]);
+    machine.acquired(at(0), sent.request, granted(&sent));
     let refuse = |machine: &mut SectionsMachine, now: u64| {
         let items = extends(machine, now, &actor);
         assert_eq!(items.len(), 1);
@@ -412,9 +412,9 @@ fn order_rejected_by_the_stores_time_is_clock_ahead() {
         machine.extended(at(now), &items, &[Err(ahead)]);
     };
     refuse(&mut machine, 1);
-    assert!(machine.take_ahead());
-    assert!(!machine.take_ahead(), "said once");
+    assert!(machine.take_clock_ahead());
+    assert!(!machine.take_clock_ahead(), "reported once");
     machine.want(want([3]), at(5_000));
     refuse(&mut machine, 5_000);
-    assert!(!machine.take_ahead(), "counters have no clock");
+    assert!(!machine.take_clock_ahead(), "counters have no clock");
 }

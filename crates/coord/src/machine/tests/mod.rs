@@ -22,12 +22,12 @@ fn lease(mark: u64) -> Lease {
     }
 }
 
-fn pace(journal: bool) -> Pace {
-    Pace::new(30_000, 1, 5_000, 5_000, journal)
+fn window_policy(journal: bool) -> WindowPolicy {
+    WindowPolicy::new(30_000, 1, 5_000, 5_000, journal)
 }
 
 fn window(journal: bool) -> WindowMachine {
-    WindowMachine::new(lease(START), UnixMillis::new(START), pace(journal), 42)
+    WindowMachine::new(lease(START), UnixMillis::new(START), window_policy(journal), 42)
 }
 
 /// Errors have no equality, so their debug texts are compared.
@@ -35,8 +35,8 @@ macro_rules! assert_same {
     ($left:expr, []) => {
         assert_eq!(format!("{:?}", $left), "[]")
     };
-    ($left:expr, [] , $why:expr) => {
-        assert_eq!(format!("{:?}", $left), "[]", $why)
+    ($left:expr, [] , $reason:expr) => {
+        assert_eq!(format!("{:?}", $left), "[]", $reason)
     };
     ($left:expr, $right:expr) => {
         assert_eq!(format!("{:?}", $left), format!("{:?}", $right))
@@ -69,23 +69,23 @@ fn away() -> Error {
 fn a_window_opens_only_once_the_store_has_acknowledged_it() {
     let mut window = window(false);
     let now = at(START, 0);
-    let asked = extends(&window.look(now, WANTED));
-    assert_eq!(asked.len(), 1);
-    assert_eq!((asked[0].from, asked[0].to), (Mark::new(START), Mark::new(START + 30_000)));
-    assert_eq!(window.open_until().get(), START, "not before the answer");
-    assert_same!(window.look(now, WANTED), [], "one question at a time");
-    let opened = window.extended(now, asked[0].request, &done(&asked[0]));
+    let sent = extends(&window.poll(now, WANTED));
+    assert_eq!(sent.len(), 1);
+    assert_eq!((sent[0].from, sent[0].to), (Mark::new(START), Mark::new(START + 30_000)));
+    assert_eq!(window.open_until().get(), START, "not before the result");
+    assert_same!(window.poll(now, WANTED), [], "one question at a time");
+    let opened = window.extended(now, sent[0].request, &done(&sent[0]));
     assert_same!(opened, [WindowAction::Open(UnixMillis::new(START + 30_000))]);
 }
 
 #[test]
 fn it_is_extended_at_half_and_not_before() {
     let mut window = window(false);
-    let first = extends(&window.look(at(START, 0), WANTED)).remove(0);
+    let first = extends(&window.poll(at(START, 0), WANTED)).remove(0);
     window.extended(at(START, 0), first.request, &done(&first));
-    assert_same!(window.look(at(START + 14_999, 14_999), WANTED), []);
-    assert_eq!(window.look_in_ms(at(START + 14_999, 14_999), WANTED), Some(1));
-    let second = extends(&window.look(at(START + 15_000, 15_000), WANTED)).remove(0);
+    assert_same!(window.poll(at(START + 14_999, 14_999), WANTED), []);
+    assert_eq!(window.next_poll_ms(at(START + 14_999, 14_999), WANTED), Some(1));
+    let second = extends(&window.poll(at(START + 15_000, 15_000), WANTED)).remove(0);
     assert_eq!(second.from, first.to);
     assert_eq!(second.to, Mark::new(START + 45_000));
     assert_ne!(second.request, first.request);
@@ -96,34 +96,34 @@ fn it_is_extended_at_half_and_not_before() {
 #[test]
 fn a_held_clock_is_looked_at_when_something_is_due() {
     let mut window = window(true);
-    let first = extends(&window.look(at(START, 0), WANTED)).remove(0);
+    let first = extends(&window.poll(at(START, 0), WANTED)).remove(0);
     window.extended(at(START, 0), first.request, &done(&first));
     let held = |ms| Position { taken_until: UnixMillis::new(START + ms), wanted: true, held: true };
     let (mut ms, mut looks, mut writes) = (0, 0, 0);
     while ms < 20_000 {
         // The clock stepped back by 4 s, and shows half of the time that passes.
         let (now, position) = (at(START + ms - 4_000, ms), held(ms / 2));
-        for action in window.look(now, position) {
+        for action in window.poll(now, position) {
             let WindowAction::Journal(to) = action else { continue };
             window.journalled(to);
             writes += 1;
         }
         assert!(window.open_until().get() >= START + ms / 2 + 300, "{ms}");
         looks += 1;
-        ms += window.look_in_ms(now, position).unwrap();
+        ms += window.next_poll_ms(now, position).unwrap();
     }
     assert!(writes >= 40 && looks <= writes + 2, "{looks} looks for {writes} writes");
     // The wall clock has nearly caught up, and overtakes the held clock.
     let left_ms = window.open_until().get() - (START + ms / 2) - 300;
     let nearly = at(START + ms / 2 - 20, ms);
-    assert_eq!(window.look_in_ms(nearly, held(ms / 2)), Some(left_ms + left_ms.min(20)));
+    assert_eq!(window.next_poll_ms(nearly, held(ms / 2)), Some(left_ms + left_ms.min(20)));
 }
 
 /// If the marks of slots were due at different times, the disk would be written for each of them.
 #[test]
 fn a_write_of_the_journal_moves_each_mark_on() {
     let mut window = window(true);
-    let first = extends(&window.look(at(START, 0), WANTED)).remove(0);
+    let first = extends(&window.poll(at(START, 0), WANTED)).remove(0);
     window.extended(at(START, 0), first.request, &done(&first));
     let early = at(START, 0);
     window.journal(early, WANTED);
@@ -131,50 +131,50 @@ fn a_write_of_the_journal_moves_each_mark_on() {
     window.journalled(window.journal_target());
     // Not due by itself for 150 ms.
     let now = at(START + 50, 50);
-    assert_same!(window.look(now, WANTED), []);
+    assert_same!(window.poll(now, WANTED), []);
     window.journal(now, WANTED);
     assert_eq!(window.journal_target(), UnixMillis::new(START + 550));
     assert_eq!(window.open_until(), UnixMillis::new(START + 500), "not before it is on disk");
-    assert_eq!(window.look_in_ms(now, WANTED), Some(14_950), "none is asked for meanwhile");
+    assert_eq!(window.next_poll_ms(now, WANTED), Some(14_950), "none is asked for meanwhile");
     assert!(window.journalled(UnixMillis::new(START + 550)).is_some());
     window.journal(now, Position::default());
-    assert_eq!(window.journal_target(), UnixMillis::new(START + 550), "nobody wants more");
+    assert_eq!(window.journal_target(), UnixMillis::new(START + 550), "no caller wants more");
 }
 
 #[test]
-fn a_journal_rests_when_nothing_is_taken() {
-    let pace = pace(true).idle_after(Some(2_000), 1);
-    let mut window = WindowMachine::new(lease(START), UnixMillis::new(START), pace, 42);
+fn idle_journal_mark_stays() {
+    let window_policy = window_policy(true).idle_after(Some(2_000), 1);
+    let mut window = WindowMachine::new(lease(START), UnixMillis::new(START), window_policy, 42);
     // Follows the store and the disk at once. Returns what was written.
-    let look = |window: &mut WindowMachine, ms: u64, taken: u64| {
+    let poll = |window: &mut WindowMachine, ms: u64, taken: u64| {
         let now = at(START + ms, ms);
         let position = Position { taken_until: UnixMillis::new(taken), wanted: true, held: false };
-        for extend in extends(&window.look(now, position)) {
+        for extend in extends(&window.poll(now, position)) {
             window.extended(now, extend.request, &done(&extend));
         }
-        let actions = window.look(now, position);
+        let actions = window.poll(now, position);
         let target = window.journal_target();
         let written = target > window.open_until();
         assert!(ms == 0 || window.has_margin(now, 1), "{ms}: ready at rest");
         window.journalled(target);
-        (written || !actions.is_empty(), window.look_in_ms(now, position))
+        (written || !actions.is_empty(), window.next_poll_ms(now, position))
     };
     let used = START + 400;
     for ms in 0..500 {
-        look(&mut window, ms, START + ms.min(400));
+        poll(&mut window, ms, START + ms.min(400));
     }
     // The mark is kept ahead for as long as a caller may come back at once,
     let mut ms = 500;
     while ms < 2_400 {
-        look(&mut window, ms, used);
+        poll(&mut window, ms, used);
         assert!(window.open_until().get() > START + ms + 200, "{ms}");
         ms += 10;
     }
     // then it is left behind, while the store's mark is kept ahead.
     let left = window.open_until();
     for ms in 2_400..40_000 {
-        let (_, look_in_ms) = look(&mut window, ms, used);
-        assert!(look_in_ms.is_some_and(|wait_ms| wait_ms > 0 || ms % 15_000 < 1_000), "{ms}");
+        let (_, next_poll_ms) = poll(&mut window, ms, used);
+        assert!(next_poll_ms.is_some_and(|wait_ms| wait_ms > 0 || ms % 15_000 < 1_000), "{ms}");
         assert_eq!(window.open_until(), left, "{ms}");
         assert!(window.mark().unix_millis().get() > START + ms + 14_000, "{ms}");
     }
@@ -183,22 +183,22 @@ fn a_journal_rests_when_nothing_is_taken() {
     assert_eq!(window.open_until(), left);
     // A caller that finds the window spent gets it back by one write.
     let now = at(START + 40_000, 40_000);
-    window.stir(now);
+    window.note_demand(now);
     let position = Position { taken_until: UnixMillis::new(used), wanted: true, held: false };
-    let actions = window.look(now, position);
+    let actions = window.poll(now, position);
     let to = UnixMillis::new(START + 40_500);
     assert_same!(actions, [WindowAction::Journal(to)]);
     assert!(window.has_margin(now, 1) && window.open_until() == left);
     assert_eq!(window.journalled(to), Some(to));
     assert!(window.has_margin(now, 1));
     // The journal becomes idle again only after the same time as before.
-    assert_eq!(window.look(at(START + 40_201, 40_201), position).len(), 1);
+    assert_eq!(window.poll(at(START + 40_201, 40_201), position).len(), 1);
 
     // A disk that fails when an idle journal is needed again makes the slot unready.
     window.journal_failed();
     assert!(!window.has_margin(at(START + 41_000, 41_000), 1));
     // Slow ticks: within one, `taken_until` does not show that anything is taken.
-    let slow = Pace::new(30_000, 60_000, 0, 0, true).idle_after(Some(2_000), 60_000);
+    let slow = WindowPolicy::new(30_000, 60_000, 0, 0, true).idle_after(Some(2_000), 60_000);
     assert_eq!(slow.journal.unwrap().idle_after_ms, Some(120_000));
 }
 
@@ -206,19 +206,19 @@ fn a_journal_rests_when_nothing_is_taken() {
 fn a_slot_that_does_not_serve_is_left_alone() {
     let mut window = window(true);
     let idle = Position::default();
-    assert_same!(window.look(at(START, 0), idle), []);
-    assert_eq!(window.look_in_ms(at(START, 0), idle), None);
+    assert_same!(window.poll(at(START, 0), idle), []);
+    assert_eq!(window.next_poll_ms(at(START, 0), idle), None);
 }
 
 #[test]
 fn unreachable_store_stops_minting_only_at_the_mark() {
     let mut window = window(false);
-    let first = extends(&window.look(at(START, 0), WANTED)).remove(0);
+    let first = extends(&window.poll(at(START, 0), WANTED)).remove(0);
     window.extended(at(START, 0), first.request, &done(&first));
     let mut requests = Vec::new();
     for ms in 0..60_000 {
         let now = at(START + ms, ms);
-        for extend in extends(&window.look(now, WANTED)) {
+        for extend in extends(&window.poll(now, WANTED)) {
             requests.push(extend.clone());
             assert_same!(window.extended(now, extend.request, &Err(away())), []);
         }
@@ -230,10 +230,10 @@ fn unreachable_store_stops_minting_only_at_the_mark() {
     assert!(requests.iter().all(|extend| *extend == requests[0]));
     // The store comes back: first the old request, then one for what is needed now.
     let now = at(START + 62_000, 62_000);
-    let again = extends(&window.look(now, WANTED)).remove(0);
+    let again = extends(&window.poll(now, WANTED)).remove(0);
     assert_eq!(again, requests[0]);
     window.extended(now, again.request, &done(&again));
-    let next = extends(&window.look(now, WANTED)).remove(0);
+    let next = extends(&window.poll(now, WANTED)).remove(0);
     assert_eq!(next.to.get(), START + 92_000);
     window.extended(now, next.request, &done(&next));
     assert!(window.has_margin(now, 29_999));
@@ -250,16 +250,16 @@ fn lost_slot_ends_all_requests_and_windows() {
     for error in lost {
         let mut window = window(true);
         let now = at(START, 0);
-        let asked = extends(&window.look(now, WANTED)).remove(0);
-        let actions = window.extended(now, asked.request, &Err(error.clone()));
+        let extend = extends(&window.poll(now, WANTED)).remove(0);
+        let actions = window.extended(now, extend.request, &Err(error.clone()));
         assert!(
             matches!(&actions[..], [WindowAction::Shut(shut)] if shut.kind() == error.kind()),
             "{error}"
         );
-        assert_same!(window.extended(now, asked.request, &done(&asked)), [], "too late");
+        assert_same!(window.extended(now, extend.request, &done(&extend)), [], "too late");
         assert_eq!(window.journalled(UnixMillis::MAX), None);
-        assert_same!(window.look(at(START + 60_000, 60_000), WANTED), []);
-        assert_eq!(window.look_in_ms(now, WANTED), None);
+        assert_same!(window.poll(at(START + 60_000, 60_000), WANTED), []);
+        assert_eq!(window.next_poll_ms(now, WANTED), None);
         assert!(!window.has_margin(now, 0));
     }
 }
@@ -267,51 +267,51 @@ fn lost_slot_ends_all_requests_and_windows() {
 #[test]
 fn clock_ahead_of_the_store_retries_later() {
     let mut window = window(false);
-    let first = extends(&window.look(at(START + 90_000, 0), WANTED)).remove(0);
+    let first = extends(&window.poll(at(START + 90_000, 0), WANTED)).remove(0);
     let ahead = Error::clock_ahead(1, 0, "clock is 1 ms ahead");
     window.extended(at(START + 90_000, 0), first.request, &Err(ahead));
-    assert_same!(window.look(at(START, 49), WANTED), []);
+    assert_same!(window.poll(at(START, 49), WANTED), []);
     // The clock was corrected meanwhile.
-    let second = extends(&window.look(at(START, 50), WANTED)).remove(0);
+    let second = extends(&window.poll(at(START, 50), WANTED)).remove(0);
     assert_eq!(second.to.get(), START + 30_000);
 }
 
 #[test]
 fn a_journal_holds_the_window_to_half_a_second() {
     let mut window = window(true);
-    let first = extends(&window.look(at(START, 0), WANTED)).remove(0);
+    let first = extends(&window.poll(at(START, 0), WANTED)).remove(0);
     assert_same!(window.extended(at(START, 0), first.request, &done(&first)), []);
-    let journal = window.look(at(START, 0), WANTED);
+    let journal = window.poll(at(START, 0), WANTED);
     assert_same!(journal, [WindowAction::Journal(UnixMillis::new(START + 500))]);
     assert_eq!(window.open_until().get(), START, "not before it is on the disk");
     assert_eq!(window.journalled(UnixMillis::new(START + 500)).unwrap().get(), START + 500);
-    assert_same!(window.look(at(START + 199, 199), WANTED), []);
-    let journal = window.look(at(START + 200, 200), WANTED);
+    assert_same!(window.poll(at(START + 199, 199), WANTED), []);
+    let journal = window.poll(at(START + 200, 200), WANTED);
     assert_same!(journal, [WindowAction::Journal(UnixMillis::new(START + 700))]);
     // The write fails: open windows stay open, and the write is repeated.
     window.journal_failed();
     assert_eq!(window.open_until().get(), START + 500);
-    assert!(!window.look(at(START + 201, 201), WANTED).is_empty());
+    assert!(!window.poll(at(START + 201, 201), WANTED).is_empty());
 }
 
 #[test]
 fn slow_ticks_fit_below_the_journals_mark() {
     for unit_ms in [1, 10, 100, 1_000, 60_000] {
-        let pace = JournalPace::for_unit(unit_ms);
-        assert!(pace.renew_below_ms >= 300 && pace.renew_below_ms < pace.ahead_ms);
+        let policy = JournalPolicy::for_unit(unit_ms);
+        assert!(policy.renew_below_ms >= 300 && policy.renew_below_ms < policy.ahead_ms);
         // When the journal is renewed, the clock's present tick still lies wholly below.
-        assert!(pace.renew_below_ms > unit_ms, "{unit_ms}");
-        assert!(unit_ms > 100 || pace.ahead_ms == 500, "{unit_ms}");
+        assert!(policy.renew_below_ms > unit_ms, "{unit_ms}");
+        assert!(unit_ms > 100 || policy.ahead_ms == 500, "{unit_ms}");
     }
-    assert_eq!(Pace::new(30_000, 60_000, 0, 0, false).window_ms, 180_000);
-    assert_eq!(Pace::new(0, 1, 0, 0, false).window_ms, Pace::WINDOW_MS_MIN);
+    assert_eq!(WindowPolicy::new(30_000, 60_000, 0, 0, false).window_ms, 180_000);
+    assert_eq!(WindowPolicy::new(0, 1, 0, 0, false).window_ms, WindowPolicy::WINDOW_MS_MIN);
 }
 
 #[test]
 fn a_release_lies_within_the_lease() {
     for (taken, mark) in [(0, START), (START + 5, START + 5), (START + 99_000, START + 30_000)] {
         let mut window = window(false);
-        let first = extends(&window.look(at(START, 0), WANTED)).remove(0);
+        let first = extends(&window.poll(at(START, 0), WANTED)).remove(0);
         window.extended(at(START, 0), first.request, &done(&first));
         let release = window.close(UnixMillis::new(taken));
         assert_eq!((release.mark.get(), release.term), (mark, Term::new(7)));

@@ -34,15 +34,15 @@ fn only_one_of_two_memory_copies_gets_a_window() {
     let mut one = window(false);
     let mut other = one.clone();
     let now = at(START, 0);
-    let first = extends(&one.look(Now { chance: || 7, ..now }, WANTED)).remove(0);
-    let second = extends(&other.look(Now { chance: || 8, ..now }, WANTED)).remove(0);
+    let first = extends(&one.poll(Now { chance: || 7, ..now }, WANTED)).remove(0);
+    let second = extends(&other.poll(Now { chance: || 8, ..now }, WANTED)).remove(0);
     assert_eq!((first.from, first.to), (second.from, second.to));
     assert_ne!(first.request, second.request);
     let mut slot = ModelSlot { term: Term::new(7), mark: Mark::new(START), last_request: 0 };
-    let answer = slot.extend(&first);
-    assert!(matches!(one.extended(now, first.request, &answer)[..], [WindowAction::Open(_)]));
-    let answer = slot.extend(&second);
-    let refused = other.extended(now, second.request, &answer);
+    let outcome = slot.extend(&first);
+    assert!(matches!(one.extended(now, first.request, &outcome)[..], [WindowAction::Open(_)]));
+    let outcome = slot.extend(&second);
+    let refused = other.extended(now, second.request, &outcome);
     let [WindowAction::Shut(error)] = &refused[..] else { panic!("{refused:?}") };
     assert_eq!(error.kind().code(), "mark_moved");
     // Its own repeat is still recognised.
@@ -58,12 +58,12 @@ enum Happening {
     /// The clock is set to no less than the time that has passed.
     Correct,
     /// The oldest request in flight arrives, and its result comes back.
-    Answer,
+    Response,
     /// The request arrives, but its result is lost; the machine learns that the store is
     /// unavailable.
-    LoseAnswer,
+    LoseResponse,
     /// The request is lost on its way.
-    LoseQuestion,
+    LoseRequest,
     /// The request arrives, its result comes back, and the request arrives once more later.
     Duplicate,
     /// The journal is written.
@@ -80,9 +80,9 @@ fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
         6 => (0_u64..20_000).prop_map(Happening::Pass),
         1 => (-100_000_i64..100_000).prop_map(Happening::Step),
-        6 => Just(Happening::Answer),
-        2 => Just(Happening::LoseAnswer),
-        1 => Just(Happening::LoseQuestion),
+        6 => Just(Happening::Response),
+        2 => Just(Happening::LoseResponse),
+        1 => Just(Happening::LoseRequest),
         1 => Just(Happening::Duplicate),
         4 => Just(Happening::Journal),
         1 => Just(Happening::JournalFails),
@@ -106,10 +106,10 @@ proptest! {
         let mut slot =
             ModelSlot { term: Term::new(7), mark: Mark::new(START), last_request: 0 };
         let start = UnixMillis::new(START);
-        let mut machine = WindowMachine::new(lease(START), start, pace(journal), seed);
+        let mut machine = WindowMachine::new(lease(START), start, window_policy(journal), seed);
         let (mut wall, mut elapsed) = (START, 0);
-        let mut asked: Vec<Extend> = Vec::new();
-        let mut journal_asked = None;
+        let mut in_flight: Vec<Extend> = Vec::new();
+        let mut journal_pending = None;
         let mut journal_disk = start;
         let mut opened = start;
         let mut minted = start;
@@ -119,7 +119,7 @@ proptest! {
             // In the end the clock is right and everything works again, for longer than the clock
             // can have been ahead plus one window: then another extension is due.
             std::iter::once(Happening::Correct).chain((0..80).flat_map(|_| {
-                [Happening::Pass(2_100), Happening::Answer, Happening::Journal]
+                [Happening::Pass(2_100), Happening::Response, Happening::Journal]
             })),
         );
         for step in steps {
@@ -130,36 +130,36 @@ proptest! {
                     wall += ms;
                     elapsed += ms;
                     let position = Position { taken_until: minted, wanted: true, held: false };
-                    actions = machine.look(at(wall, elapsed), position);
+                    actions = machine.poll(at(wall, elapsed), position);
                 }
                 Happening::Step(ms) => wall = wall.saturating_add_signed(ms).max(1),
                 Happening::Correct => wall = wall.max(START + elapsed).max(opened.get()),
-                Happening::Answer | Happening::Duplicate if !asked.is_empty() => {
-                    let extend = if matches!(step, Happening::Answer) {
-                        asked.remove(0)
+                Happening::Response | Happening::Duplicate if !in_flight.is_empty() => {
+                    let extend = if matches!(step, Happening::Response) {
+                        in_flight.remove(0)
                     } else {
-                        asked[0].clone()
+                        in_flight[0].clone()
                     };
-                    let answer = slot.extend(&extend);
-                    actions = machine.extended(now, extend.request, &answer);
+                    let outcome = slot.extend(&extend);
+                    actions = machine.extended(now, extend.request, &outcome);
                 }
-                Happening::LoseAnswer if !asked.is_empty() => {
-                    let extend = asked.remove(0);
+                Happening::LoseResponse if !in_flight.is_empty() => {
+                    let extend = in_flight.remove(0);
                     let _ = slot.extend(&extend);
                     actions = machine.extended(now, extend.request, &Err(away()));
                 }
-                Happening::LoseQuestion if !asked.is_empty() => {
-                    let extend = asked.remove(0);
+                Happening::LoseRequest if !in_flight.is_empty() => {
+                    let extend = in_flight.remove(0);
                     actions = machine.extended(now, extend.request, &Err(away()));
                 }
                 Happening::Journal => {
-                    if let Some(mark) = journal_asked.take() {
+                    if let Some(mark) = journal_pending.take() {
                         journal_disk = mark;
                         actions = machine.journalled(mark).map(WindowAction::Open).into_iter().collect();
                     }
                 }
                 Happening::JournalFails => {
-                    journal_asked = None;
+                    journal_pending = None;
                     machine.journal_failed();
                 }
                 Happening::Claim => {
@@ -179,11 +179,11 @@ proptest! {
                     WindowAction::Extend(extend) => {
                         prop_assert!(!knows);
                         prop_assert!(extend.to > extend.from);
-                        asked.push(extend);
+                        in_flight.push(extend);
                     }
                     WindowAction::Journal(mark) => {
-                        prop_assert!(journal && !knows && journal_asked.is_none());
-                        journal_asked = Some(mark);
+                        prop_assert!(journal && !knows && journal_pending.is_none());
+                        journal_pending = Some(mark);
                     }
                     WindowAction::Open(until) => {
                         prop_assert!(!knows, "opened after the slot was known to be lost");

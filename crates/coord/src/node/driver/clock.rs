@@ -23,7 +23,7 @@ impl ClockFault {
 impl Driver {
     /// Returns the time as decisions may see it.
     pub(super) fn now(&mut self) -> Now {
-        let (now, jumped) = self.core.around.now();
+        let (now, jumped) = self.core.ctx.now();
         match (jumped, &self.clock_fault) {
             (Some(error), None) => {
                 tracing::error!(error = %chain(&error), "the clock jumped ahead and is not believed");
@@ -37,7 +37,7 @@ impl Driver {
 
     /// Records that no better source contradicts our clock.
     pub(super) fn clock_agrees(&mut self) {
-        self.core.around.clock_compared();
+        self.core.ctx.clock_compared();
         if matches!(self.clock_fault, Some(ClockFault::Disagrees(_))) {
             self.clock_fault = None;
         }
@@ -46,8 +46,8 @@ impl Driver {
     pub(super) fn clock_disagrees(&mut self, error: &Error) {
         if let ErrorKind::ClockAhead { .. } | ErrorKind::ClockBehind { .. } = error.kind() {
             tracing::error!(error = %chain(error), "this machine's clock disagrees");
-            self.core.around.tell_clock_error(Some(error.clone()));
-            self.core.around.clock_compared();
+            self.core.ctx.set_clock_error(Some(error.clone()));
+            self.core.ctx.clock_compared();
             self.clock_fault = Some(ClockFault::Disagrees(error.clone()));
         }
     }

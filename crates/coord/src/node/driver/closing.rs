@@ -6,20 +6,20 @@ use snowmint_core::{Clock, UnixMillis};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::{Command, Done, Driver, Stage};
+use super::{Command, Completion, Driver, Stage};
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::lease::Release;
 use crate::member::Incarnation;
-use crate::node::tails::Sorted;
+use crate::node::tails::SortedTails;
 use crate::node::{Readiness, Reason, node_closed};
-use crate::sources::Surroundings;
+use crate::sources::NodeContext;
 
 /// Longest wait at the end for numbers in flight.
 const FETCH_WAIT_MS: u64 = 1_000;
 
 impl Driver {
     /// Sends the outcome to all callers of close, including those that called meanwhile.
-    pub(super) async fn answer_closers(
+    pub(super) async fn reply_to_closers(
         &mut self,
         first: oneshot::Sender<Result<()>>,
         outcome: &Result<()>,
@@ -36,37 +36,37 @@ impl Driver {
 
     /// Waits a moment for numbers in flight, so that they end up unused and not lost.
     async fn bring_in(&mut self) {
-        let around = Arc::clone(&self.core.around);
-        let deadline = around.timer.elapsed().saturating_add(FETCH_WAIT_MS);
+        let ctx = Arc::clone(&self.core.ctx);
+        let deadline = ctx.timer.elapsed().saturating_add(FETCH_WAIT_MS);
         while let Some(segment) = self.core.fetching() {
-            self.keeper.hears(around.reports.take());
-            self.keeper.tell(&*self.disk).await;
-            let left_ms = deadline.since(around.timer.elapsed());
+            self.journal_writer.hears(ctx.journal_budget.take());
+            self.journal_writer.notify(&*self.disk).await;
+            let left_ms = deadline.since(ctx.timer.elapsed());
             tokio::select! {
                 biased;
                 () = segment.fetched() => {}
-                () = around.wake.notified() => {}
-                () = around.timer.sleep_ms(left_ms) => return,
+                () = ctx.wake.notified() => {}
+                () = ctx.timer.sleep_ms(left_ms) => return,
             }
         }
     }
 
     /// Closes the node in this order: generators, journal, store.
     pub(super) async fn close(&mut self) -> Result<()> {
-        let why = node_closed();
-        let reasons = vec![Reason::new(why.kind().code(), why.message())];
+        let reason = node_closed();
+        let reasons = vec![Reason::new(reason.kind().code(), reason.message())];
         *self.core.readiness.lock().unwrap_or_else(PoisonError::into_inner) =
             Readiness { ready: false, reasons, without_store_until: None };
         self.core.end_sources();
-        let mut releases = self.shut_all(&why);
+        let mut releases = self.shut_all(&reason);
         // Their marks stay unchanged: the next holder continues above them.
         self.close_sections();
         self.core.end_fetching();
         let member = self.end_tasks().await;
         self.bring_in().await;
-        let unused = self.core.close_stocks();
-        releases.append(&mut self.owed.releases);
-        let boot = if self.keeper.is_kept() { self.disk.boot() } else { String::new() };
+        let unused = self.core.close_prefetched();
+        releases.append(&mut self.pending_releases.releases);
+        let boot = if self.journal_writer.is_kept() { self.disk.boot() } else { String::new() };
         let sorted = self.core.sort(unused, &boot).await;
         let outcome = self.journal_the_end(&sorted).await;
         if outcome.is_err() && self.settings().start_without_store {
@@ -74,7 +74,7 @@ impl Driver {
             // grants to another.
             releases.clear();
         }
-        let wall = self.core.around.clock.unix_ms();
+        let wall = self.core.ctx.clock.unix_ms();
         if outcome.is_ok() {
             self.core.kept(&sorted.kept);
             // Numbers that go back without the journal's knowledge would look like a store
@@ -82,9 +82,9 @@ impl Driver {
             self.core.give_back(sorted.backs).await;
         }
         let Some(member) = member else { return outcome };
-        let around = &self.core.around;
-        let released = release_all(around, releases, wall).await;
-        let left = around.store_call(Verb::Leave, around.store.leave(member, wall)).await;
+        let ctx = &self.core.ctx;
+        let released = release_all(ctx, releases, wall).await;
+        let left = ctx.store_call(Verb::Leave, ctx.store.leave(member, wall)).await;
         outcome.and(released).and(left)
     }
 
@@ -93,25 +93,25 @@ impl Driver {
     async fn end_tasks(&mut self) -> Option<Incarnation> {
         let mut member = match &self.stage {
             Stage::In { member, .. } => Some(member.incarnation),
-            Stage::Out { .. } | Stage::Entering { .. } => None,
+            Stage::Out { .. } | Stage::Joining { .. } => None,
         };
         while let Some(done) = self.tasks.join_next().await {
             match done {
-                Ok(Done::Journal(written)) => {
+                Ok(Completion::Journal(written)) => {
                     let now = self.now();
-                    self.keeper.end(now, written);
+                    self.journal_writer.end(now, written);
                 }
                 // The join has just ended. The journal must record which store its numbers belong
                 // to.
-                Ok(Done::Entered(Ok(entered))) => {
-                    if let Some(catalog) = &entered.catalog {
-                        self.forget_lost_history(catalog, entered.identity.writes);
+                Ok(Completion::Joined(Ok(new_member))) => {
+                    if let Some(catalog) = &new_member.catalog {
+                        self.forget_lost_history(catalog, new_member.identity.writes);
                     }
-                    self.keeper.joined(&entered.identity, entered.member.incarnation);
-                    member = Some(entered.member.incarnation);
+                    self.journal_writer.joined(&new_member.identity, new_member.member.incarnation);
+                    member = Some(new_member.member.incarnation);
                 }
-                Ok(Done::Claimed { left, .. }) => self.owe(left.owed),
-                Ok(Done::Released(done)) => self.owed.done(&done),
+                Ok(Completion::Claimed { left, .. }) => self.add_releases(left.pending_releases),
+                Ok(Completion::Released(done)) => self.pending_releases.done(&done),
                 _ => {}
             }
         }
@@ -119,38 +119,38 @@ impl Driver {
     }
 
     /// Journals which numbers go back, which are kept, and that all leases are given up.
-    async fn journal_the_end(&mut self, Sorted { backs, kept }: &Sorted) -> Result<()> {
+    async fn journal_the_end(&mut self, SortedTails { backs, kept }: &SortedTails) -> Result<()> {
         for back in backs {
-            self.keeper.gives_back(&back.source, back.first);
+            self.journal_writer.gives_back(&back.source, back.first);
         }
-        self.keeper.keeps(kept.clone());
-        self.keeper.released(&*self.disk, &self.past).await
+        self.journal_writer.keeps(kept.clone());
+        self.journal_writer.released(&*self.disk, &self.past).await
     }
 }
 
 /// Releases all slots at the same time; the first failure is the outcome.
 async fn release_all(
-    around: &Arc<Surroundings>,
+    ctx: &Arc<NodeContext>,
     releases: Vec<Release>,
     wall: UnixMillis,
 ) -> Result<()> {
     let mut sent = JoinSet::new();
     for release in releases {
-        let around = Arc::clone(around);
+        let ctx = Arc::clone(ctx);
         sent.spawn(async move {
-            around.store_call(Verb::Release, around.store.release(&release, wall)).await
+            ctx.store_call(Verb::Release, ctx.store.release(&release, wall)).await
         });
     }
     let mut outcome = Ok(());
-    while let Some(answer) = sent.join_next().await {
-        let answer = answer.unwrap_or_else(|error| {
+    while let Some(result) = sent.join_next().await {
+        let result = result.unwrap_or_else(|error| {
             Err(Error::internal(format!(
                 "internal error: release task ended: {error}; please report it"
             )))
         });
-        match answer.as_ref().map_err(Error::kind) {
+        match result.as_ref().map_err(Error::kind) {
             Ok(()) | Err(ErrorKind::Fenced) => {}
-            Err(_) => outcome = outcome.and(answer),
+            Err(_) => outcome = outcome.and(result),
         }
     }
     outcome

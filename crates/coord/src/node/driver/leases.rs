@@ -2,27 +2,27 @@
 
 use std::sync::Arc;
 
-use super::super::entry::{self, Claim, Left};
+use super::super::join::{self, Claim, ClaimLeftovers};
 use super::super::lease::LeaseKey;
-use super::{Done, Driver, Stage};
+use super::{Completion, Driver, Stage};
 use crate::error::Error;
 use crate::lease::Extend;
 use crate::machine::{LeaseAction, LeaseEvent, Now, WindowAction};
 use crate::member::Incarnation;
 
 impl Driver {
-    pub(super) fn look_at_leases(&mut self, now: Now) {
+    pub(super) fn poll_leases(&mut self, now: Now) {
         let Stage::In { member, .. } = &self.stage else { return };
         let incarnation = member.incarnation;
         let mut extends = Vec::new();
         for (key, held) in &mut self.leases {
-            for minter in held.groups.values().filter_map(|group| group.minter.as_ref()) {
-                minter.check_clock();
+            for generators in held.groups.values().filter_map(|group| group.generators.as_ref()) {
+                generators.check_clock();
             }
-            for action in held.machine.on(now, LeaseEvent::Look(&held.seen)) {
+            for action in held.machine.on(now, LeaseEvent::Poll(&held.seen)) {
                 match action {
                     LeaseAction::Claim { request } => {
-                        let mut past = held.known_alone();
+                        let mut past = held.known_offline();
                         let others = self.past.iter().filter(|past| past.pool == held.pool.name);
                         past.extend(others.cloned());
                         let claim = Claim {
@@ -31,23 +31,23 @@ impl Driver {
                             supersedes: self.before,
                             past,
                             request,
-                            owed: self.owed.all().cloned().collect(),
+                            pending_releases: self.pending_releases.all().cloned().collect(),
                         };
                         let (core, key) = (Arc::clone(&self.core), key.clone());
                         let member = incarnation;
-                        self.strays.claim_sent();
+                        self.leaks.claim_sent();
                         self.tasks.spawn(async move {
-                            let mut left = Left::default();
-                            let answer =
-                                entry::claim(&core.around, &core.settings, &claim, &mut left).await;
-                            Done::Claimed { key, member, request, answer, left }
+                            let mut left = ClaimLeftovers::default();
+                            let result =
+                                join::claim(&core.ctx, &core.settings, &claim, &mut left).await;
+                            Completion::Claimed { key, member, request, result, left }
                         });
                     }
                     LeaseAction::Window { action: WindowAction::Extend(extend), .. } => {
                         extends.push((key.clone(), extend));
                     }
                     LeaseAction::Window { action: WindowAction::Journal(_), .. } => {
-                        self.keeper.want();
+                        self.journal_writer.want();
                     }
                     LeaseAction::Window { index, action: WindowAction::Open(until) } => {
                         held.open(index, until);
@@ -68,11 +68,11 @@ impl Driver {
         let core = Arc::clone(&self.core);
         self.tasks.spawn(async move {
             let extends: Vec<_> = items.iter().map(|(_, extend)| extend.clone()).collect();
-            let mut answers = match core.around.extend(&extends, now.wall).await {
-                Ok(answers) => answers,
+            let mut results = match core.ctx.extend(&extends, now.wall).await {
+                Ok(results) => results,
                 Err(error) => vec![Err(error); items.len()],
             };
-            let returned = answers.len();
+            let returned = results.len();
             let missing = || {
                 Err(Error::internal(format!(
                     "internal error: store returned {returned} extend results, expected {}; \
@@ -80,8 +80,8 @@ impl Driver {
                     items.len()
                 )))
             };
-            answers.resize_with(items.len(), missing);
-            Done::Extended { member, items, answers }
+            results.resize_with(items.len(), missing);
+            Completion::Extended { member, items, results }
         });
     }
 }

@@ -1,17 +1,17 @@
 //! Driver loop that feeds events to the machines and does the resulting actions. Everything that
 //! waits is a task of its own, bounded in time; the loop itself only decides.
 
-mod alone;
-mod answers;
 mod clock;
 mod closing;
+mod completions;
+mod global_order;
+mod leaks;
 mod leases;
-mod memory;
-mod ordered;
-mod owed;
+mod offline;
+mod pending_releases;
 mod report;
 mod sections;
-mod strays;
+mod store_knowledge;
 mod supply;
 
 use std::collections::BTreeMap;
@@ -22,25 +22,25 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use self::clock::ClockFault;
-use self::ordered::OrderedSources;
-use self::owed::Owed;
+use self::global_order::GlobalOrderSources;
+use self::leaks::LeakAudit;
+use self::pending_releases::PendingReleases;
 use self::sections::SectionsDone;
-use self::strays::Strays;
-use super::compare::{self, Compared};
-use super::entry::{self, Entered, Left};
+use super::compare::{self, ClockCheck};
+use super::join::{self, ClaimLeftovers, NewMember};
 use super::journal_write::Written;
-use super::lease::{Held, LeaseKey};
-use super::record::Keeper;
-use super::seen::Witness;
+use super::lease::{ActiveLease, LeaseKey};
+use super::record::JournalWriter;
 use super::settings::NodeSettings;
-use super::{Core, node_closed};
+use super::store_knowledge::StoreFingerprint;
+use super::{NodeState, node_closed};
 use crate::catalog::Catalog;
 use crate::error::{Error, Result, Verb};
 use crate::history::Standing;
 use crate::journal::{Disk, JournalLease, disk};
 use crate::lease::{Extend, Extended, Mark, Release};
 use crate::machine::{
-    Granted, LOOK_AT_REST_MS, Now, PresenceAction, PresenceMachine, SectionsMachine, Serving,
+    Granted, IDLE_POLL_MS, Now, PresenceAction, PresenceMachine, SectionsMachine, Serving,
     WindowMachine,
 };
 use crate::member::{Incarnation, Member};
@@ -49,14 +49,14 @@ use crate::slot::SlotInfo;
 use crate::sources::SourceInner;
 
 /// Longest sleep of the loop: the clock may be set meanwhile.
-const LOOK_MS_MAX: u64 = 1_000;
+const POLL_MS_MAX: u64 = 1_000;
 /// Shortest time between two reads of the catalog, however many notices of changes arrive.
 const CATALOG_EVERY_MS: u64 = 100;
 /// Number of renewals in a time to live. Unless the node is idle, clocks and catalog are checked as
 /// often.
-const LOOKS_A_PRESENCE: u64 = 3;
+const RENEWALS_PER_TTL: u64 = 3;
 /// Longest wait after a failed join.
-const ENTER_RETRY_MS_MAX: u64 = 2_000;
+const JOIN_RETRY_MS_MAX: u64 = 2_000;
 
 /// Command to the driver.
 #[derive(Debug)]
@@ -68,21 +68,21 @@ pub(super) enum Command {
 }
 
 /// Result of a task.
-enum Done {
-    Entered(Result<Entered>),
+enum Completion {
+    Joined(Result<NewMember>),
     Renewed(Incarnation, Result<()>),
-    ClockChecked(Result<Compared>),
+    ClockChecked(Result<ClockCheck>),
     Claimed {
         key: LeaseKey,
         member: Incarnation,
         request: u64,
-        answer: Result<Vec<Granted>>,
-        left: Left,
+        result: Result<Vec<Granted>>,
+        left: ClaimLeftovers,
     },
     Extended {
         member: Incarnation,
         items: Vec<(LeaseKey, Extend)>,
-        answers: Vec<Result<Extended>>,
+        results: Vec<Result<Extended>>,
     },
     Journal(Written),
     Catalog(Result<Catalog>),
@@ -107,7 +107,7 @@ enum Stage {
         failures: u32,
         error: Option<Error>,
     },
-    Entering {
+    Joining {
         failures: u32,
     },
     In {
@@ -117,71 +117,71 @@ enum Stage {
 }
 
 pub(super) struct Driver {
-    core: Arc<Core>,
+    core: Arc<NodeState>,
     commands: mpsc::Receiver<Command>,
-    tasks: JoinSet<Done>,
+    tasks: JoinSet<Completion>,
     stage: Stage,
-    witness: Witness,
+    fingerprint: StoreFingerprint,
     clock_fault: Option<ClockFault>,
-    leases: BTreeMap<LeaseKey, Held>,
+    leases: BTreeMap<LeaseKey, ActiveLease>,
     /// Knowledge about slots that no generator of this node mints from any more.
     past: Vec<JournalLease>,
     /// Highest mark of the leases that have ended, including those that are not kept.
     past_mark: Mark,
     /// Previous member of this process, which has certainly stopped minting.
     before: Option<Incarnation>,
-    keeper: Keeper,
+    journal_writer: JournalWriter,
     disk: Arc<dyn Disk>,
     clock_compared_at_ms: u64,
     catalog_busy: bool,
     catalog_read_at_ms: u64,
     /// History of the store for which the journals were last requested.
     journals_of: String,
-    owed: Owed,
-    strays: Strays,
+    pending_releases: PendingReleases,
+    leaks: LeakAudit,
     sections: SectionsMachine,
     serving: Serving,
-    ordered: OrderedSources,
+    global_order: GlobalOrderSources,
     /// Number of the present membership.
     membership: u64,
 }
 
 impl Driver {
     pub(super) fn new(
-        core: Arc<Core>,
+        core: Arc<NodeState>,
         commands: mpsc::Receiver<Command>,
-        keeper: Keeper,
+        journal_writer: JournalWriter,
         disk: Arc<dyn Disk>,
-        witness: Witness,
+        fingerprint: StoreFingerprint,
         seed: u64,
     ) -> Self {
-        let past = keeper.past_leases();
+        let past = journal_writer.past_leases();
         let past = if uses_again(&core.settings) { past } else { Vec::new() };
-        let before = keeper.past_member();
+        let before = journal_writer.past_member();
         let mut sections = SectionsMachine::new(sections_pool(), seed);
-        sections.ended(keeper.earlier_members());
+        sections.ended(journal_writer.earlier_members());
         Self {
             core,
             commands,
             tasks: JoinSet::new(),
             stage: Stage::Out { retry_at_ms: 0, failures: 0, error: None },
-            witness,
+            fingerprint,
             clock_fault: None,
             leases: BTreeMap::new(),
             past,
             past_mark: Mark::ZERO,
             before,
-            keeper,
+            journal_writer,
             disk,
             clock_compared_at_ms: 0,
             catalog_busy: false,
             catalog_read_at_ms: 0,
             journals_of: String::new(),
-            owed: Owed::default(),
-            strays: Strays::default(),
+            pending_releases: PendingReleases::default(),
+            leaks: LeakAudit::default(),
             sections,
             serving: Serving::default(),
-            ordered: OrderedSources::default(),
+            global_order: GlobalOrderSources::default(),
             membership: 0,
         }
     }
@@ -194,8 +194,8 @@ impl Driver {
     pub(super) async fn run(mut self) {
         let mut now = self.now();
         loop {
-            self.look(now);
-            let wait_ms = self.wait_ms(now);
+            self.poll(now);
+            let next_poll_ms = self.next_poll_ms(now);
             // The order is fixed, here and wherever a node waits, so that a simulation repeats
             // exactly. Results of tasks come first: their number is limited, while commands may
             // arrive without end.
@@ -209,7 +209,7 @@ impl Driver {
                     }
                     Some(Command::Close { reply }) => {
                         let outcome = self.close().await;
-                        self.answer_closers(reply, &outcome).await;
+                        self.reply_to_closers(reply, &outcome).await;
                         return;
                     }
                     None => {
@@ -217,12 +217,12 @@ impl Driver {
                         // member's presence expires.
                         self.shut_all(&node_closed());
                         self.close_sections();
-                        self.core.close_stocks();
+                        self.core.close_prefetched();
                         return;
                     }
                 },
-                () = self.core.around.wake.notified() => None,
-                () = self.core.around.timer.sleep_ms(wait_ms) => None,
+                () = self.core.ctx.wake.notified() => None,
+                () = self.core.ctx.timer.sleep_ms(next_poll_ms) => None,
             };
             now = self.now();
             match done {
@@ -234,176 +234,185 @@ impl Driver {
     }
 
     /// Does everything that is due.
-    fn look(&mut self, now: Now) {
+    fn poll(&mut self, now: Now) {
         if let Stage::Out { retry_at_ms, failures, .. } = &self.stage
             && now.elapsed.get() >= *retry_at_ms
         {
             let failures = *failures;
-            self.stage = Stage::Entering { failures };
-            self.spawn_enter();
+            self.stage = Stage::Joining { failures };
+            self.spawn_join();
         }
-        self.look_at_doubt();
-        self.look_at_presence(now);
-        self.stir(now);
-        self.go_on_alone(now);
-        self.leases.values_mut().for_each(Held::see);
-        self.look_alone(now);
-        self.look_at_leases(now);
-        self.look_at_sections(now);
-        self.look_at_catalog(now);
-        self.look_at_journal(now);
-        self.look_at_owed(now);
-        self.look_for_strays(now);
+        self.poll_doubt();
+        self.poll_presence(now);
+        self.note_demand(now);
+        self.resume_offline(now);
+        self.leases.values_mut().for_each(ActiveLease::see);
+        self.poll_offline(now);
+        self.poll_leases(now);
+        self.poll_sections(now);
+        self.poll_catalog(now);
+        self.poll_journal(now);
+        self.poll_releases(now);
+        self.poll_leaks(now);
         self.report(now);
     }
 
-    fn spawn_enter(&mut self) {
+    fn spawn_join(&mut self) {
         let core = Arc::clone(&self.core);
-        let (memory, before) = (self.memory(), self.before);
+        let (knowledge, before) = (self.knowledge(), self.before);
         self.tasks.spawn(async move {
-            let entered = entry::enter(&core.around, &core.settings, &memory, before);
-            Done::Entered(entered.await)
+            let joining = join::join_store(&core.ctx, &core.settings, &knowledge, before);
+            Completion::Joined(joining.await)
         });
     }
 
-    fn look_at_presence(&mut self, now: Now) {
+    fn poll_presence(&mut self, now: Now) {
         let Stage::In { member, presence } = &mut self.stage else { return };
         let member = member.incarnation;
-        if let Some(PresenceAction::Renew(said)) = presence.look(now) {
-            let half_ms = said.ttl_ms / LOOKS_A_PRESENCE / 2;
-            self.look_at_journals();
+        if let Some(PresenceAction::Renew(renewed)) = presence.poll(now) {
+            let half_ms = renewed.ttl_ms / RENEWALS_PER_TTL / 2;
+            self.read_journals();
             let core = Arc::clone(&self.core);
             self.tasks.spawn(async move {
-                let around = &core.around;
-                let wall = around.clock.unix_ms();
-                let renewal = around.store.renew(member, said, wall);
-                Done::Renewed(member, around.store_call(Verb::Renew, renewal).await)
+                let ctx = &core.ctx;
+                let wall = ctx.clock.unix_ms();
+                let renewal = ctx.store.renew(member, renewed, wall);
+                Completion::Renewed(member, ctx.store_call(Verb::Renew, renewal).await)
             });
             // The checks go with the renewal that is nearest to their due time.
             let since_ms = now.elapsed.get().saturating_sub(self.clock_compared_at_ms);
-            if since_ms.saturating_add(half_ms) < self.look_every_ms() {
+            if since_ms.saturating_add(half_ms) < self.poll_interval_ms() {
                 return;
             }
             self.clock_compared_at_ms = now.elapsed.get();
             let core = Arc::clone(&self.core);
             self.tasks.spawn(async move {
-                let checked = compare::while_running(&core.around, &core.settings, member);
-                Done::ClockChecked(checked.await)
+                let checked = compare::while_running(&core.ctx, &core.settings, member);
+                Completion::ClockChecked(checked.await)
             });
         }
     }
 
-    fn look_at_catalog(&mut self, now: Now) {
+    fn poll_catalog(&mut self, now: Now) {
         if self.catalog_busy || !matches!(self.stage, Stage::In { .. }) {
             return;
         }
         // Extends and reserves report the catalog's version, and peers notify this node; otherwise
         // it is read at intervals.
         let since_ms = self.since_catalog_ms(now);
-        let due = since_ms >= self.look_every_ms();
-        if due || since_ms >= CATALOG_EVERY_MS && self.core.around.is_stale() {
-            self.core.around.take_stale();
+        let due = since_ms >= self.poll_interval_ms();
+        if due || since_ms >= CATALOG_EVERY_MS && self.core.ctx.is_stale() {
+            self.core.ctx.take_stale();
             self.catalog_busy = true;
             self.catalog_read_at_ms = now.elapsed.get();
             let core = Arc::clone(&self.core);
-            self.tasks.spawn(async move { Done::Catalog(core.read_catalog().await) });
+            self.tasks.spawn(async move { Completion::Catalog(core.read_catalog().await) });
         }
     }
 
     /// Reads the list of journals when the store has a new start. Each start may bring another
     /// journal, which a store that was rolled back may not know; so this node's journal must know
     /// it.
-    pub(super) fn look_at_journals(&mut self) {
+    pub(super) fn read_journals(&mut self) {
         // Where the store is reached through servers, the servers' journals count.
-        let is_told = self.keeper.is_kept()
+        let reads_journals = self.journal_writer.is_kept()
             && matches!(self.stage, Stage::In { .. })
-            && self.core.around.store.owners().is_none();
-        let Some(seen) = self.core.around.store.seen().filter(|_| is_told) else { return };
+            && self.core.ctx.store.owner_client().is_none();
+        let Some(seen) = self.core.ctx.store.seen().filter(|_| reads_journals) else { return };
         if seen.id == self.journals_of {
             return;
         }
         self.journals_of = seen.id;
-        let (core, memory) = (Arc::clone(&self.core), self.memory());
+        let (core, knowledge) = (Arc::clone(&self.core), self.knowledge());
         self.tasks.spawn(async move {
-            Done::Standing(memory.look_at_journals(&core.around, &core.settings).await)
+            Completion::Standing(knowledge.read_journals(&core.ctx, &core.settings).await)
         });
     }
 
     /// Returns whether the node is idle: then it calls the store as rarely as possible.
-    fn rests(&self) -> bool {
+    fn is_idle(&self) -> bool {
         let mut windows = self.leases.values().flat_map(|held| held.windows()).peekable();
-        windows.peek().is_some() && windows.all(WindowMachine::is_resting)
+        windows.peek().is_some() && windows.all(WindowMachine::is_idle)
     }
 
     /// Returns the interval between checks of the clocks and the catalog.
-    fn look_every_ms(&self) -> u64 {
+    fn poll_interval_ms(&self) -> u64 {
         let ttl_ms = self.settings().presence_ttl_ms;
-        if self.rests() { ttl_ms.max(LOOK_AT_REST_MS) } else { ttl_ms / LOOKS_A_PRESENCE }
+        if self.is_idle() { ttl_ms.max(IDLE_POLL_MS) } else { ttl_ms / RENEWALS_PER_TTL }
     }
 
     fn since_catalog_ms(&self, now: Now) -> u64 {
         now.elapsed.get().saturating_sub(self.catalog_read_at_ms)
     }
 
-    fn look_at_journal(&mut self, now: Now) {
-        self.keeper.hears(self.core.around.reports.take());
+    fn poll_journal(&mut self, now: Now) {
+        self.journal_writer.hears(self.core.ctx.journal_budget.take());
         // Before the store was compared, this process knows nothing of the store in its journal.
-        if matches!(self.stage, Stage::In { .. }) && self.core.around.doubts.check().is_ok() {
-            let (seen, writes) = (self.core.around.store.seen(), self.core.around.writes_seen());
+        if matches!(self.stage, Stage::In { .. }) && self.core.ctx.doubts.check().is_ok() {
+            let (seen, writes) = (self.core.ctx.store.seen(), self.core.ctx.writes_seen());
             if let Some(seen) = &seen
                 && self.was_recovered(seen)
             {
                 return;
             }
-            self.keeper.saw_catalog(self.core.around.catalog_seen());
+            self.journal_writer.saw_catalog(self.core.ctx.catalog_seen());
             // A write count belongs to the history in which it was counted: stored with an older
             // start, it would belong to a history that other processes have replaced.
             match &seen {
                 Some(seen) => {
-                    (self.witness.store, self.witness.writes) = (seen.id.clone(), seen.writes);
+                    (self.fingerprint.store, self.fingerprint.writes) =
+                        (seen.id.clone(), seen.writes);
                 }
-                None => self.witness.writes = self.witness.writes.max(writes),
+                None => self.fingerprint.writes = self.fingerprint.writes.max(writes),
             }
-            self.keeper.saw(seen, writes);
+            self.journal_writer.saw(seen, writes);
         }
-        if self.keeper.is_due(now) {
+        if self.journal_writer.is_due(now) {
             // Each write moves all marks as far as possible, so that they are due together.
             self.leases.values_mut().for_each(|held| held.journal(now));
         }
         let held = self.leases.values().flat_map(|held| held.windows());
-        if let Some(write) = self.keeper.begin(now, held, &self.past) {
+        if let Some(write) = self.journal_writer.begin(now, held, &self.past) {
             let disk = Arc::clone(&self.disk);
             self.tasks.spawn(async move {
                 match disk::on(&*disk, move || write.run()).await {
-                    Ok(written) => Done::Journal(written),
-                    Err(error) => Done::Failed(error),
+                    Ok(written) => Completion::Journal(written),
+                    Err(error) => Completion::Failed(error),
                 }
             });
         }
     }
 
-    fn wait_ms(&self, now: Now) -> u64 {
+    fn next_poll_ms(&self, now: Now) -> u64 {
         let stage = match &self.stage {
             Stage::Out { retry_at_ms, .. } => Some(retry_at_ms.saturating_sub(now.elapsed.get())),
-            Stage::Entering { .. } => None,
-            Stage::In { presence, .. } => presence.look_in_ms(now),
+            Stage::Joining { .. } => None,
+            Stage::In { presence, .. } => presence.next_poll_ms(now),
         };
         let joined = matches!(self.stage, Stage::In { .. });
         let leases = self
             .leases
             .values()
             .filter(|_| joined)
-            .filter_map(|held| held.machine.look_in_ms(now, &held.seen))
+            .filter_map(|held| held.machine.next_poll_ms(now, &held.seen))
             .min();
-        let alone = self.leases.values().filter_map(|held| held.look_alone_in_ms(now)).min();
-        let sections = self.actor().and_then(|actor| self.sections.look_in_ms(now.elapsed, &actor));
-        let stale = joined && !self.catalog_busy && self.core.around.is_stale();
+        let offline = self.leases.values().filter_map(|held| held.next_offline_poll_ms(now)).min();
+        let sections =
+            self.actor().and_then(|actor| self.sections.next_poll_ms(now.elapsed, &actor));
+        let stale = joined && !self.catalog_busy && self.core.ctx.is_stale();
         let catalog = stale.then(|| CATALOG_EVERY_MS.saturating_sub(self.since_catalog_ms(now)));
-        let strays = self.strays.wait_ms(now).filter(|_| joined);
-        let owed = self.owed_wait_ms(now);
-        let others = [self.keeper.wait_ms(now), owed, strays, alone, sections, catalog];
+        let leaks = self.leaks.next_poll_ms(now).filter(|_| joined);
+        let pending_releases = self.next_release_ms(now);
+        let others = [
+            self.journal_writer.next_poll_ms(now),
+            pending_releases,
+            leaks,
+            offline,
+            sections,
+            catalog,
+        ];
         let soonest = stage.into_iter().chain(leases).chain(others.into_iter().flatten()).min();
-        soonest.unwrap_or(LOOK_MS_MAX).clamp(1, LOOK_MS_MAX)
+        soonest.unwrap_or(POLL_MS_MAX).clamp(1, POLL_MS_MAX)
     }
 }
 
@@ -412,10 +421,10 @@ impl Drop for Driver {
     /// not used. Nothing is minted once the directory's lock is gone, which proves to the next
     /// process that this one has ended.
     fn drop(&mut self) {
-        self.core.around.reports.end();
+        self.core.ctx.journal_budget.end();
         self.shut_all(&node_closed());
         self.close_sections();
-        self.core.close_stocks();
+        self.core.close_prefetched();
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use snowmint_core::ElapsedMillis;
 
-use super::super::lease::Held;
+use super::super::lease::ActiveLease;
 use super::clock::ClockFault;
 use super::{Driver, Stage};
 use crate::machine::Now;
@@ -12,22 +12,21 @@ use crate::node::{Readiness, Reason};
 
 impl Driver {
     /// Replies to waiting callers, and updates the node's readiness. Leases without an own source
-    /// have no part in it: whoever defines a source at run time must not take servers out of
-    /// service.
+    /// have no part in it: a definition at run time must not take servers out of service.
     pub(super) fn report(&mut self, now: Now) {
         let mut reasons = Vec::new();
         let mut incarnation = None;
         let mut live_until = ElapsedMillis::new(0);
         let core = Arc::clone(&self.core);
-        let is_own = |held: &Held| held.serves(|source| core.is_own(source));
+        let is_own = |held: &ActiveLease| held.serves(|source| core.is_own(source));
         let own = self.leases.values().filter(|&held| is_own(held));
         // The one that ends first.
-        let without_store_until = own.filter_map(Held::alone_until).min();
+        let without_store_until = own.filter_map(ActiveLease::offline_until).min();
         match &self.stage {
             // Each lease that can be minted from reports its own state below.
-            Stage::Out { .. } | Stage::Entering { .. } if without_store_until.is_some() => {}
+            Stage::Out { .. } | Stage::Joining { .. } if without_store_until.is_some() => {}
             Stage::Out { error: Some(error), .. } => reasons.push(Reason::from(error)),
-            Stage::Out { .. } | Stage::Entering { .. } => {
+            Stage::Out { .. } | Stage::Joining { .. } => {
                 reasons.push(Reason::not_joined());
             }
             Stage::In { member, presence } => {
@@ -43,25 +42,26 @@ impl Driver {
             }
         }
         let of_clock = self.clock_fault.as_ref().map(ClockFault::error);
-        self.core.around.tell_clock_error(of_clock.cloned());
+        self.core.ctx.set_clock_error(of_clock.cloned());
         // Every clock error is logged; none of them takes an open window away.
         let of_clock = of_clock.map(Reason::from);
         // It may be the reason why the store is not joined.
         reasons.extend(of_clock.filter(|reason| !reasons.contains(reason)));
-        reasons.extend(self.keeper.error().map(Reason::from));
+        reasons.extend(self.journal_writer.error().map(Reason::from));
         for held in self.leases.values_mut() {
-            held.tell_granted();
+            held.publish_granted();
             match held.not_ready(now) {
                 Some(reason) if is_own(held) => reasons.push(reason),
                 Some(_) => {}
                 None => {
-                    for group in held.groups.values_mut().filter(|group| group.minter.is_some()) {
-                        group.waiters.answer(&Ok(()));
+                    for group in held.groups.values_mut().filter(|group| group.generators.is_some())
+                    {
+                        group.waiters.notify(&Ok(()));
                     }
                 }
             }
         }
-        self.core.around.watch.live_until(live_until);
+        self.core.ctx.metrics.live_until(live_until);
         let readiness = Readiness { ready: reasons.is_empty(), reasons, without_store_until };
         *self.core.readiness.lock().unwrap_or_else(PoisonError::into_inner) = readiness;
         *self.core.member.lock().unwrap_or_else(PoisonError::into_inner) = incarnation;

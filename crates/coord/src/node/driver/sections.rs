@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use snowmint_core::Clock as _;
 
-use super::{Done, Driver, Stage};
+use super::{Completion, Driver, Stage};
 use crate::error::{Result, Verb, chain};
+use crate::exclusive::{Acquired, Relinquish};
 use crate::lease::{Extend, Extended, Term};
-use crate::machine::{Actor, Now, Reasons, SectionChange, SectionsAction};
+use crate::machine::{Actor, Now, SectionChange, SectionsAction, WithdrawalReasons};
 use crate::member::{Incarnation, MemberInfo};
-use crate::ordered::{Acquired, Relinquish};
 use crate::pool::SECTIONS;
 use crate::sources::Server;
 
@@ -17,7 +17,7 @@ use crate::sources::Server;
 pub(super) enum SectionsDone {
     Acquired(u64, Result<Acquired>),
     Extended(Vec<Extend>, Vec<Result<Extended>>),
-    Relinquish(Vec<(u64, Term)>, Result<()>),
+    Relinquished(Vec<(u64, Term)>, Result<()>),
     Listed(Result<Vec<MemberInfo>>),
     /// Announcement of this revision of the node's status.
     Announced(u64, Result<()>),
@@ -28,7 +28,7 @@ impl Driver {
     /// sections.
     pub(super) fn actor(&self) -> Option<Actor> {
         let Stage::In { member, .. } = &self.stage else { return None };
-        self.core.around.sections.are_used().then(|| Actor {
+        self.core.ctx.sections.are_used().then(|| Actor {
             member: member.incarnation,
             owner: member.owner.clone(),
             before: self.before,
@@ -39,23 +39,23 @@ impl Driver {
         })
     }
 
-    pub(super) fn look_at_sections(&mut self, now: Now) {
+    pub(super) fn poll_sections(&mut self, now: Now) {
         let Some(actor) = self.actor() else { return };
         let Stage::In { presence, .. } = &self.stage else { return };
-        let sections = &self.core.around.sections;
+        let sections = &self.core.ctx.sections;
         sections.lease_until(self.membership, presence.lease_until());
         self.sections.want(sections.take_wanted(), now.elapsed);
-        self.sections.disown(sections.take_disowned(), now.elapsed);
-        self.look_at_serving(now, &actor);
+        self.sections.misdirected(sections.take_misdirected(), now.elapsed);
+        self.poll_serving(now, &actor);
         let Some(actor) = self.actor() else { return };
-        let again = self.core.around.sections.take_look_again();
-        for action in self.sections.look(now, &actor, again) {
+        let again = self.core.ctx.sections.take_recheck();
+        for action in self.sections.poll(now, &actor, again) {
             self.spawn_sections(actor.member, action);
         }
     }
 
     /// Gives up slots that this node cannot use, or that peers cannot reach here, and announces it.
-    fn look_at_serving(&mut self, now: Now, actor: &Actor) {
+    fn poll_serving(&mut self, now: Now, actor: &Actor) {
         // A node without an address keeps the slots that it was first to acquire, and no peer sends
         // callers to it.
         if actor.address.is_empty() || !self.serving.is_due(now.elapsed) {
@@ -64,25 +64,25 @@ impl Driver {
         let core = Arc::clone(&self.core);
         let (unreached, named) = self.sections.reached(now.elapsed, actor);
         let servers: Vec<Server> = self.sections.others().cloned().collect();
-        let clock = self.sections.take_ahead()
+        let clock = self.sections.take_clock_ahead()
             || self.clock_fault.is_some()
-            || self.ordered.are_behind(&core, now.wall);
-        let unreachable = core.around.peer_probes.look(&servers, &named);
-        if self.serving.look(now.elapsed, Reasons { clock, unreached, unreachable })
+            || self.global_order.are_behind(&core, now.wall);
+        let unreachable = core.ctx.peer_probes.poll(&servers, &named);
+        if self.serving.poll(now.elapsed, WithdrawalReasons { clock, unreached, unreachable })
             && let Some(actor) = self.actor()
         {
             let (serves, owner) = (self.serving.serves(), &actor.owner);
-            tracing::warn!(?serves, %owner, clock, unreached, "what this server answers for has changed");
+            tracing::warn!(?serves, %owner, clock, unreached, "the sections of this server have changed");
             let leaving = self.sections.give_up(now.elapsed, &actor);
             self.hand_over(&leaving);
-            self.share(now, &actor);
+            self.publish_assignment(now, &actor);
         }
         if let Some(status) = self.serving.announcement(now.elapsed) {
             let member = actor.member;
             self.tasks.spawn(async move {
-                let announced = core.around.store.announce(member, &status);
-                let answer = core.around.store_call(Verb::Announce, announced).await;
-                Done::Sections(member, SectionsDone::Announced(status.revision, answer))
+                let announced = core.ctx.store.announce(member, &status);
+                let result = core.ctx.store_call(Verb::Announce, announced).await;
+                Completion::Sections(member, SectionsDone::Announced(status.revision, result))
             });
         }
     }
@@ -90,81 +90,80 @@ impl Driver {
     fn spawn_sections(&mut self, member: Incarnation, action: SectionsAction) {
         let core = Arc::clone(&self.core);
         self.tasks.spawn(async move {
-            let around = &core.around;
-            let (store, wall) = (&around.store, around.clock.unix_ms());
+            let ctx = &core.ctx;
+            let (store, wall) = (&ctx.store, ctx.clock.unix_ms());
             let done = match action {
                 SectionsAction::Acquire(acquire) => {
-                    let taken =
-                        around.store_call(Verb::Acquire, store.acquire(&acquire, wall)).await;
-                    SectionsDone::Acquired(acquire.request, taken)
+                    let acquired =
+                        ctx.store_call(Verb::Acquire, store.acquire(&acquire, wall)).await;
+                    SectionsDone::Acquired(acquire.request, acquired)
                 }
                 SectionsAction::Extend(items) => {
-                    let answers = match around.extend(&items, wall).await {
-                        Ok(answers) => answers,
+                    let results = match ctx.extend(&items, wall).await {
+                        Ok(results) => results,
                         Err(error) => vec![Err(error); items.len()],
                     };
-                    SectionsDone::Extended(items, answers)
+                    SectionsDone::Extended(items, results)
                 }
                 SectionsAction::Relinquish(relinquish) => {
-                    let answer = around
-                        .store_call(Verb::Relinquish, store.relinquish(&relinquish, wall))
-                        .await;
+                    let result =
+                        ctx.store_call(Verb::Relinquish, store.relinquish(&relinquish, wall)).await;
                     let Relinquish { slots, .. } = relinquish;
-                    SectionsDone::Relinquish(slots, answer)
+                    SectionsDone::Relinquished(slots, result)
                 }
                 SectionsAction::List => {
-                    let members = around.store_call(Verb::Members, store.members(wall)).await;
+                    let members = ctx.store_call(Verb::Members, store.members(wall)).await;
                     SectionsDone::Listed(members)
                 }
             };
-            Done::Sections(member, done)
+            Completion::Sections(member, done)
         });
     }
 
     pub(super) fn sections_done(&mut self, now: Now, member: Incarnation, done: SectionsDone) {
         // Results for an earlier member have no effect.
         let Some(actor) = self.actor().filter(|actor| actor.member == member) else { return };
-        let around = Arc::clone(&self.core.around);
-        let mut shares_change = true;
+        let ctx = Arc::clone(&self.core.ctx);
+        let mut assignment_changes = true;
         match done {
-            SectionsDone::Acquired(request, answer) => {
-                let (changes, error) = self.sections.taken(now.elapsed, request, answer);
+            SectionsDone::Acquired(request, result) => {
+                let (changes, error) = self.sections.acquired(now.elapsed, request, result);
                 if let Some(error) = error {
                     tracing::warn!(error = %chain(&error), "no sections of counters");
                 }
                 self.apply(&changes);
             }
-            SectionsDone::Extended(items, answers) => {
-                for extended in answers.iter().flatten() {
-                    around.saw(extended.catalog_version, extended.writes);
+            SectionsDone::Extended(items, results) => {
+                for extended in results.iter().flatten() {
+                    ctx.saw(extended.catalog_version, extended.writes);
                 }
-                let changes = self.sections.extended(now.elapsed, &items, &answers);
+                let changes = self.sections.extended(now.elapsed, &items, &results);
                 self.apply(&changes);
-                shares_change = false;
+                assignment_changes = false;
             }
-            SectionsDone::Relinquish(slots, answer) => {
-                self.sections.relinquish(now.elapsed, &slots, &answer);
+            SectionsDone::Relinquished(slots, result) => {
+                self.sections.relinquished(now.elapsed, &slots, &result);
                 // Callers learn of these before the next ones are relinquished.
-                self.share(now, &actor);
+                self.publish_assignment(now, &actor);
                 let leaving = self.sections.give_up(now.elapsed, &actor);
                 self.hand_over(&leaving);
             }
-            SectionsDone::Listed(answer) => {
-                let leaving = self.sections.listed(now.elapsed, &actor, answer);
+            SectionsDone::Listed(result) => {
+                let leaving = self.sections.listed(now.elapsed, &actor, result);
                 self.hand_over(&leaving);
             }
-            SectionsDone::Announced(revision, answer) => {
-                if let Err(error) = &answer {
-                    tracing::warn!(error = %chain(&error), "the others could not be told of our state");
+            SectionsDone::Announced(revision, result) => {
+                if let Err(error) = &result {
+                    tracing::warn!(error = %chain(&error), "failed to announce our state to the peers");
                 }
-                self.serving.announced(now.elapsed, revision, answer.is_ok());
-                shares_change = false;
+                self.serving.announced(now.elapsed, revision, result.is_ok());
+                assignment_changes = false;
             }
         }
-        if shares_change {
-            self.share(now, &actor);
+        if assignment_changes {
+            self.publish_assignment(now, &actor);
         }
-        around.sections.tell();
+        ctx.sections.notify();
     }
 
     /// Stops minting from sections that another member is to own.
@@ -177,28 +176,28 @@ impl Driver {
             self.shut_section(*section);
         }
         // Calls that are taking numbers end before the next owner has the sections.
-        self.core.around.sections.settle();
+        self.core.ctx.sections.quiesce();
     }
 
     /// Publishes the section owners, to which callers are sent.
-    fn share(&mut self, now: Now, actor: &Actor) {
-        if let Some(shares) = self.sections.shares(now.elapsed, actor) {
-            self.core.around.sections.share(shares);
+    fn publish_assignment(&mut self, now: Now, actor: &Actor) {
+        if let Some(assignment) = self.sections.assignment(now.elapsed, actor) {
+            self.core.ctx.sections.publish_assignment(assignment);
         }
     }
 
     fn apply(&mut self, changes: &[SectionChange]) {
         let core = Arc::clone(&self.core);
-        let sections = &core.around.sections;
+        let sections = &core.ctx.sections;
         for change in changes {
             match change {
-                SectionChange::Held(slot, lease, _) if *slot >= SECTIONS => {
-                    self.ordered.hold(*slot, lease);
+                SectionChange::Owned(slot, lease, _) if *slot >= SECTIONS => {
+                    self.global_order.hold(*slot, lease);
                 }
                 SectionChange::Open(slot, mark) if *slot >= SECTIONS => {
-                    self.ordered.open(&core, *slot, *mark);
+                    self.global_order.open(&core, *slot, *mark);
                 }
-                SectionChange::Held(section, lease, request) => {
+                SectionChange::Owned(section, lease, request) => {
                     sections.hold(*section, lease, *request);
                 }
                 SectionChange::Open(section, mark) => sections.open(*section, *mark),
@@ -209,24 +208,24 @@ impl Driver {
 
     fn shut_section(&mut self, section: u16) {
         if section >= SECTIONS {
-            self.ordered.shut(&self.core, section);
+            self.global_order.shut(&self.core, section);
         } else {
-            self.core.around.sections.shut(section);
+            self.core.ctx.sections.shut(section);
         }
     }
 
     /// Stops serving all sections and global-order slots, for good.
     pub(super) fn close_sections(&mut self) {
-        self.core.around.sections.close();
-        self.ordered.shut_all(&self.core);
+        self.core.ctx.sections.close();
+        self.global_order.shut_all(&self.core);
     }
 
     /// Begins a membership, in which no other member has had a section of this node yet.
     pub(super) fn begin_sections(&mut self, now: Now) {
-        self.membership = self.core.around.sections.joined();
+        self.membership = self.core.ctx.sections.joined();
         self.serving.joined();
         if let Some(actor) = self.actor() {
-            self.share(now, &actor);
+            self.publish_assignment(now, &actor);
         }
     }
 
@@ -234,16 +233,16 @@ impl Driver {
     /// members may have had any of them: the acquire shows this. The store still knowing this
     /// member proves nothing: a delayed copy of the join may have arrived.
     pub(super) fn sections_lapsed(&mut self, now: Now) {
-        self.core.around.sections.shut_all();
-        self.ordered.shut_all(&self.core);
+        self.core.ctx.sections.shut_all();
+        self.global_order.shut_all(&self.core);
         self.sections.lapse();
         self.begin_sections(now);
     }
 
     /// Ends a membership: its numbers are no longer used.
     pub(super) fn end_sections(&mut self) {
-        self.core.around.sections.shut_all();
-        self.ordered.shut_all(&self.core);
+        self.core.ctx.sections.shut_all();
+        self.global_order.shut_all(&self.core);
         self.sections.lose();
     }
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::super::lease::{Group, GroupKey, Held, LeaseKey, group_key, place};
+use super::super::lease::{ActiveLease, GeneratorGroup, GroupKey, LeaseKey, group_key, place};
 use super::Driver;
 use crate::catalog::{Catalog, SourceState};
 use crate::error::{Error, Result, chain};
-use crate::machine::Pace;
+use crate::machine::WindowPolicy;
 use crate::node::node_closed;
 use crate::sources::{Defined, SourceInner};
-use crate::spec::{Minted, Order, Plan, SnowflakePlan};
+use crate::spec::{MinterPlan, Order, Plan, SnowflakePlan};
 use crate::waiters::Waiters;
 
 impl Driver {
@@ -25,8 +25,8 @@ impl Driver {
                 return;
             }
         };
-        let (lease, group) = match self.settle(source, plan) {
-            Ok(settled) => settled,
+        let (lease, group) = match self.assign_lease(source, plan) {
+            Ok(assigned) => assigned,
             Err(error) => {
                 let _ = reply.send(Err(error));
                 return;
@@ -43,7 +43,7 @@ impl Driver {
     }
 
     /// Finds or creates the lease and the generator of a source.
-    fn settle(
+    fn assign_lease(
         &mut self,
         source: &Arc<SourceInner>,
         plan: &SnowflakePlan,
@@ -56,37 +56,39 @@ impl Driver {
         {
             return Err(needs_two(&source.name, &key.pool, worker));
         }
-        let make = settings.made(plan);
+        let config = settings.made(plan);
         let waiters = self.leave_leases(source, &group_key, Some(&key));
         let unit_ms = u64::from(plan.layout.unit_ms());
         let known = self.leases.get(&key);
-        let unit_ms = unit_ms.max(known.map_or(1, Held::unit_ms_max));
-        let mut pace = Pace::new(
+        let unit_ms = unit_ms.max(known.map_or(1, ActiveLease::unit_ms_max));
+        let mut window_policy = WindowPolicy::new(
             settings.window_ms,
             unit_ms,
-            make.lead_max_ms(),
+            config.lead_max_ms(),
             settings.clock_skew_max_ms,
-            self.keeper.is_kept(),
+            self.journal_writer.is_kept(),
         )
         .idle_after(settings.idle_after_ms, unit_ms);
         if let Some(held) = known {
-            pace.ahead_max_ms = pace.ahead_max_ms.max(held.pace().ahead_max_ms);
+            window_policy.ahead_max_ms =
+                window_policy.ahead_max_ms.max(held.window_policy().ahead_max_ms);
         }
         let held = match self.leases.entry(key.clone()) {
             std::collections::btree_map::Entry::Occupied(held) => held.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => {
-                place.insert(Held::new(pool, pace)?)
+                place.insert(ActiveLease::new(pool, window_policy)?)
             }
         };
-        held.set_pace(pace);
+        held.set_window_policy(window_policy);
         let mut is_changed = false;
         if let Some(group) = held.groups.get(&group_key)
-            && group.make != make
+            && group.config != config
         {
-            held.replace(&group_key, make);
+            held.replace(&group_key, config);
             is_changed = true;
         }
-        let group = held.groups.entry(group_key.clone()).or_insert_with(|| Group::new(make));
+        let group =
+            held.groups.entry(group_key.clone()).or_insert_with(|| GeneratorGroup::new(config));
         if !group.sources.iter().any(|known| Arc::ptr_eq(known, source)) {
             group.sources.push(Arc::clone(source));
             is_changed = true;
@@ -96,7 +98,7 @@ impl Driver {
         if is_changed {
             held.machine.hurry();
         }
-        held.make_minters(&self.core.around)?;
+        held.make_generators(&self.core.ctx)?;
         Ok((key, group_key))
     }
 
@@ -138,15 +140,15 @@ impl Driver {
             let Some(mut held) = self.leases.remove(&key) else { continue };
             tracing::info!(pool = %key.pool, "no source needs this worker number any more");
             let releases = self.shut(&mut held, &node_closed());
-            self.owe(releases);
+            self.add_releases(releases);
         }
     }
 
     /// Reports deleted sources, which the journal may drop when others need the room.
-    fn tell_deleted(&self, catalog: &Catalog) {
+    fn report_deleted(&self, catalog: &Catalog) {
         // A store that was rolled back lists older sources as deleted, and grants their numbers
         // again.
-        if !self.keeper.is_kept() || self.core.around.is_outdated(catalog.version) {
+        if !self.journal_writer.is_kept() || self.core.ctx.is_outdated(catalog.version) {
             return;
         }
         // The list may be older than this node's knowledge: a source that was defined again since
@@ -156,25 +158,25 @@ impl Driver {
             read.state == SourceState::Deleted && self.core.known(&read.name).is_none_or(is_gone)
         });
         let deleted = deleted.map(|read| (read.name.clone(), read.version)).collect();
-        self.core.around.reports.deleted(deleted);
+        self.core.ctx.journal_budget.deleted(deleted);
     }
 
     /// Replaces the generators of sources with changed definitions. Sources that were disabled or
     /// deleted give their worker number up, if no other source has the same.
     pub(super) fn apply_catalog(&mut self, catalog: &Catalog) {
-        self.tell_deleted(catalog);
+        self.report_deleted(catalog);
         for source in self.core.known_sources() {
             let defined = source.defined.load_full();
             let Plan::Snowflake(plan) = &defined.plan else { continue };
-            if plan.minted != Minted::Process {
+            if plan.minter_plan != MinterPlan::Process {
                 continue;
             }
             if plan.order == Order::Global {
-                self.ordered.altered(&source, plan);
+                self.global_order.altered(&source, plan);
             } else if !needs_number(&defined) {
                 let mut waiters = self.leave_leases(&source, &group_key(&source.name, plan), None);
-                waiters.answer(&source.check_enabled());
-            } else if let Err(error) = self.settle(&source, plan) {
+                waiters.notify(&source.check_enabled());
+            } else if let Err(error) = self.assign_lease(&source, plan) {
                 tracing::error!(source = %source.name, error = %chain(&error), "the altered source cannot mint");
             }
         }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{KEPT_BYTES_MAX, Keeper, OpenJournal, SOURCES_BYTES_MAX};
+use super::{JournalWriter, KEPT_BYTES_MAX, OpenJournal, SOURCES_BYTES_MAX};
 use crate::journal::Record;
 use crate::lease::Mark;
-use crate::sources::{For, Reported, Reserved};
+use crate::sources::{Reported, Reserved, ReservedFor};
 
 impl OpenJournal {
     /// Returns the record including unsure ends: a store in doubt must be moved past these, too.
@@ -19,14 +19,14 @@ impl OpenJournal {
     }
 }
 
-impl Keeper {
+impl JournalWriter {
     /// Returns the sources with a place in the journal, by the user of the reserved numbers.
-    pub(in crate::node) fn places(&self) -> BTreeSet<(String, For)> {
+    pub(in crate::node) fn places(&self) -> BTreeSet<(String, ReservedFor)> {
         let Some(OpenJournal { record, unsure, .. }) = &self.kept else { return BTreeSet::new() };
-        let place = |whose| move |name: &String| (name.clone(), whose);
-        let own = record.segments.keys().chain(unsure.keys()).map(place(For::Node));
-        let others = record.for_programs.keys().map(place(For::Programs));
-        own.chain(others).chain(record.ids.keys().map(place(For::Ids))).collect()
+        let place = |reserved_for| move |name: &String| (name.clone(), reserved_for);
+        let own = record.segments.keys().chain(unsure.keys()).map(place(ReservedFor::Node));
+        let others = record.for_programs.keys().map(place(ReservedFor::Clients));
+        own.chain(others).chain(record.ids.keys().map(place(ReservedFor::Ids))).collect()
     }
 
     /// Returns the ends below which a store with all of its history cannot lie.
@@ -64,13 +64,13 @@ impl Keeper {
                 let known = kept.record.ids.entry(reserved.source.clone()).or_default();
                 *known = (*known).max(free);
             }
-            let ends = match reserved.whose {
-                For::Programs => &mut kept.record.for_programs,
-                For::Node | For::Ids => &mut kept.record.segments,
+            let ends = match reserved.reserved_for {
+                ReservedFor::Clients => &mut kept.record.for_programs,
+                ReservedFor::Node | ReservedFor::Ids => &mut kept.record.segments,
             };
             let seen = ends.entry(reserved.source).or_default();
             *seen = (*seen).max(Mark::new(reserved.end));
-            kept.told.add(reserved.told);
+            kept.waiters.add(reserved.waiter);
             kept.wanted = true;
         }
     }

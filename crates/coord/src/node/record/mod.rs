@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use snowmint_core::ElapsedMillis;
 
 use super::journal_write::{JournalMark, Write, Written};
-use super::seen::Witness;
+use super::store_knowledge::StoreFingerprint;
 use crate::error::{Error, Result, chain};
 use crate::history::{JournalInfo, Known};
 use crate::journal::{
-    Directory, Disk, Journal, JournalLease, JournalTail, KeptSource, Past, Record, disk,
+    Directory, Disk, Journal, JournalLease, JournalTail, Past, Record, SavedDefinition, disk,
 };
 use crate::lease::Mark;
 use crate::machine::{Now, WindowMachine};
@@ -35,7 +35,7 @@ const RETRY_MS: u64 = 200;
 
 /// Journal of a node, if it has one.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct JournalWriter {
     kept: Option<OpenJournal>,
 }
 
@@ -45,7 +45,7 @@ struct OpenJournal {
     journal: Option<Journal>,
     record: Record,
     /// Waiters for the present record to be on disk.
-    told: Waiters<()>,
+    waiters: Waiters<()>,
     past: Option<Past>,
     /// Ends of sources from a journal that may be a restored older copy. The store's ends may be
     /// lower by now, since unused numbers are given back. The ends in the record itself are sure.
@@ -62,13 +62,13 @@ struct OpenJournal {
 
 /// Returns the bytes that a definition takes in a journal: it is a text within a text, in which
 /// quotes are escaped.
-fn source_bytes(name: &str, source: &KeptSource) -> usize {
+fn source_bytes(name: &str, source: &SavedDefinition) -> usize {
     let escaped = source.spec.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count();
     const REST: usize = r#""":{"spec":"","version":18446744073709551615},"#.len();
     name.len() + source.spec.len() + escaped + REST
 }
 
-impl Keeper {
+impl JournalWriter {
     /// Creates a writer without a journal: after a crash only the store's marks remain.
     pub(super) const fn none() -> Self {
         Self { kept: None }
@@ -107,7 +107,7 @@ impl Keeper {
         let kept = OpenJournal {
             journal: Some(journal),
             record,
-            told: Waiters::default(),
+            waiters: Waiters::default(),
             past,
             unsure,
             wanted: false,
@@ -125,10 +125,10 @@ impl Keeper {
     }
 
     /// Returns what is known of the store at the start, and the name of this evidence.
-    pub(super) fn witness(&self) -> Witness {
+    pub(super) fn fingerprint(&self) -> StoreFingerprint {
         match &self.kept {
-            None => Witness { who: "this process".into(), ..Witness::default() },
-            Some(OpenJournal { record, .. }) => Witness {
+            None => StoreFingerprint { who: "this process".into(), ..StoreFingerprint::default() },
+            Some(OpenJournal { record, .. }) => StoreFingerprint {
                 store: record.store.clone(),
                 writes: record.writes,
                 who: "the journal".into(),
@@ -158,7 +158,7 @@ impl Keeper {
 
     /// Returns what earlier processes have seen of the store; an empty identity if there were none.
     pub(super) fn seen(&self) -> StoreIdentity {
-        let Witness { store, writes, .. } = self.witness();
+        let StoreFingerprint { store, writes, .. } = self.fingerprint();
         StoreIdentity { id: store, writes }
     }
 
@@ -281,7 +281,7 @@ impl Keeper {
     }
 
     /// Keeps the definitions that a start without the store needs, as far as there is room.
-    pub(super) fn keep_sources(&mut self, mut sources: BTreeMap<String, KeptSource>) {
+    pub(super) fn keep_sources(&mut self, mut sources: BTreeMap<String, SavedDefinition>) {
         let Some(kept) = &mut self.kept else { return };
         let mut room = SOURCES_BYTES_MAX;
         sources.retain(|name, source| {
@@ -296,7 +296,7 @@ impl Keeper {
     }
 
     /// Returns the kept definitions.
-    pub(super) fn kept_sources(&self) -> BTreeMap<String, KeptSource> {
+    pub(super) fn saved_sources(&self) -> BTreeMap<String, SavedDefinition> {
         self.kept.as_ref().map(|kept| kept.record.sources.clone()).unwrap_or_default()
     }
 
@@ -365,8 +365,8 @@ impl Keeper {
             leases.iter_mut().for_each(|lease| lease.granted = Mark::ZERO);
         }
         kept.record.leases = leases;
-        let told = std::mem::take(&mut kept.told);
-        Some(Write { number: kept.begun, journal, record: kept.whole(), marks, told })
+        let waiters = std::mem::take(&mut kept.waiters);
+        Some(Write { number: kept.begun, journal, record: kept.whole(), marks, waiters })
     }
 
     /// Ends a write. Returns the marks that are durable now; none when it failed.
@@ -378,13 +378,13 @@ impl Keeper {
                 kept.error = None;
                 kept.on_disk = kept.on_disk.max(written.number);
                 // A caller that gave up has left its numbers as a gap.
-                written.told.answer(&());
+                written.waiters.notify(&());
                 Some(written.marks)
             }
             Err(error) => {
                 tracing::error!(error = %chain(&error), "the journal cannot be written");
                 kept.error = Some(error);
-                kept.told.add_all(written.told);
+                kept.waiters.add_all(written.waiters);
                 kept.wanted = true;
                 kept.retry_at = now.elapsed.saturating_add(RETRY_MS);
                 None
@@ -399,7 +399,7 @@ impl Keeper {
         }
     }
 
-    pub(super) fn wait_ms(&self, now: Now) -> Option<u64> {
+    pub(super) fn next_poll_ms(&self, now: Now) -> Option<u64> {
         let kept = self.kept.as_ref()?;
         (kept.wanted && kept.journal.is_some()).then(|| kept.retry_at.since(now.elapsed))
     }
@@ -414,16 +414,16 @@ impl Keeper {
 
     /// Returns whether a waiter needs the next write.
     pub(super) fn is_waited_for(&self) -> bool {
-        self.kept.as_ref().is_some_and(|kept| !kept.told.is_empty())
+        self.kept.as_ref().is_some_and(|kept| !kept.waiters.is_empty())
     }
 
     /// Writes the record if there are waiters, and notifies them.
-    pub(super) async fn tell(&mut self, disk: &dyn Disk) {
+    pub(super) async fn notify(&mut self, disk: &dyn Disk) {
         if self.is_waited_for()
             && let Ok(Ok(())) = self.write(disk).await
             && let Some(kept) = &mut self.kept
         {
-            kept.told.answer(&());
+            kept.waiters.notify(&());
         }
     }
 
@@ -437,7 +437,8 @@ impl Keeper {
             return Err(Error::internal(message));
         };
         let (record, marks) = (kept.whole(), Vec::new());
-        let write = Write { number: kept.begun, journal, record, marks, told: Waiters::default() };
+        let write =
+            Write { number: kept.begun, journal, record, marks, waiters: Waiters::default() };
         let written = disk::on(disk, move || write.run()).await?;
         kept.journal = Some(written.journal);
         Ok(written.outcome)
@@ -451,7 +452,7 @@ mod tests {
     use crate::journal::LocalDisk;
     use crate::lease::Term;
     use crate::node::tails::TAILS_MAX;
-    use crate::sources::{For, Reserved};
+    use crate::sources::{Reserved, ReservedFor};
 
     fn name(number: u64) -> String {
         format!("{number:0>NAME_BYTES_MAX$}")
@@ -464,23 +465,26 @@ mod tests {
             let number = random::number().unwrap();
             let path = std::env::temp_dir().join(format!("snowmint-record-{number:x}"));
             let dir = LocalDisk.lock(&path).unwrap();
-            let mut keeper = Keeper::open(dir, "machine", "default", keeps_windows).unwrap();
+            let mut journal_writer =
+                JournalWriter::open(dir, "machine", "default", keeps_windows).unwrap();
             let spec = r#"{"kind":"snowflake","layout":"a \"name\""}"#.to_owned();
             if keeps_windows {
-                let source = KeptSource { spec, version: u64::MAX };
-                keeper.keep_sources((0..10_000).map(|at| (name(at), source.clone())).collect());
-                assert!(keeper.kept_sources().len() > 1_000);
+                let source = SavedDefinition { spec, version: u64::MAX };
+                journal_writer
+                    .keep_sources((0..10_000).map(|at| (name(at), source.clone())).collect());
+                assert!(journal_writer.saved_sources().len() > 1_000);
             }
-            let count = keeper.segments_bytes_max() / (NAME_BYTES_MAX + 24);
+            let count = journal_writer.segments_bytes_max() / (NAME_BYTES_MAX + 24);
             for number in 0..u64::try_from(count).unwrap() {
-                let (told, _) = tokio::sync::oneshot::channel();
-                let whose = if number % 2 == 0 { For::Node } else { For::Programs };
-                keeper.reserved(Reserved {
+                let (waiter, _) = tokio::sync::oneshot::channel();
+                let reserved_for =
+                    if number % 2 == 0 { ReservedFor::Node } else { ReservedFor::Clients };
+                journal_writer.reserved(Reserved {
                     source: name(number),
-                    whose,
+                    reserved_for,
                     end: u64::MAX,
                     free: None,
-                    told,
+                    waiter,
                 });
             }
             let boot = "00000000-0000-0000-0000-000000000000".to_owned();
@@ -491,7 +495,7 @@ mod tests {
                 definition_version: u64::MAX,
                 boot,
             };
-            keeper.keeps(vec![tail; TAILS_MAX]);
+            journal_writer.keeps(vec![tail; TAILS_MAX]);
             let journal = |number: u64| JournalInfo {
                 id: format!("{number:032x}"),
                 owner: "o".repeat(60),
@@ -500,7 +504,7 @@ mod tests {
                 has_reported: false,
                 is_heard_of: false,
             };
-            keeper.saw_journals((0..10_000).map(journal).collect());
+            journal_writer.saw_journals((0..10_000).map(journal).collect());
             let lease = JournalLease {
                 pool: "workers-10-clock-10".into(),
                 slot: 1 << 20,
@@ -509,7 +513,7 @@ mod tests {
                 released: false,
                 granted: Mark::MAX,
             };
-            let written = keeper.released(&LocalDisk, &vec![lease; 400]).await;
+            let written = journal_writer.released(&LocalDisk, &vec![lease; 400]).await;
             drop(std::fs::remove_dir_all(&path));
             written.unwrap();
         }

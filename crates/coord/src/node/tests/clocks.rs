@@ -1,7 +1,7 @@
 //! Node with a clock that disagrees with other sources, or with marks ahead of it.
 
 use super::*;
-use crate::late::LateStore;
+use crate::lazy_store::LazyStore;
 use crate::member::{Member, Presence};
 
 /// Time server that is this far ahead of this machine's clock, or does not respond.
@@ -9,7 +9,7 @@ use crate::member::{Member, Presence};
 pub(super) struct TimeServer(pub(super) Option<u64>, pub(super) Arc<ManualClock>);
 
 #[async_trait::async_trait]
-impl ClockWitness for TimeServer {
+impl TimeReference for TimeServer {
     fn name(&self) -> String {
         "the time server".into()
     }
@@ -117,7 +117,7 @@ async fn clock_is_checked_by_the_configured_time_reference() {
         let world = World::new();
         let server = TimeServer(ahead_ms, Arc::clone(&world.clock));
         let settings =
-            NodeSettings { clock_witness: Some(Arc::new(server)), ..NodeSettings::default() };
+            NodeSettings { time_reference: Some(Arc::new(server)), ..NodeSettings::default() };
         let node = world.open_with(settings).await;
         node.define("orders", &SourceSpec::default()).await.unwrap();
         let opening = node.source("orders");
@@ -137,15 +137,15 @@ async fn lazy_store_gives_its_time_reference() {
     let world = World::new();
     let server = Arc::new(TimeServer(Some(10_001), Arc::clone(&world.clock)));
     let shared = world.store.handle("default").unwrap();
-    let late = LateStore::new("default", move || {
+    let late = LazyStore::new("default", move || {
         let store = shared.handle("default").map(|store| {
             let mut store = Faulty::over(store);
-            store.faults.witness = Some(Arc::clone(&server) as _);
+            store.faults.time_reference = Some(Arc::clone(&server) as _);
             Arc::new(store) as Arc<dyn Store>
         });
         Box::pin(async move { store })
     });
-    let node = Node::open(Arc::new(late), NodeSettings::default(), world.parts()).await.unwrap();
+    let node = Node::open(Arc::new(late), NodeSettings::default(), world.platform()).await.unwrap();
     node.define("orders", &SourceSpec::default()).await.unwrap();
     let (opened, ()) = tokio::join!(node.source("orders"), world.pass(20_000));
     let refused = opened.unwrap_err().to_string();

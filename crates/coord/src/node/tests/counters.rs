@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::error::Retry;
-use crate::ordered::silence_ms;
+use crate::exclusive::stall_ms;
 use crate::pool::SECTIONS;
 use crate::segment::NUMBER_MAX;
-use crate::sources::{BOUND_MAX, Place};
+use crate::sources::{BOUND_MAX, SectionLocation};
 use crate::spec::Kind;
 
 const TTL_MS: u64 = 9_000;
@@ -27,7 +27,7 @@ pub(super) async fn server_with(
         presence_ttl_ms: TTL_MS,
         ..settings
     };
-    let node = Node::open(world.handle(), settings, world.parts()).await.unwrap();
+    let node = Node::open(world.handle(), settings, world.platform()).await.unwrap();
     node.define("messages", &SourceSpec::of(Kind::Counter)).await.unwrap();
     let source = node.source("messages").await.unwrap();
     for _ in 0..5 {
@@ -41,7 +41,7 @@ pub(super) async fn count(source: &Source, key: &str) -> Result<u64> {
     for _ in 0..200 {
         match source.try_count(key.as_bytes(), 1) {
             Err(error) if error.retry() != Retry::Never => settle().await,
-            answer => return answer.map(|(first, _)| first),
+            result => return result.map(|(first, _)| first),
         }
     }
     source.try_count(key.as_bytes(), 1).map(|(first, _)| first)
@@ -52,14 +52,14 @@ async fn raise(source: &Source, key: &str, highest: u64) -> Result<()> {
     for _ in 0..200 {
         match source.raise(key.as_bytes(), highest, 0).await {
             Err(error) if error.retry() != Retry::Never => settle().await,
-            answer => return answer,
+            result => return result,
         }
     }
     source.raise(key.as_bytes(), highest, 0).await
 }
 
-fn is_elsewhere(answer: &Result<u64>) -> bool {
-    matches!(answer, Err(error) if matches!(error.kind(), ErrorKind::NotOwner { .. }))
+fn is_not_owner(result: &Result<u64>) -> bool {
+    matches!(result, Err(error) if matches!(error.kind(), ErrorKind::NotOwner { .. }))
 }
 
 /// Highest result of each key: every later one must be greater.
@@ -67,9 +67,9 @@ fn is_elsewhere(answer: &Result<u64>) -> bool {
 pub(super) struct History(BTreeMap<String, u64>);
 
 impl History {
-    pub(super) fn rises(&mut self, key: &str, answer: u64) {
-        let before = self.0.insert(key.into(), answer).unwrap_or(0);
-        assert!(answer > before, "{key}: {answer} after {before}");
+    pub(super) fn rises(&mut self, key: &str, value: u64) {
+        let before = self.0.insert(key.into(), value).unwrap_or(0);
+        assert!(value > before, "{key}: {value} after {before}");
     }
 }
 
@@ -82,7 +82,7 @@ async fn numbers_of_a_key_rise_one_by_one_and_many_in_a_row() {
         assert_eq!(count(&source, "4711").await.unwrap(), wanted);
     }
     assert_eq!(source.try_count(b"alice", 100).unwrap(), (6, 105));
-    assert_eq!(source.counted(b"alice", 0).await.unwrap(), 105);
+    assert_eq!(source.bound_of(b"alice", 0).await.unwrap(), 105);
     assert_eq!(source.try_count(b"alice", 0).unwrap_err().kind().code(), "invalid");
     assert_eq!(source.try_count(b"", 1).unwrap_err().kind().code(), "invalid");
     assert_eq!(source.try_count(b"alice", 1_000_001).unwrap_err().kind().code(), "limit_exceeded");
@@ -110,7 +110,7 @@ async fn a_section_is_written_once_a_step_whatever_the_number_of_keys() {
 
 /// An import raises each key of another system.
 #[tokio::test]
-async fn keys_that_are_raised_take_no_more_memory_than_allowed() {
+async fn raised_keys_stay_within_memory_limit() {
     const BYTES_MAX: usize = 256 * 1_024;
     let world = World::new();
     let settings = NodeSettings { counter_bytes_max: BYTES_MAX, ..NodeSettings::default() };
@@ -175,27 +175,27 @@ async fn next_owner_after_a_close_continues_above() {
 }
 
 #[tokio::test]
-async fn section_is_taken_over_only_after_lease_and_margin() {
+async fn section_moves_only_after_lease_and_margin() {
     let world = World::new();
     let mut history = History::default();
     let (first, source) = server(&world, "").await;
     history.rises("alice", count(&source, "alice").await.unwrap());
     let (_second, other) = server(&world, "").await;
     let held = count(&other, "alice").await;
-    assert!(is_elsewhere(&held), "{held:?}");
+    assert!(is_not_owner(&held), "{held:?}");
     // As good as killed: it stops renewing, and gives nothing back.
     drop((first, source));
     let mut waited_ms = 0;
-    let answer = loop {
+    let value = loop {
         world.pass(100).await;
         waited_ms += 100;
-        assert!(waited_ms <= silence_ms(TTL_MS) + TTL_MS / 3 + 500, "{waited_ms}");
+        assert!(waited_ms <= stall_ms(TTL_MS) + TTL_MS / 3 + 500, "{waited_ms}");
         match count(&other, "alice").await {
-            Ok(answer) => break answer,
-            answer => assert!(is_elsewhere(&answer), "{answer:?}"),
+            Ok(value) => break value,
+            result => assert!(is_not_owner(&result), "{result:?}"),
         }
     };
-    history.rises("alice", answer);
+    history.rises("alice", value);
     assert!(waited_ms >= TTL_MS, "{waited_ms}");
 }
 
@@ -213,19 +213,19 @@ async fn servers_share_sections_and_hand_them_over() {
     // At every moment exactly one server counts each key, and the other one names it.
     for round in 0..60 {
         world.pass(100).await;
-        let mut answered = [0; 2];
+        let mut by_server = [0; 2];
         for key in &keys {
             let mut by = 0;
             // Repeated a moment later: during a hand-over both may send to each other.
             for _ in 0..2 {
                 for index in 0..2 {
                     match count(&servers[index].1, key).await {
-                        Ok(answer) => {
-                            history.rises(key, answer);
-                            answered[index] += 1;
+                        Ok(value) => {
+                            history.rises(key, value);
+                            by_server[index] += 1;
                             by += 1;
                         }
-                        answer => assert!(is_elsewhere(&answer), "{round}, {key}: {answer:?}"),
+                        result => assert!(is_not_owner(&result), "{round}, {key}: {result:?}"),
                     }
                 }
                 if by > 0 {
@@ -233,10 +233,10 @@ async fn servers_share_sections_and_hand_them_over() {
                 }
                 world.pass(10).await;
             }
-            assert!(by >= 1, "round {round}, {key}: nobody answers");
+            assert!(by >= 1, "round {round}, {key}: no server responds");
         }
         if round > 40 {
-            assert!(answered.iter().all(|by| (60..=140).contains(by)), "{answered:?}");
+            assert!(by_server.iter().all(|by| (60..=140).contains(by)), "{by_server:?}");
         }
     }
     // One leaves: the other has all sections, in less than a second.
@@ -246,8 +246,8 @@ async fn servers_share_sections_and_hand_them_over() {
     for key in &keys {
         loop {
             match count(&servers[0].1, key).await {
-                Ok(answer) => break history.rises(key, answer),
-                answer => assert!(is_elsewhere(&answer), "{key}: {answer:?}"),
+                Ok(value) => break history.rises(key, value),
+                result => assert!(is_not_owner(&result), "{key}: {result:?}"),
             }
             world.pass(50).await;
             waited_ms += 100;
@@ -266,13 +266,13 @@ async fn all_nodes_agree_on_the_assignment() {
     ];
     world.pass(2 * TTL_MS).await;
     // A server without counted keys reads the owners only on request.
-    servers.iter().for_each(|(node, _)| drop(node.shares()));
+    servers.iter().for_each(|(node, _)| drop(node.section_assignment()));
     settle().await;
-    let shares: Vec<_> = servers.iter().map(|(node, _)| node.shares()).collect();
+    let assignments: Vec<_> = servers.iter().map(|(node, _)| node.section_assignment()).collect();
     for section in 0..SECTIONS {
-        let owners: Vec<_> = shares.iter().map(|shares| shares.owner(section).cloned()).collect();
+        let owners: Vec<_> = assignments.iter().map(|it| it.owner(section).cloned()).collect();
         assert!(owners[0].is_some() && owners.iter().all(|owner| *owner == owners[0]));
-        let here = shares.iter().filter(|shares| shares.place(section) == Place::Here);
+        let here = assignments.iter().filter(|it| it.place(section) == SectionLocation::Here);
         assert_eq!(here.count(), 1, "{section}");
     }
 }
@@ -303,14 +303,14 @@ async fn store_confirmation_rejects_sections_of_peers() {
     node.define("messages", &SourceSpec::of(Kind::Counter)).await.unwrap();
     let (sure, plain) =
         (node.source("sure").await.unwrap(), node.source("messages").await.unwrap());
-    let asked = tokio::spawn({
+    let task = tokio::spawn({
         let sure = sure.clone();
         async move { sure.count(b"alice", 1, 5_000).await }
     });
-    while !asked.is_finished() {
+    while !task.is_finished() {
         world.pass(10).await;
     }
-    let first = asked.await.unwrap().unwrap().0;
+    let first = task.await.unwrap().unwrap().0;
     count(&plain, "alice").await.unwrap();
     assert_eq!(sure.try_count(b"alice", 1).unwrap_err().kind().code(), "unavailable");
     let store = world.handle();
@@ -326,7 +326,7 @@ async fn store_confirmation_rejects_sections_of_peers() {
         member: other,
         owner: String::new(),
         slots: sections.map(u64::from).to_vec(),
-        silent: Vec::new(),
+        stalled: Vec::new(),
         supersedes: node.incarnation(),
         length: 100,
         request: 9,
@@ -336,7 +336,7 @@ async fn store_confirmation_rejects_sections_of_peers() {
     // The other member counts from below, since it knows no such bound.
     let refused = sure.raise(b"alice", first + 50, 0).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused}");
-    let refused = sure.counted(b"alice", 0).await.unwrap_err();
+    let refused = sure.bound_of(b"alice", 0).await.unwrap_err();
     assert_eq!(
         refused.kind().code(),
         "unavailable",
@@ -355,7 +355,7 @@ async fn member_absent_beyond_its_lease_reacquires_sections() {
     let handle = Arc::new(world.faulty());
     let lacks = Arc::clone(&handle.faults.lacks);
     let settings = NodeSettings { presence_ttl_ms: TTL_MS, ..NodeSettings::default() };
-    let node = Node::open(handle, settings, world.parts()).await.unwrap();
+    let node = Node::open(handle, settings, world.platform()).await.unwrap();
     node.define("messages", &SourceSpec::of(Kind::Counter)).await.unwrap();
     let source = node.source("messages").await.unwrap();
     history.rises("alice", count(&source, "alice").await.unwrap());
@@ -363,7 +363,7 @@ async fn member_absent_beyond_its_lease_reacquires_sections() {
     let store = world.handle();
     let away = store.members(world.clock.unix_ms()).await.unwrap().remove(0);
     *lacks.lock().unwrap() = Some("renew");
-    world.pass(silence_ms(TTL_MS)).await;
+    world.pass(stall_ms(TTL_MS)).await;
     assert!(source.try_count(b"alice", 1).is_err(), "its lease is over");
 
     let now = world.clock.unix_ms();
@@ -375,7 +375,7 @@ async fn member_absent_beyond_its_lease_reacquires_sections() {
         member: other,
         owner: String::new(),
         slots: vec![u64::from(source.section(b"alice").unwrap())],
-        silent: vec![crate::Silent { member: known.member.incarnation, renewals }],
+        stalled: vec![crate::StalledMember { member: known.member.incarnation, renewals }],
         supersedes: None,
         length: 100,
         request: 9,
@@ -386,8 +386,8 @@ async fn member_absent_beyond_its_lease_reacquires_sections() {
     *lacks.lock().unwrap() = None;
     for _ in 0..20 {
         world.pass(500).await;
-        if let Ok(answer) = count(&source, "alice").await {
-            history.rises("alice", answer);
+        if let Ok(value) = count(&source, "alice").await {
+            history.rises("alice", value);
         }
     }
     history.rises("bob", count(&source, "bob").await.unwrap());
@@ -412,7 +412,7 @@ async fn a_source_counts_no_further_than_there_are_numbers() {
         member: other,
         owner: String::new(),
         slots: vec![u64::from(far.section(b"{one}").unwrap())],
-        silent: Vec::new(),
+        stalled: Vec::new(),
         supersedes: None,
         length: 100,
         request: 9,
@@ -431,9 +431,9 @@ async fn a_source_counts_no_further_than_there_are_numbers() {
     store.extend(&[extend], now).await.unwrap().remove(0).unwrap();
     store.leave(other, now).await.unwrap();
 
-    let answer = count(&far, "{one}").await.unwrap();
-    assert!((highest..=NUMBER_MAX).contains(&answer), "{answer}");
+    let value = count(&far, "{one}").await.unwrap();
+    assert!((highest..=NUMBER_MAX).contains(&value), "{value}");
     let refused = count(&later, "{one}").await.unwrap_err();
     assert!(matches!(refused.kind(), ErrorKind::Exhausted), "{refused}");
-    assert_eq!(later.counted(b"{one}", 0).await.unwrap(), NUMBER_MAX);
+    assert_eq!(later.bound_of(b"{one}", 0).await.unwrap(), NUMBER_MAX);
 }

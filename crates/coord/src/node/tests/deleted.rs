@@ -4,7 +4,7 @@ use super::disk::Failing;
 use super::kills::{Scratch, in_time};
 use super::*;
 use crate::journal::{DataDir, Record, inspect};
-use crate::sources::For;
+use crate::sources::ReservedFor;
 
 const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
 
@@ -14,8 +14,8 @@ async fn try_open(world: &World, dir: &Scratch) -> Result<Node> {
 
 async fn open_over(store: Arc<dyn Store>, world: &World, dir: &Scratch) -> Result<Node> {
     let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
-    let parts = Parts { disk: Arc::new(Failing::never()), ..world.parts() };
-    Node::open(store, settings, parts).await
+    let platform = Platform { disk: Arc::new(Failing::never()), ..world.platform() };
+    Node::open(store, settings, platform).await
 }
 
 async fn open(world: &World, dir: &Scratch) -> Node {
@@ -86,7 +86,7 @@ async fn older_catalog_frees_no_journal_room() {
 
     let store = Arc::new(world.store.handle("default").unwrap());
     let node = open_over(Arc::clone(&store) as _, &world, &dir).await.unwrap();
-    node.core().around.reports.begin([("bills".to_owned(), For::Node)].into(), 40);
+    node.core().ctx.journal_budget.begin([("bills".to_owned(), ReservedFor::Node)].into(), 40);
     in_time(&world, node.source("orders")).await.unwrap();
     store.restore(before);
     node.catalog_changed();

@@ -90,11 +90,11 @@ async fn a_source_reads_nothing_of_another_that_names_the_same_key() {
             assert_ne!(own, other, "{json}");
         }
         // Different keys also apply to the same name in two namespaces.
-        let elsewhere = Arc::new(world.store.handle("elsewhere").unwrap());
-        let elsewhere = Node::open(elsewhere, settings(), world.parts()).await.unwrap();
-        elsewhere.define(&secret, &spec(json)).await.unwrap();
+        let other_store = Arc::new(world.store.handle("elsewhere").unwrap());
+        let other_node = Node::open(other_store, settings(), world.platform()).await.unwrap();
+        other_node.define(&secret, &spec(json)).await.unwrap();
         let shown = drawn(&node, &secret, 1).await[0];
-        assert_ne!(read(&node, &secret, shown).await, read(&elsewhere, &secret, shown).await);
+        assert_ne!(read(&node, &secret, shown).await, read(&other_node, &secret, shown).await);
     }
 }
 
@@ -108,8 +108,8 @@ async fn a_definition_of_before_there_were_versions_stays_as_it_was() {
     assert_eq!(world.handle().get("orders").await.unwrap(), before);
     assert_eq!(drawn(&node, "orders", 3).await, OLD_SHOWN);
     assert_eq!(read(&node, "orders", OLD_SHOWN[2]).await, 3);
-    let said = spec(r#"{"kind":"segment","disguise":{"mode":"full","version":1}}"#);
-    node.define("orders", &said).await.unwrap();
+    let defined = spec(r#"{"kind":"segment","disguise":{"mode":"full","version":1}}"#);
+    node.define("orders", &defined).await.unwrap();
     assert_eq!(world.handle().get("orders").await.unwrap().spec, OLD_SPEC);
 
     // Another key of the source changes, by its full definition and by an operator's.
@@ -129,7 +129,7 @@ async fn a_definition_of_before_there_were_versions_stays_as_it_was() {
 
 /// A definition from before versions keeps its meaning in any store: without a version, the first.
 #[tokio::test]
-async fn keys_of_a_definition_make_the_same_source_elsewhere() {
+async fn definition_keys_make_same_source_in_other_store() {
     let (world, other) = (World::new(), World::new());
     defined_before(&world, "orders").await;
     let keys = open(&world).await.definition("orders").await.unwrap().spec;
@@ -164,8 +164,8 @@ async fn lost_source_is_redefined_with_its_version() {
     let error = node.define("orders", &spec(HIDDEN)).await.unwrap_err();
     assert!(error.to_string().contains("disguise.version = 1"), "{error}");
     node.define("plain", &spec(r#"{"kind":"segment"}"#)).await.unwrap();
-    let said = spec(r#"{"kind":"segment","disguise":{"mode":"full","version":1}}"#);
-    node.define("orders", &said).await.unwrap();
+    let defined = spec(r#"{"kind":"segment","disguise":{"mode":"full","version":1}}"#);
+    node.define("orders", &defined).await.unwrap();
     assert_eq!(world.handle().get("orders").await.unwrap().spec, OLD_SPEC);
 }
 
@@ -220,7 +220,7 @@ async fn conflicting_disguise_versions_stop_minting() {
     let old = written("old", SHARED_OLD).await;
     let store = world.faulty();
     let meanwhile = Arc::clone(&store.faults.meanwhile);
-    let one = Node::open(Arc::new(store), settings(), world.parts()).await.unwrap();
+    let one = Node::open(Arc::new(store), settings(), world.platform()).await.unwrap();
     let other = world.store.handle("default").unwrap();
     let writes = move || {
         other.define(&old).now_or_never().unwrap().unwrap();

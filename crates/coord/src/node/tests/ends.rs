@@ -15,7 +15,7 @@ async fn open(world: &World, store: Arc<dyn Store>, dir: &Scratch) -> Node {
         waits_for_recovery: true,
         ..NodeSettings::default()
     };
-    Node::open(store, settings, world.parts()).await.unwrap()
+    Node::open(store, settings, world.platform()).await.unwrap()
 }
 
 fn another(number: u32) -> NewDefinition {

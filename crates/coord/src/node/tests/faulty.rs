@@ -7,22 +7,22 @@ use snowmint_core::UnixMillis;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::beside::StorePlace;
 use crate::capability::Capabilities;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
-use crate::clock_witness::ClockWitness;
 use crate::error::Retry;
 use crate::exclude::Exclude;
+use crate::exclusive::{Acquire, Acquired, Relinquish};
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Member, MemberInfo, MemberStatus, Presence};
-use crate::ordered::{Acquire, Acquired, Relinquish};
-use crate::owners::Owners;
-use crate::pool::Ground;
+use crate::owner_client::OwnerClient;
+use crate::pool::SlotDefaults;
 use crate::reclaim::{Reclaim, Reclaimed};
+use crate::secondary::StoreConnector;
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
 use crate::store::StoreIdentity;
+use crate::time_reference::TimeReference;
 use crate::verbs::set_to_lose;
 
 /// Action that happens next to a verb.
@@ -43,7 +43,7 @@ pub(super) struct Faults {
     /// Verb that fails on this handle, from now on.
     pub(super) lacks: Arc<Mutex<Option<&'static str>>>,
     /// Retry hint of the failing verb, and how often it failed.
-    pub(super) refusal: Arc<Mutex<(Option<Retry>, u32)>>,
+    pub(super) failures: Arc<Mutex<(Option<Retry>, u32)>>,
     /// Verbs that find another store from now on.
     pub(super) astray: Arc<Mutex<Vec<&'static str>>>,
     /// Verbs that find the store set to lose what it acknowledged, from now on: by
@@ -56,7 +56,7 @@ pub(super) struct Faults {
     /// Action at the next call of a verb.
     pub(super) meanwhile: Arc<Mutex<Option<(&'static str, Meanwhile)>>>,
     /// Verbs that were called on this handle, in order, including held ones.
-    pub(super) asked: Arc<Mutex<Vec<&'static str>>>,
+    pub(super) verbs: Arc<Mutex<Vec<&'static str>>>,
     /// Verb that is not sent before its notification, at its next call.
     pub(super) held: Arc<Mutex<Option<HeldVerb>>>,
     /// Verb that is done, with a result that is held until its notification, at its next call.
@@ -64,7 +64,7 @@ pub(super) struct Faults {
     /// Every release that was sent on this handle, with or without a result.
     pub(super) releases: Arc<Mutex<Vec<Release>>>,
     /// Time reference that the store leads to, as a store of servers does.
-    pub(super) witness: Option<Arc<dyn ClockWitness>>,
+    pub(super) time_reference: Option<Arc<dyn TimeReference>>,
 }
 
 impl Faults {
@@ -78,8 +78,8 @@ impl Faults {
             let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
             held.take_if(|(verb, _)| *verb == op)
         };
-        if let Some((_, goes_on)) = held {
-            goes_on.notified().await;
+        if let Some((_, resume)) = held {
+            resume.notified().await;
         }
     }
 
@@ -97,9 +97,9 @@ impl Faults {
             return Err(set_to_lose("the memory store", Self::LOSING, "sync on"));
         }
         fails(&self.lacks, op).map_err(|error| {
-            let mut refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
-            refusal.1 += 1;
-            match refusal.0 {
+            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+            failures.1 += 1;
+            match failures.0 {
                 Some(retry) => error.with_retry(retry),
                 None => error,
             }
@@ -112,12 +112,12 @@ impl Faults {
     }
 
     /// Returns the final results for each right.
-    fn of_each(&self, answers: Vec<Result<Extended>>) -> Vec<Result<Extended>> {
+    fn of_each(&self, results: Vec<Result<Extended>>) -> Vec<Result<Extended>> {
         if !self.outlived.load(Ordering::SeqCst) {
-            return answers;
+            return results;
         }
         let newer = |_| Err(Error::store_rolled_back("the term of a slot", 2, 1));
-        answers.into_iter().map(newer).collect()
+        results.into_iter().map(newer).collect()
     }
 
     pub(super) fn sent(&self, release: &Release) {
@@ -155,13 +155,13 @@ impl Faulty {
         op: &'static str,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        self.faults.asked.lock().unwrap_or_else(PoisonError::into_inner).push(op);
+        self.faults.verbs.lock().unwrap_or_else(PoisonError::into_inner).push(op);
         Faults::hold(&self.faults.held, op).await;
         self.faults.before(op)?;
-        let answer = call.await?;
+        let result = call.await?;
         Faults::hold(&self.faults.late, op).await;
         self.faults.after(op)?;
-        Ok(answer)
+        Ok(result)
     }
 }
 
@@ -191,16 +191,16 @@ impl Store for Faulty {
         self.store.group_max()
     }
 
-    fn owners(&self) -> Option<Arc<dyn Owners>> {
-        self.store.owners()
+    fn owner_client(&self) -> Option<Arc<dyn OwnerClient>> {
+        self.store.owner_client()
     }
 
-    fn beside(&self, name: &str) -> Option<Arc<dyn StorePlace>> {
-        self.store.beside(name)
+    fn secondary_store(&self, name: &str) -> Option<Arc<dyn StoreConnector>> {
+        self.store.secondary_store(name)
     }
 
-    fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>> {
-        self.faults.witness.clone()
+    fn time_reference(&self) -> Option<Arc<dyn TimeReference>> {
+        self.faults.time_reference.clone()
     }
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
@@ -252,8 +252,8 @@ impl Store for Faulty {
     }
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
-        let answers = self.through("extend", self.store.extend(items, now)).await?;
-        Ok(self.faults.of_each(answers))
+        let results = self.through("extend", self.store.extend(items, now)).await?;
+        Ok(self.faults.of_each(results))
     }
 
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
@@ -321,7 +321,7 @@ impl Store for Faulty {
         self.through("accept_lead", self.store.accept_lead(until)).await
     }
 
-    async fn ground(&self) -> Result<Ground> {
+    async fn ground(&self) -> Result<SlotDefaults> {
         self.through("ground", self.store.ground()).await
     }
 

@@ -13,7 +13,7 @@ async fn failed_fetch_is_retried_before_prefetched_numbers_end() {
         let store = world.faulty();
         let lacks = Arc::clone(&store.faults.lacks);
         let node =
-            Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+            Node::open(Arc::new(store), NodeSettings::default(), world.platform()).await.unwrap();
         let step = format!(r#"{{"kind":"segment","step":{{"rule":"{rule}","size":40}}}}"#);
         node.define("bills", &spec(&step)).await.unwrap();
         let source = node.source("bills").await.unwrap();
@@ -25,7 +25,7 @@ async fn failed_fetch_is_retried_before_prefetched_numbers_end() {
         assert_eq!((mark(&world, "bills").await, before), (41, 41), "{rule}: one that failed");
         *lacks.lock().unwrap() = None;
         world.pass(3_000).await;
-        assert!(mark(&world, "bills").await > 41, "{rule}: nobody has asked again");
+        assert!(mark(&world, "bills").await > 41, "{rule}: no later call did it");
         *lacks.lock().unwrap() = Some("reserve");
         assert_eq!(drawn(&world, &source, 40).await, (32..72).collect::<Vec<_>>());
     }
@@ -37,25 +37,26 @@ async fn failed_fetch_is_retried_before_prefetched_numbers_end() {
 async fn store_is_not_called_before_its_retry_delay() {
     let world = World::new();
     let store = world.faulty();
-    let (lacks, refusal) = (Arc::clone(&store.faults.lacks), Arc::clone(&store.faults.refusal));
-    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    let (lacks, failures) = (Arc::clone(&store.faults.lacks), Arc::clone(&store.faults.failures));
+    let node =
+        Node::open(Arc::new(store), NodeSettings::default(), world.platform()).await.unwrap();
     let fixed = r#"{"kind":"segment","step":{"rule":"fixed","size":40}}"#;
     node.define("bills", &spec(fixed)).await.unwrap();
     let source = node.source("bills").await.unwrap();
     drawn(&world, &source, 20).await;
     *lacks.lock().unwrap() = Some("reserve");
-    *refusal.lock().unwrap() = (Some(Retry::AfterMs(10_000)), 0);
+    *failures.lock().unwrap() = (Some(Retry::AfterMs(10_000)), 0);
     drawn(&world, &source, 11).await;
-    for (pass_ms, asked) in [(100, 1), (8_000, 1), (4_000, 2)] {
+    for (pass_ms, calls) in [(100, 1), (8_000, 1), (4_000, 2)] {
         world.pass(pass_ms).await;
-        assert_eq!(refusal.lock().unwrap().1, asked, "{pass_ms} ms later");
+        assert_eq!(failures.lock().unwrap().1, calls, "{pass_ms} ms later");
     }
     // The hint is limited, since it may be wrong.
-    refusal.lock().unwrap().0 = Some(Retry::AfterMs(86_400_000));
+    failures.lock().unwrap().0 = Some(Retry::AfterMs(86_400_000));
     world.pass(12_000).await;
-    assert_eq!(refusal.lock().unwrap().1, 3);
+    assert_eq!(failures.lock().unwrap().1, 3);
     world.pass(61_000).await;
-    assert_eq!(refusal.lock().unwrap().1, 4);
+    assert_eq!(failures.lock().unwrap().1, 4);
 }
 
 /// The task that waits for a retry is not the node's, and may end later.
@@ -67,7 +68,7 @@ async fn pending_fetch_retry_does_not_delay_a_close() {
         let lacks = Arc::clone(&store.faults.lacks);
         let store: Arc<dyn Store> = Arc::new(store);
         let kept = Arc::downgrade(&store);
-        let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
+        let node = Node::open(store, NodeSettings::default(), world.platform()).await.unwrap();
         let fixed = r#"{"kind":"segment","step":{"rule":"fixed","size":40}}"#;
         node.define("bills", &spec(fixed)).await.unwrap();
         let source = node.source("bills").await.unwrap();
@@ -81,9 +82,9 @@ async fn pending_fetch_retry_does_not_delay_a_close() {
         drop((node, source));
         settle().await;
         assert_eq!(kept.strong_count(), 0, "closes {closes}");
-        let asked = world.store.handle("default").unwrap().identity().await.unwrap().writes;
+        let before = world.store.handle("default").unwrap().identity().await.unwrap().writes;
         world.pass(5_000).await;
         let after = world.store.handle("default").unwrap().identity().await.unwrap().writes;
-        assert_eq!(asked, after, "closes {closes}");
+        assert_eq!(before, after, "closes {closes}");
     }
 }

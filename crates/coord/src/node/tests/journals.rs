@@ -14,7 +14,7 @@ async fn open(world: &World, dir: &Scratch, owner: &str) -> Node {
         waits_for_recovery: true,
         ..NodeSettings::default()
     };
-    Node::open(world.handle(), settings, world.parts()).await.unwrap()
+    Node::open(world.handle(), settings, world.platform()).await.unwrap()
 }
 
 /// Returns the store's standing, once this many journals have reported.

@@ -72,7 +72,7 @@ async fn numbers_of_a_source_that_forgets_nothing_do_not_jump() {
     assert!(keys(&large) < 40_000, "its own are forgotten");
     let jumped = count(&large, "{one}-0").await.unwrap();
     assert!(jumped > first + 2, "{jumped}: keys of the large one continue above all others");
-    assert_eq!(small.counted(b"{one}-0", 0).await.unwrap(), first);
+    assert_eq!(small.bound_of(b"{one}-0", 0).await.unwrap(), first);
     assert_eq!(count(&small, "{one}-0").await.unwrap(), first + 1);
     assert_eq!(count(&small, "{one}-1").await.unwrap(), first, "a new key begins where one did");
 }
@@ -84,9 +84,9 @@ async fn keys_that_are_counted_together_have_the_same_room() {
     flood(&source, 1).await;
     for batch in 0..2_000 {
         let names: Vec<String> = (0..16).map(|key| format!("{{one}}-{batch}-{key}")).collect();
-        let asked: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+        let key_bytes: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
         let mut tries = 0;
-        while let Err(error) = source.try_count_each(&asked) {
+        while let Err(error) = source.try_count_each(&key_bytes) {
             tries += 1;
             assert!(tries < 200, "{error}");
             settle().await;

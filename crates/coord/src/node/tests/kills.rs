@@ -42,7 +42,7 @@ fn settings(dir: Option<&Scratch>) -> NodeSettings {
 }
 
 async fn open(world: &World, dir: Option<&Scratch>, source: &str) -> Result<(Node, Source)> {
-    let node = Node::open(world.handle(), settings(dir), world.parts()).await?;
+    let node = Node::open(world.handle(), settings(dir), world.platform()).await?;
     node.define("orders", &SourceSpec::from_json(source).unwrap()).await?;
     let source = in_time(world, node.source("orders")).await?;
     Ok((node, source))
@@ -224,7 +224,7 @@ async fn after_crash_refuse_does_not_mint_and_wait_waits() {
         let world = World::new();
         let mut seen = HashSet::new();
         let brief = NodeSettings { presence_ttl_ms: 3_000, ..settings(None) };
-        let node = Node::open(world.handle(), brief.clone(), world.parts()).await.unwrap();
+        let node = Node::open(world.handle(), brief.clone(), world.platform()).await.unwrap();
         node.define("orders", &SourceSpec::default()).await.unwrap();
         let source = in_time(&world, node.source("orders")).await.unwrap();
         mint_some(&world, &source, &mut seen, "first life").await;
@@ -232,7 +232,7 @@ async fn after_crash_refuse_does_not_mint_and_wait_waits() {
         // The presence expires, and the mark is still far ahead.
         world.pass(4_000).await;
         let again = NodeSettings { after_crash, ..brief };
-        let node = Node::open(world.handle(), again, world.parts()).await.unwrap();
+        let node = Node::open(world.handle(), again, world.platform()).await.unwrap();
         let source = in_time(&world, node.source("orders")).await;
         let Some(at_once) = minted_at_once else {
             let error = source.unwrap_err();
@@ -253,7 +253,7 @@ async fn a_second_process_on_the_same_data_is_refused() {
     let world = World::new();
     let dir = Scratch::new();
     let (_node, _source) = open(&world, Some(&dir), "{}").await.unwrap();
-    let second = Node::open(world.handle(), settings(Some(&dir)), world.parts()).await;
+    let second = Node::open(world.handle(), settings(Some(&dir)), world.platform()).await;
     assert!(matches!(second.unwrap_err().kind(), ErrorKind::Locked));
 }
 
@@ -270,7 +270,7 @@ async fn copied_data_is_refused() {
         let file = file.unwrap();
         std::fs::copy(file.path(), copy.0.join(file.file_name())).unwrap();
     }
-    let second = Node::open(world.handle(), settings(Some(&copy)), world.parts()).await;
+    let second = Node::open(world.handle(), settings(Some(&copy)), world.platform()).await;
     let error = second.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::JournalRefused), "{error}");
 }
@@ -285,11 +285,11 @@ async fn another_store_and_an_older_state_of_the_store_are_refused() {
     drop((node, source));
     settle().await;
     let other = World::new();
-    let refused = Node::open(other.handle(), settings(Some(&dir)), other.parts()).await;
+    let refused = Node::open(other.handle(), settings(Some(&dir)), other.platform()).await;
     let error = refused.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::StoreMismatch), "{error}");
     assert!(error.to_string().contains("but the journal belongs to"), "{error}");
-    let remembered = Keeper::none().witness();
+    let remembered = JournalWriter::none().fingerprint();
     let identity = |writes| StoreIdentity { id: "s".into(), writes };
     let recall =
         |found| recall(&remembered.who, &identity(10), &identity(found), &Starts::default());
@@ -327,7 +327,7 @@ async fn numbers_of_a_killed_process_leave_a_gap_and_never_come_twice() {
         let (node, source) = open(&world, Some(&dir), r#"{"kind":"segment"}"#).await.unwrap();
         for _ in 0..5 {
             let values = in_time(&world, source.mint(30, None, 5_000)).await.unwrap();
-            let Values::Numbers(ids) = values else { panic!() };
+            let IdBatch::Numbers(ids) = values else { panic!() };
             assert!(ids.into_iter().all(|id| seen.insert(id)));
         }
         drop((node, source));
@@ -342,7 +342,7 @@ async fn never_reused_numbers_are_not_journalled() {
     let dir = Scratch::new();
     for life in 1..=4 {
         let settings = NodeSettings { reuse: Reuse::Never, ..settings(Some(&dir)) };
-        let node = Node::open(world.handle(), settings, world.parts()).await.unwrap();
+        let node = Node::open(world.handle(), settings, world.platform()).await.unwrap();
         node.define("orders", &SourceSpec::default()).await.unwrap();
         let source = in_time(&world, node.source("orders")).await.unwrap();
         assert!(mint_some(&world, &source, &mut HashSet::new(), "once").await > 0);

@@ -14,7 +14,7 @@ fn with_journal(dir: &Scratch) -> NodeSettings {
 }
 
 async fn open(world: &World, dir: &Scratch) -> Node {
-    let node = Node::open(world.handle(), with_journal(dir), world.parts()).await.unwrap();
+    let node = Node::open(world.handle(), with_journal(dir), world.platform()).await.unwrap();
     joined(world, &node).await;
     node
 }
@@ -30,8 +30,8 @@ async fn restored_journal_reports_its_end_for_a_rolled_back_store() {
     drop(node);
     settle().await;
     world.store.restore(backup);
-    let parts = Parts { disk: Arc::new(Failing::touched()), ..world.parts() };
-    let refused = Node::open(world.handle(), with_journal(&dir), parts).await.unwrap_err();
+    let platform = Platform { disk: Arc::new(Failing::touched()), ..world.platform() };
+    let refused = Node::open(world.handle(), with_journal(&dir), platform).await.unwrap_err();
     assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
     let known = world.handle().standing().await.unwrap().known;
     assert_eq!(known.ends.get("bills"), Some(&101), "{known:?}");
@@ -52,7 +52,8 @@ async fn source_below_a_sure_journal_end_raises_doubt() {
     world.handle().give_back(&back).await.unwrap();
     assert_eq!(world.handle().get("bills").await.unwrap().segment.mark, Mark::new(4));
 
-    let refused = Node::open(world.handle(), with_journal(&dir), world.parts()).await.unwrap_err();
+    let refused =
+        Node::open(world.handle(), with_journal(&dir), world.platform()).await.unwrap_err();
     assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
     let doubt = world.handle().standing().await.unwrap().doubt.unwrap();
     let named = r#"next number of source "bills" seen by the journal"#;
@@ -62,7 +63,8 @@ async fn source_below_a_sure_journal_end_raises_doubt() {
 
 /// Returns a node on a store with faults, after it has joined.
 async fn on(world: &World, store: Faulty) -> Node {
-    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    let node =
+        Node::open(Arc::new(store), NodeSettings::default(), world.platform()).await.unwrap();
     joined(world, &node).await;
     node
 }
@@ -76,8 +78,8 @@ async fn definition_read_before_a_recovery_is_dropped() {
     let node = on(&world, store).await;
     let (backup, before) = (world.store.backup(), node.core().history());
     node.define("bills", &spec(FIXED)).await.unwrap();
-    let goes_on = Arc::new(Notify::new());
-    *late.lock().unwrap() = Some(("get", Arc::clone(&goes_on)));
+    let resume = Arc::new(Notify::new());
+    *late.lock().unwrap() = Some(("get", Arc::clone(&resume)));
     let asking = node.clone();
     let asking = tokio::spawn(async move { asking.source("bills").await.map(drop) });
     in_time(&world, async {
@@ -90,20 +92,20 @@ async fn definition_read_before_a_recovery_is_dropped() {
     world.store.restore(backup);
     let forward = FastForward { writes_at_least: 1_000, ..FastForward::default() };
     world.handle().fast_forward(&forward).await.unwrap();
-    let told = node.store().list().await.unwrap_err();
-    assert_eq!(told.kind().code(), "store_rolled_back", "{told}");
+    let error = node.store().list().await.unwrap_err();
+    assert_eq!(error.kind().code(), "store_rolled_back", "{error}");
     in_time(&world, async {
         while node.core().history() == before {
             tokio::task::yield_now().await;
         }
     })
     .await;
-    assert!(!asking.is_finished(), "the answer must come after the recovery");
-    goes_on.notify_one();
+    assert!(!asking.is_finished(), "the result must come after the recovery");
+    resume.notify_one();
     let refused = in_time(&world, asking).await.unwrap().unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused}");
     assert!(refused.to_string().contains("recovered meanwhile"), "{refused}");
-    assert!(node.running().is_empty(), "it runs by a definition that nobody has");
+    assert!(node.running().is_empty(), "it runs by a definition that no store has");
     in_time(&world, node.close()).await.unwrap();
 }
 
@@ -117,8 +119,8 @@ async fn recovery_found_at_join_drops_prefetched_numbers() {
     node.define("bills", &spec(FIXED)).await.unwrap();
     let backup = world.store.backup();
     assert_eq!(drawn(&world, &node, 50).await.last(), Some(&50));
-    let goes_on = Arc::new(Notify::new());
-    *held.lock().unwrap() = Some(("recall", Arc::clone(&goes_on)));
+    let resume = Arc::new(Notify::new());
+    *held.lock().unwrap() = Some(("recall", Arc::clone(&resume)));
     world.handle().leave(node.incarnation().unwrap(), world.clock.unix_ms()).await.unwrap();
     in_time(&world, async {
         while held.lock().unwrap().is_some() {
@@ -131,9 +133,9 @@ async fn recovery_found_at_join_drops_prefetched_numbers() {
     world.store.restore(backup);
     let forward = past_bills();
     world.handle().fast_forward(&forward).await.unwrap();
-    goes_on.notify_one();
+    resume.notify_one();
     joined(&world, &node).await;
-    assert_eq!(node.core().around.doubts.raised(), 0, "a doubt has ended its stock");
+    assert_eq!(node.core().ctx.doubts.raised(), 0, "a doubt has ended its prefetched numbers");
     assert_eq!(drawn(&world, &node, 1).await, [1_000]);
     in_time(&world, node.close()).await.unwrap();
 }

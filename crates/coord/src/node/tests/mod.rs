@@ -1,42 +1,42 @@
 //! Node over the memory store.
 
-mod alone;
-mod asked;
-mod astray;
-mod begun;
 mod clocks;
 mod counters;
 mod deleted;
 mod disguised;
 mod disk;
 mod ends;
+mod external;
 mod faulty;
 mod fetches;
+mod idle;
 mod journals;
 mod key_room;
 mod kills;
-mod lend;
-mod lives;
+mod leak_audit;
 mod lost;
+mod many_keys;
+mod multi_store;
 mod namespaces;
+mod offline;
 mod order;
 mod own;
+mod per_request;
 mod readiness;
 mod reads;
 mod recovered;
-mod rest;
+mod restarts;
 mod restored;
+mod second_process;
 mod segments;
 mod serials;
 mod serving;
-mod several;
 mod sources;
 mod stats;
-mod strays;
 mod supply;
 mod tails;
-mod together;
 mod unreported;
+mod wrong_store;
 
 use std::collections::HashSet;
 
@@ -45,7 +45,7 @@ use snowmint_core::{ManualClock, Observer, UnixMillis};
 use super::*;
 use crate::error::ErrorKind;
 use crate::memory::MemoryStore;
-use crate::sources::{Decoded, PrefillHooks, Values};
+use crate::sources::{Decoded, IdBatch, PrefillHooks};
 use crate::spec::{SourceSpec, Span};
 use crate::store::FastForward;
 use crate::timer::{ManualTimer, Timer};
@@ -70,8 +70,8 @@ impl World {
         }
     }
 
-    pub(super) fn parts(&self) -> Parts {
-        Parts {
+    pub(super) fn platform(&self) -> Platform {
+        Platform {
             timer: Arc::new(self.timer.clone()) as Arc<dyn Timer>,
             clock: Arc::clone(&self.clock) as _,
             observer: Arc::new(()) as Arc<dyn Observer + Send + Sync>,
@@ -94,7 +94,7 @@ impl World {
     }
 
     pub(super) async fn open_with(&self, settings: NodeSettings) -> Node {
-        Node::open(self.handle(), settings, self.parts()).await.unwrap()
+        Node::open(self.handle(), settings, self.platform()).await.unwrap()
     }
 
     /// Advances both clocks, in steps that let tasks run in between.
@@ -114,10 +114,10 @@ async fn settle() {
     }
 }
 
-fn numbers(values: Values) -> Vec<u64> {
+fn numbers(values: IdBatch) -> Vec<u64> {
     match values {
-        Values::Numbers(numbers) => numbers,
-        Values::Texts(texts) => panic!("{texts:?}"),
+        IdBatch::Numbers(numbers) => numbers,
+        IdBatch::Texts(texts) => panic!("{texts:?}"),
     }
 }
 

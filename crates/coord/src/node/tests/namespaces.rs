@@ -14,14 +14,14 @@ async fn open(world: &World, namespace: &str, dir: Option<&Scratch>) -> Node {
         ..NodeSettings::default()
     };
     let store = Arc::new(world.store.handle(namespace).unwrap());
-    let node = Node::open(store, settings, world.parts()).await.unwrap();
+    let node = Node::open(store, settings, world.platform()).await.unwrap();
     joined(world, &node).await;
     node
 }
 
 /// Checks that a node has joined again, as another member, and mints numbers that were not minted
 /// before.
-async fn goes_on(world: &World, node: &Node, seen: &mut HashSet<u64>) {
+async fn continues(world: &World, node: &Node, seen: &mut HashSet<u64>) {
     joined(world, node).await;
     for number in drawn(world, node, 50).await {
         assert!(seen.insert(number), "{number} came twice");
@@ -29,14 +29,14 @@ async fn goes_on(world: &World, node: &Node, seen: &mut HashSet<u64>) {
 }
 
 #[tokio::test]
-async fn a_recovery_of_another_namespace_ends_nobodys_minting() {
+async fn recovery_of_another_namespace_ends_no_minting() {
     for journalled in [false, true] {
         let (world, dir) = (World::new(), Scratch::new());
         let node = open(&world, NAMES[0], Some(&dir).filter(|_| journalled)).await;
         node.define("bills", &spec(FIXED)).await.unwrap();
         let mut seen = HashSet::new();
         for _ in 0..3 {
-            goes_on(&world, &node, &mut seen).await;
+            continues(&world, &node, &mut seen).await;
             let before = node.incarnation();
             let other = world.store.handle(NAMES[1]).unwrap();
             other.fast_forward(&FastForward::default()).await.unwrap();
@@ -48,7 +48,7 @@ async fn a_recovery_of_another_namespace_ends_nobodys_minting() {
             })
             .await;
         }
-        goes_on(&world, &node, &mut seen).await;
+        continues(&world, &node, &mut seen).await;
         in_time(&world, node.close()).await.unwrap();
     }
 }
@@ -64,7 +64,7 @@ async fn namespaces_of_a_rolled_back_store_recover_one_by_one() {
     }
     let backup = world.store.backup();
     for (node, seen) in &mut nodes {
-        goes_on(&world, node, seen).await;
+        continues(&world, node, seen).await;
     }
     world.store.restore(backup);
     for (node, _) in &nodes {
@@ -84,7 +84,7 @@ async fn namespaces_of_a_rolled_back_store_recover_one_by_one() {
         .await;
         let forward = recovery.plan(&RecoveryRequest::default()).unwrap();
         node.recover(&forward).await.unwrap();
-        goes_on(&world, node, seen).await;
+        continues(&world, node, seen).await;
         // The other namespace is still in doubt.
         for (waits, _) in &nodes[recovered + 1..] {
             world.pass(5_000).await;
@@ -93,7 +93,7 @@ async fn namespaces_of_a_rolled_back_store_recover_one_by_one() {
     }
     for (node, seen) in &mut nodes {
         world.pass(5_000).await;
-        goes_on(&world, node, seen).await;
+        continues(&world, node, seen).await;
         in_time(&world, node.close()).await.unwrap();
     }
 }

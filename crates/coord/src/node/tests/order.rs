@@ -4,24 +4,24 @@ use snowmint_core::{Layout, UnixMillis};
 
 use super::*;
 use crate::error::Retry;
-use crate::ordered::silence_ms;
+use crate::exclusive::stall_ms;
 use crate::pool::{SECTIONS, SECTIONS_POOL};
 use crate::sources::Decoded;
 
 const TTL_MS: u64 = 9_000;
 
 async fn server(world: &World, address: &str) -> (Node, Source) {
-    server_on(world, world.parts(), address).await
+    server_on(world, world.platform(), address).await
 }
 
-async fn server_on(world: &World, parts: Parts, address: &str) -> (Node, Source) {
+async fn server_on(world: &World, platform: Platform, address: &str) -> (Node, Source) {
     let settings = NodeSettings {
         address: address.into(),
         owner: address.into(),
         presence_ttl_ms: TTL_MS,
         ..NodeSettings::default()
     };
-    let node = Node::open(world.handle(), settings, parts).await.unwrap();
+    let node = Node::open(world.handle(), settings, platform).await.unwrap();
     node.define("orders", &spec(r#"{"order":"global","layout":"twitter"}"#)).await.unwrap();
     let source = node.source("orders").await.unwrap();
     settle().await;
@@ -33,14 +33,14 @@ async fn mint(source: &Source) -> Result<u64> {
     for _ in 0..200 {
         match source.try_mint() {
             Err(error) if error.retry() != Retry::Never => settle().await,
-            answer => return answer,
+            result => return result,
         }
     }
     source.try_mint()
 }
 
-fn is_elsewhere(answer: &Result<u64>) -> bool {
-    matches!(answer, Err(error) if matches!(error.kind(), ErrorKind::NotOwner { .. }))
+fn is_not_owner(result: &Result<u64>) -> bool {
+    matches!(result, Err(error) if matches!(error.kind(), ErrorKind::NotOwner { .. }))
 }
 
 /// Last ID: every ID must be greater than all before, whichever server minted it.
@@ -135,7 +135,7 @@ async fn servers_forward_order_and_hand_over_seamlessly() {
                     }
                     // It continues above the window of the previous owner, at half speed.
                     Err(error) if matches!(error.kind(), ErrorKind::TickFull { .. }) => {}
-                    answer => assert!(is_elsewhere(&answer), "{round}: {answer:?}"),
+                    result => assert!(is_not_owner(&result), "{round}: {result:?}"),
                 }
             }
             match by {
@@ -145,7 +145,7 @@ async fn servers_forward_order_and_hand_over_seamlessly() {
                 }
                 None => silent_rounds += 1,
             }
-            assert!(silent_rounds < 10, "nobody orders for a second");
+            assert!(silent_rounds < 10, "no owner for a second");
         }
         // The owner of the order leaves.
         let mut owner = None;
@@ -172,7 +172,7 @@ async fn servers_forward_order_and_hand_over_seamlessly() {
             }
             world.pass(100).await;
             waited_ms += 100;
-            assert!(waited_ms < 1_000, "nobody orders after {waited_ms} ms");
+            assert!(waited_ms < 1_000, "no owner after {waited_ms} ms");
         }
     }
     assert!(owners.len() >= 2, "{owners:?}");
@@ -187,8 +187,8 @@ async fn clocks_that_disagree_do_not_break_the_order() {
         let now = world.clock.unix_ms().get();
         let own = UnixMillis::new(now.saturating_add_signed(offset_ms));
         let clock = Arc::new(ManualClock::new(own));
-        let parts = Parts { clock: Arc::clone(&clock) as _, ..world.parts() };
-        let (node, source) = server_on(&world, parts, "").await;
+        let platform = Platform { clock: Arc::clone(&clock) as _, ..world.platform() };
+        let (node, source) = server_on(&world, platform, "").await;
         let before = history.0;
         for _ in 0..200 {
             match mint(&source).await {
@@ -233,17 +233,17 @@ async fn global_order_moves_only_after_lease_and_margin() {
     let (first, source) = server(&world, "").await;
     history.rises(mint(&source).await.unwrap());
     let (_second, other) = server(&world, "").await;
-    assert!(is_elsewhere(&mint(&other).await));
+    assert!(is_not_owner(&mint(&other).await));
     // As good as killed: it stops renewing, and gives nothing back.
     drop((first, source));
     let mut waited_ms = 0;
     let id = loop {
         world.pass(100).await;
         waited_ms += 100;
-        assert!(waited_ms <= silence_ms(TTL_MS) + TTL_MS / 3 + 500, "{waited_ms}");
+        assert!(waited_ms <= stall_ms(TTL_MS) + TTL_MS / 3 + 500, "{waited_ms}");
         match mint(&other).await {
             Ok(id) => break id,
-            answer => assert!(is_elsewhere(&answer), "{answer:?}"),
+            result => assert!(is_not_owner(&result), "{result:?}"),
         }
     };
     history.rises(id);

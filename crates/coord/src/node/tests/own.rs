@@ -38,8 +38,8 @@ async fn readiness_ignores_a_source_defined_at_run_time() {
     world.pass(1_000).await;
     assert!(lacks.readiness().ready, "{:?}", lacks.readiness());
     assert!(lacks.source("orders").await.unwrap().try_mint().is_ok());
-    let told = stuck(&lacks);
-    assert!(told.len() == 1 && told[0].contains("source small"), "{told:?}");
+    let messages = stuck(&lacks);
+    assert!(messages.len() == 1 && messages[0].contains("source small"), "{messages:?}");
     assert_eq!(lacks.stuck_sources(|_| true, 9)[0].code, "pool_full");
     assert_eq!(lacks.stuck_sources(|source| source != "small", 9), []);
     assert_eq!(lacks.stuck_sources(|_| true, 0), []);
@@ -54,7 +54,7 @@ async fn readiness_ignores_a_source_defined_at_run_time() {
     switch(&lacks, "small", false).await;
     world.pass(1_000).await;
     assert!(lacks.readiness().ready, "{:?}", lacks.readiness());
-    assert_eq!(stuck(&lacks), [""; 0], "nobody needs a disabled source");
+    assert_eq!(stuck(&lacks), [""; 0], "a disabled source is not needed");
 }
 
 #[tokio::test]
@@ -79,8 +79,8 @@ async fn readiness_ignores_an_ended_layout_of_another_source() {
     assert_eq!(stuck(&node), [""; 0]);
     world.pass(9_000).await;
     assert!(node.readiness().ready, "{:?}", node.readiness());
-    let told = stuck(&node);
-    assert!(told.len() == 1 && told[0].contains("source short ended at"), "{told:?}");
+    let messages = stuck(&node);
+    assert!(messages.len() == 1 && messages[0].contains("source short ended at"), "{messages:?}");
 }
 
 /// A window of such a source says nothing about counters, which end with the presence.
@@ -89,7 +89,8 @@ async fn window_of_another_source_hides_no_lapsed_presence() {
     let world = World::new();
     let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
-    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    let node =
+        Node::open(Arc::new(store), NodeSettings::default(), world.platform()).await.unwrap();
     set_own(&node, &["counts"]);
     node.define("orders", &SourceSpec::default()).await.unwrap();
     let source = node.source("orders").await.unwrap();

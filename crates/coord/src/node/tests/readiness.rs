@@ -28,7 +28,7 @@ async fn readiness_is_earned_and_lost() {
     // The node's end makes it unready for good.
     node.close().await.unwrap();
     assert!(!node.readiness().ready);
-    assert!(node.readiness().why().contains("closed"), "{:?}", node.readiness());
+    assert!(node.readiness().summary().contains("closed"), "{:?}", node.readiness());
 }
 
 /// All servers of a store lose it at the same moment: a server that still can mint stays in
@@ -38,7 +38,8 @@ async fn unreachable_store_ends_readiness_with_the_window() {
     let world = World::new();
     let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
-    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    let node =
+        Node::open(Arc::new(store), NodeSettings::default(), world.platform()).await.unwrap();
     node.define("orders", &SourceSpec::default()).await.unwrap();
     let source = node.source("orders").await.unwrap();
     world.pass(3_000).await;
@@ -69,7 +70,8 @@ async fn node_without_window_is_ready_while_its_presence_lasts() {
     let world = World::new();
     let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
-    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    let node =
+        Node::open(Arc::new(store), NodeSettings::default(), world.platform()).await.unwrap();
     node.define("messages", &spec(r#"{"kind":"counter"}"#)).await.unwrap();
     let source = node.source("messages").await.unwrap();
     source.count(b"alice", 1, 100).await.unwrap();

@@ -22,11 +22,11 @@ impl Ground {
         let faults = faulty::Faults {
             held: Arc::clone(&store.faults.held),
             late: Arc::clone(&store.faults.late),
-            asked: Arc::clone(&store.faults.asked),
+            verbs: Arc::clone(&store.faults.verbs),
             ..faulty::Faults::default()
         };
         let settings = NodeSettings { store_call_ms: 600_000, ..NodeSettings::default() };
-        let node = Node::open(Arc::new(store), settings, world.parts()).await.unwrap();
+        let node = Node::open(Arc::new(store), settings, world.platform()).await.unwrap();
         node.define("orders", &spec("{}")).await.unwrap();
         let source = in_time(&world, node.source("orders")).await.unwrap();
         in_time(&world, source.mint(1, None, 5_000)).await.unwrap();
@@ -34,8 +34,8 @@ impl Ground {
         Self { world, node, source, faults }
     }
 
-    fn asked(&self, verb: &str) -> usize {
-        self.faults.asked.lock().unwrap().iter().filter(|asked| **asked == verb).count()
+    fn calls(&self, verb: &str) -> usize {
+        self.faults.verbs.lock().unwrap().iter().filter(|called| **called == verb).count()
     }
 
     fn list(&self) -> JoinHandle<Result<Listed>> {
@@ -56,16 +56,16 @@ fn names(listed: &Listed) -> Vec<&str> {
 #[tokio::test]
 async fn concurrent_lists_share_a_call_while_windows_extend() {
     let ground = Ground::new().await;
-    let (before, goes_on) = (ground.asked("list"), Arc::<Notify>::default());
-    *ground.faults.held.lock().unwrap() = Some(("list", Arc::clone(&goes_on)));
+    let (before, resume) = (ground.calls("list"), Arc::<Notify>::default());
+    *ground.faults.held.lock().unwrap() = Some(("list", Arc::clone(&resume)));
     let first = ground.list();
     settle().await;
     let callers: Vec<_> = (0..200).map(|_| ground.list()).collect();
     settle().await;
-    assert_eq!(ground.asked("list"), before + 1, "one is in flight");
+    assert_eq!(ground.calls("list"), before + 1, "one is in flight");
 
-    let extended = ground.asked("extend");
-    while ground.asked("extend") < extended + 2 {
+    let extended = ground.calls("extend");
+    while ground.calls("extend") < extended + 2 {
         ground.world.pass(1_000).await;
         in_time(&ground.world, ground.source.mint(1, None, 5_000)).await.unwrap();
     }
@@ -73,20 +73,20 @@ async fn concurrent_lists_share_a_call_while_windows_extend() {
     assert!(callers.iter().all(|caller| !caller.is_finished()));
 
     // The node's own reads do not wait for those of callers.
-    let meanwhile = ground.asked("list");
-    goes_on.notify_one();
+    let meanwhile = ground.calls("list");
+    resume.notify_one();
     for caller in std::iter::once(first).chain(callers) {
         assert_eq!(names(&caller.await.unwrap().unwrap()), ["orders"]);
     }
-    assert!(ground.asked("list") <= meanwhile + 1, "one for all who came after it");
+    assert!(ground.calls("list") <= meanwhile + 1, "one for all who came after it");
 }
 
 /// A result in flight may be older than the caller's own change.
 #[tokio::test]
 async fn defined_source_is_in_the_next_list() {
     let ground = Ground::new().await;
-    let goes_on = Arc::<Notify>::default();
-    *ground.faults.late.lock().unwrap() = Some(("list", Arc::clone(&goes_on)));
+    let resume = Arc::<Notify>::default();
+    *ground.faults.late.lock().unwrap() = Some(("list", Arc::clone(&resume)));
     let first = ground.list();
     while ground.faults.late.lock().unwrap().is_some() {
         tokio::task::yield_now().await;
@@ -94,7 +94,7 @@ async fn defined_source_is_in_the_next_list() {
     ground.node.define("bills", &spec("{}")).await.unwrap();
     let second = ground.list();
     settle().await;
-    goes_on.notify_one();
+    resume.notify_one();
     assert_eq!(names(&first.await.unwrap().unwrap()), ["orders"]);
     assert_eq!(names(&second.await.unwrap().unwrap()), ["bills", "orders"]);
 }
@@ -103,16 +103,16 @@ async fn defined_source_is_in_the_next_list() {
 #[tokio::test]
 async fn many_definition_reads_cost_few_calls() {
     let ground = Ground::new().await;
-    let (gets, lists) = (ground.asked("get"), ground.asked("list"));
-    let goes_on = Arc::<Notify>::default();
-    *ground.faults.held.lock().unwrap() = Some(("get", Arc::clone(&goes_on)));
+    let (gets, lists) = (ground.calls("get"), ground.calls("list"));
+    let resume = Arc::<Notify>::default();
+    *ground.faults.held.lock().unwrap() = Some(("get", Arc::clone(&resume)));
     let first = ground.see("orders");
     settle().await;
     let others: Vec<_> = (0..100).map(|number| ground.see(&format!("tmp-{number}"))).collect();
     let known: Vec<_> = (0..100).map(|_| ground.see("orders")).collect();
     settle().await;
-    assert_eq!(ground.asked("get"), gets + 1, "one is in flight");
-    goes_on.notify_one();
+    assert_eq!(ground.calls("get"), gets + 1, "one is in flight");
+    resume.notify_one();
     assert_eq!(first.await.unwrap().unwrap().name, "orders");
     for other in others {
         let error = other.await.unwrap().unwrap_err();
@@ -121,6 +121,6 @@ async fn many_definition_reads_cost_few_calls() {
     for known in known {
         assert_eq!(known.await.unwrap().unwrap().name, "orders");
     }
-    let asked = ground.asked("get") - gets + ground.asked("list") - lists;
-    assert!(asked <= 16, "{asked}");
+    let calls = ground.calls("get") - gets + ground.calls("list") - lists;
+    assert!(calls <= 16, "{calls}");
 }

@@ -14,7 +14,7 @@ pub(super) const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size
 
 async fn open(world: &World, dir: &Scratch) -> Node {
     let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
-    let node = Node::open(world.handle(), settings, world.parts()).await.unwrap();
+    let node = Node::open(world.handle(), settings, world.platform()).await.unwrap();
     joined(world, &node).await;
     node
 }
@@ -86,7 +86,7 @@ pub(super) async fn wanted(world: &World, length: u64) -> Reserve {
 }
 
 pub(super) async fn for_program(node: &Node, wanted: &Reserve) -> Result<Segment> {
-    node.reserve_for_program(&**node.store(), wanted).await
+    node.reserve_for_client(&**node.store(), wanted).await
 }
 
 /// The client is gone: the process that it called reports its numbers.
@@ -111,7 +111,7 @@ async fn numbers_reserved_for_embedded_clients_are_reported() {
         waits_for_recovery: true,
         ..NodeSettings::default()
     };
-    let node = Node::open(world.handle(), settings, world.parts()).await.unwrap();
+    let node = Node::open(world.handle(), settings, world.platform()).await.unwrap();
     in_time(&world, async {
         while world.handle().standing().await.unwrap().missing().count() > 0
             || world.handle().standing().await.unwrap().doubt.is_none()
@@ -135,7 +135,7 @@ async fn numbers_reserved_for_embedded_clients_are_reported() {
 #[tokio::test]
 async fn process_without_journal_reports_reserved_numbers() {
     let world = World::new();
-    let node = Node::open(world.handle(), NodeSettings::default(), world.parts()).await.unwrap();
+    let node = Node::open(world.handle(), NodeSettings::default(), world.platform()).await.unwrap();
     joined(&world, &node).await;
     node.define("bills", &spec(FIXED)).await.unwrap();
     let backup = world.store.backup();
@@ -182,8 +182,8 @@ async fn numbers_that_a_program_gives_back_put_no_store_in_doubt() {
 async fn with_a_slow_journal(world: &World, dir: &Scratch, source: &str) -> (Node, Arc<Hanging>) {
     let disk = Arc::new(Hanging::default());
     let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
-    let parts = Parts { disk: Arc::clone(&disk) as _, ..world.parts() };
-    let node = Node::open(world.handle(), settings, parts).await.unwrap();
+    let platform = Platform { disk: Arc::clone(&disk) as _, ..world.platform() };
+    let node = Node::open(world.handle(), settings, platform).await.unwrap();
     joined(world, &node).await;
     node.define("bills", &spec(source)).await.unwrap();
     (node, disk)
@@ -191,10 +191,10 @@ async fn with_a_slow_journal(world: &World, dir: &Scratch, source: &str) -> (Nod
 
 /// Recovers the store while the journal does not have the numbers yet.
 async fn recovered_meanwhile(world: &World, node: &Node, disk: &Hanging) {
-    let doubts = &node.core().around.doubts;
+    let doubts = &node.core().ctx.doubts;
     let error = Error::store_rolled_back("write count", 2, 1);
     world.pass(100).await;
-    node.core().around.doubt(&error);
+    node.core().ctx.doubt(&error);
     let raised = doubts.raised();
     assert!(doubts.end(raised, Recalled::Recovered));
     disk.hangs.send_replace(false);
@@ -229,7 +229,8 @@ async fn late_reports_over_a_recovery_reach_no_caller() {
     assert_eq!(numbers(minted.unwrap()), [2], "the first is not this process's any more");
     world.pass(2_000).await;
     disk.hangs.send_replace(true);
-    let (row, ()) = tokio::join!(source.row(10, 60_000), recovered_meanwhile(&world, &node, &disk));
+    let (row, ()) =
+        tokio::join!(source.reserve_range(10, 60_000), recovered_meanwhile(&world, &node, &disk));
     assert_eq!(row.unwrap_err().kind().code(), "unavailable");
     in_time(&world, node.close()).await.unwrap();
 }
@@ -242,7 +243,7 @@ async fn recovery_during_a_join_is_survived() {
     let store = world.faulty();
     let meanwhile = Arc::clone(&store.faults.meanwhile);
     let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
-    let node = Node::open(Arc::new(store), settings, world.parts()).await.unwrap();
+    let node = Node::open(Arc::new(store), settings, world.platform()).await.unwrap();
     joined(&world, &node).await;
     node.define("bills", &spec(FIXED)).await.unwrap();
     let backup = world.store.backup();
@@ -257,11 +258,11 @@ async fn recovery_during_a_join_is_survived() {
         }
     })
     .await;
-    let around = Arc::clone(&node.core().around);
-    let told = move || {
-        around.doubt(&Error::store_rolled_back("write count", 2, 1));
+    let ctx = Arc::clone(&node.core().ctx);
+    let while_joining = move || {
+        ctx.doubt(&Error::store_rolled_back("write count", 2, 1));
     };
-    *meanwhile.lock().unwrap() = Some(("join", Meanwhile(Box::new(told))));
+    *meanwhile.lock().unwrap() = Some(("join", Meanwhile(Box::new(while_joining))));
     let forward = past_bills();
     world.handle().fast_forward(&forward).await.unwrap();
     in_time(&world, async {
@@ -280,9 +281,9 @@ async fn late_result_from_before_a_recovery_raises_no_doubt() {
     let (world, dir) = (World::new(), Scratch::new());
     let node = open(&world, &dir).await;
     node.define("bills", &spec(FIXED)).await.unwrap();
-    let around = Arc::clone(&node.core().around);
-    let (answer, awaited) = oneshot::channel::<Error>();
-    let late = around.store_call(Verb::List, async { Err::<(), _>(awaited.await.unwrap()) });
+    let ctx = Arc::clone(&node.core().ctx);
+    let (give_error, awaited) = oneshot::channel::<Error>();
+    let late = ctx.store_call(Verb::List, async { Err::<(), _>(awaited.await.unwrap()) });
     let mut late = std::pin::pin!(late);
     tokio::select! {
         biased;
@@ -303,7 +304,7 @@ async fn late_result_from_before_a_recovery_raises_no_doubt() {
     let forward = past_bills();
     world.handle().fast_forward(&forward).await.unwrap();
     joined(&world, &node).await;
-    answer.send(Error::store_rolled_back("write count", 2, 1)).unwrap();
+    give_error.send(Error::store_rolled_back("write count", 2, 1)).unwrap();
     assert_eq!(late.await.unwrap_err().kind().code(), "store_rolled_back");
     assert_eq!(drawn(&world, &node, 1).await, [1_000]);
     in_time(&world, node.close()).await.unwrap();

@@ -15,7 +15,7 @@ fn settings(dir: Option<&Scratch>) -> NodeSettings {
 }
 
 async fn open(world: &World, dir: Option<&Scratch>) -> Node {
-    let node = Node::open(world.handle(), settings(dir), world.parts()).await.unwrap();
+    let node = Node::open(world.handle(), settings(dir), world.platform()).await.unwrap();
     joined(world, &node).await;
     node
 }
@@ -96,7 +96,7 @@ async fn ids_of_a_stripe_that_was_lost_do_not_come_again() {
                 drop(node);
                 settle().await;
                 world.store.restore(backup);
-                Node::open(world.handle(), settings(Some(dir)), world.parts()).await.unwrap()
+                Node::open(world.handle(), settings(Some(dir)), world.platform()).await.unwrap()
             }
         };
         recover(&world, &node).await;
@@ -233,16 +233,16 @@ async fn a_node_finds_by_itself_that_its_store_was_recovered() {
     let forward = past_bills();
     world.handle().fast_forward(&forward).await.unwrap();
     // Its member is in the restored state, so nothing else would show it.
-    let told = node.store().get("bills").await.unwrap_err();
-    assert_eq!(told.kind().code(), "store_rolled_back");
-    node.store().get("bills").await.expect("it is told once");
+    let error = node.store().get("bills").await.unwrap_err();
+    assert_eq!(error.kind().code(), "store_rolled_back");
+    node.store().get("bills").await.expect("only one call fails");
     in_time(&world, async {
         while node.incarnation() == before || node.incarnation().is_none() {
             tokio::task::yield_now().await;
         }
     })
     .await;
-    assert_eq!(drawn(&world, &node, 1).await, [1_000], "and not from stock");
+    assert_eq!(drawn(&world, &node, 1).await, [1_000], "and not prefetched ones");
     in_time(&world, node.close()).await.unwrap();
 }
 
@@ -261,10 +261,10 @@ async fn rollback_error_of_an_embedded_client_raises_doubt() {
     world.handle().fast_forward(&forward).await.unwrap();
     let refused = for_program(&node, &wanted).await.unwrap_err();
     assert_eq!(refused.kind().code(), "store_rolled_back");
-    let doubted = node.core().around.doubts.check().unwrap_err();
+    let doubted = node.core().ctx.doubts.check().unwrap_err();
     assert_eq!(doubted.kind().code(), "store_rolled_back");
     in_time(&world, async {
-        while node.core().around.doubts.recoveries() == 0 {
+        while node.core().ctx.doubts.recoveries() == 0 {
             tokio::task::yield_now().await;
         }
     })
@@ -292,10 +292,10 @@ async fn node_ending_at_a_recovered_join_keeps_no_lost_state() {
     world.store.restore(backup);
     let store = world.faulty();
     let held = Arc::clone(&store.faults.held);
-    let node = Node::open(Arc::new(store), settings(Some(&dir)), world.parts()).await.unwrap();
+    let node = Node::open(Arc::new(store), settings(Some(&dir)), world.platform()).await.unwrap();
     in_doubt(&world).await;
-    let goes_on = Arc::new(tokio::sync::Notify::new());
-    *held.lock().unwrap() = Some(("join", Arc::clone(&goes_on)));
+    let resume = Arc::new(tokio::sync::Notify::new());
+    *held.lock().unwrap() = Some(("join", Arc::clone(&resume)));
     let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
     let forward = recovery.plan(&RecoveryRequest::default()).unwrap();
     world.handle().fast_forward(&forward).await.unwrap();
@@ -308,7 +308,7 @@ async fn node_ending_at_a_recovered_join_keeps_no_lost_state() {
     let closing = node.clone();
     let closing = tokio::spawn(async move { closing.close().await });
     settle().await;
-    goes_on.notify_one();
+    resume.notify_one();
     in_time(&world, closing).await.unwrap().unwrap();
     drop(node);
     settle().await;
@@ -317,18 +317,18 @@ async fn node_ending_at_a_recovered_join_keeps_no_lost_state() {
 
 /// The node's report from before the join lacks the numbers that are taken during it.
 #[tokio::test]
-async fn numbers_taken_during_a_join_are_reported() {
+async fn numbers_reserved_during_join_are_reported() {
     let world = World::new();
     let store = world.faulty();
     let held = Arc::clone(&store.faults.held);
-    let node = Node::open(Arc::new(store), settings(None), world.parts()).await.unwrap();
+    let node = Node::open(Arc::new(store), settings(None), world.platform()).await.unwrap();
     joined(&world, &node).await;
     node.define("bills", &spec(FIXED)).await.unwrap();
     let backup = world.store.backup();
     drawn(&world, &node, 10).await;
     // The node is to join again, for a reason that is not a doubt about the store.
-    let goes_on = Arc::new(tokio::sync::Notify::new());
-    *held.lock().unwrap() = Some(("recall", Arc::clone(&goes_on)));
+    let resume = Arc::new(tokio::sync::Notify::new());
+    *held.lock().unwrap() = Some(("recall", Arc::clone(&resume)));
     world.handle().leave(node.incarnation().unwrap(), world.clock.unix_ms()).await.unwrap();
     in_time(&world, async {
         while held.lock().unwrap().is_some() {
@@ -338,7 +338,7 @@ async fn numbers_taken_during_a_join_are_reported() {
     .await;
     let last = *drawn(&world, &node, 500).await.last().unwrap();
     world.store.restore(backup);
-    goes_on.notify_one();
+    resume.notify_one();
     in_time(&world, async {
         while world.handle().standing().await.unwrap().known.ends.is_empty() {
             tokio::task::yield_now().await;
@@ -356,7 +356,7 @@ async fn marks_of_numbers_that_are_never_used_again_are_reported() {
         let (world, dir) = (World::new(), Scratch::new());
         let dir = Some(&dir).filter(|_| journalled);
         let never = || NodeSettings { reuse: crate::pool::Reuse::Never, ..settings(dir) };
-        let node = Node::open(world.handle(), never(), world.parts()).await.unwrap();
+        let node = Node::open(world.handle(), never(), world.platform()).await.unwrap();
         joined(&world, &node).await;
         node.define("orders", &spec("{}")).await.unwrap();
         let backup = world.store.backup();
@@ -370,13 +370,13 @@ async fn marks_of_numbers_that_are_never_used_again_are_reported() {
             drop((node, source));
             settle().await;
             // A start and a stop without minting.
-            let node = Node::open(world.handle(), never(), world.parts()).await.unwrap();
+            let node = Node::open(world.handle(), never(), world.platform()).await.unwrap();
             joined(&world, &node).await;
             in_time(&world, node.close()).await.unwrap();
             drop(node);
             settle().await;
             world.store.restore(backup);
-            Node::open(world.handle(), never(), world.parts()).await.unwrap()
+            Node::open(world.handle(), never(), world.platform()).await.unwrap()
         } else {
             world.store.restore(backup);
             node
@@ -420,7 +420,8 @@ async fn node_missing_in_a_recovery_continues_when_passed() {
         };
         world.handle().fast_forward(&forward).await.unwrap();
 
-        let back = Node::open(world.handle(), settings(Some(&dir)), world.parts()).await.unwrap();
+        let back =
+            Node::open(world.handle(), settings(Some(&dir)), world.platform()).await.unwrap();
         let Some(named) = refused else {
             joined(&world, &back).await;
             // Until the clock has reached the marks.
@@ -435,8 +436,8 @@ async fn node_missing_in_a_recovery_continues_when_passed() {
         };
         world.pass(30_000).await;
         assert_eq!(back.incarnation(), None, "it went on");
-        let why = back.readiness().why();
-        assert!(why.contains(named), "{why}");
+        let summary = back.readiness().summary();
+        assert!(summary.contains(named), "{summary}");
         // It does not report that it knows more: the other nodes continue.
         assert_eq!(world.handle().standing().await.unwrap().doubt, None);
         assert!(taken(&world, 1).await.first >= numbers_at);

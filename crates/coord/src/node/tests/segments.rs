@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use super::*;
-use crate::segment::Within;
+use crate::segment::NumberInterval;
 use crate::sources::NumberStats;
 use crate::upstream::Upstream;
 
@@ -111,17 +111,17 @@ impl Tap {
 
 #[async_trait]
 impl Upstream for Tap {
-    async fn draw(&self, _: &str, length: u64) -> Result<Within> {
+    async fn allocate(&self, _: &str, length: u64) -> Result<NumberInterval> {
         self.flows.subscribe().wait_for(|flows| *flows).await.unwrap();
         let mut drawn = self.drawn.lock().unwrap();
         let first = drawn.iter().sum::<u64>() + 1;
         drawn.push(length);
-        Ok(Within { first, end: first + length })
+        Ok(NumberInterval { first, end: first + length })
     }
 }
 
 #[tokio::test]
-async fn a_standstill_is_not_taken_for_idleness() {
+async fn standstill_does_not_count_as_idle() {
     const BATCH: u32 = 500;
     let world = World::new();
     let tap = Tap::open();
@@ -147,7 +147,7 @@ async fn a_standstill_is_not_taken_for_idleness() {
     for _ in 0..200 {
         tokio::select! {
             biased;
-            answer = &mut waits => panic!("{answer:?}"),
+            result = &mut waits => panic!("{result:?}"),
             () = world.pass(100) => {}
         }
     }
@@ -173,11 +173,11 @@ async fn while_time_passes<T>(world: &World, call: impl Future<Output = Result<T
     for _ in 0..10_000 {
         tokio::select! {
             biased;
-            answer = &mut call => return answer.unwrap(),
+            result = &mut call => return result.unwrap(),
             () = world.pass(5) => {}
         }
     }
-    panic!("no answer within 50 s");
+    panic!("no result within 50 s");
 }
 
 pub(super) async fn drawn(world: &World, source: &Source, count: u32) -> Vec<u64> {
@@ -207,7 +207,7 @@ async fn numbers_are_unique_and_rise_over_every_change_of_stripe() {
         for turn in 0..30_u64 {
             let mut taken = [Vec::new(), Vec::new()];
             taken[0] = drawn(&world, &here, 9).await;
-            let row = while_time_passes(&world, here.row(4, 40_000)).await;
+            let row = while_time_passes(&world, here.reserve_range(4, 40_000)).await;
             assert_eq!((row.increment, row.last), (increment, row.first + 3 * increment));
             for index in 0..4 {
                 assert!(seen.insert(row.first + index * increment), "{round}");
@@ -234,7 +234,7 @@ async fn numbers_are_unique_and_rise_over_every_change_of_stripe() {
         assert_eq!(shown, Decoded::Number { id: last[0] });
     }
     let lost = stats(&here).lost;
-    assert!(lost > 0 && lost < 500, "{lost}: what was in stock is lost");
+    assert!(lost > 0 && lost < 500, "{lost}: what was prefetched is lost");
     let end = mark(&world, "bills").await;
     one.close().await.unwrap();
     other.close().await.unwrap();
@@ -281,7 +281,7 @@ async fn new_stripe_continues_at_the_old_ones_end() {
     assert_eq!(drawn(&world, &there, 1).await, [52]);
     node.define("orders", &SourceSpec::default()).await.unwrap();
     assert!(node.restripe("orders", stripe(1, 2)).await.is_err(), "no segment source");
-    assert!(node.restripe("nobody", stripe(1, 2)).await.is_err());
+    assert!(node.restripe("absent", stripe(1, 2)).await.is_err());
 }
 
 #[tokio::test]
@@ -359,7 +359,7 @@ async fn source_with_an_end_reserves_nothing_beyond() {
     let last = u64::try_from(all.len()).unwrap();
     assert_eq!(mark(&world, "bills").await, last + 1);
     let writes = world.handle().identity().await.unwrap().writes;
-    let refused = source.row(3, 1_000).await.unwrap_err();
+    let refused = source.reserve_range(3, 1_000).await.unwrap_err();
     assert!(refused.to_string().contains("below 100"), "{refused}");
     assert_eq!(world.handle().identity().await.unwrap().writes, writes);
 
@@ -385,9 +385,9 @@ async fn range_beyond_the_source_end_is_rejected() {
     let node = world.open().await;
     node.define("bills", &spec(r#"{"kind":"segment","until":21}"#)).await.unwrap();
     let source = node.source("bills").await.unwrap();
-    let row = source.row(15, 1_000).await.unwrap();
+    let row = source.reserve_range(15, 1_000).await.unwrap();
     assert_eq!((row.first, row.last), (1, 15));
-    assert!(source.row(6, 1_000).await.is_err(), "five are left");
+    assert!(source.reserve_range(6, 1_000).await.is_err(), "five are left");
 }
 
 #[tokio::test]
@@ -397,11 +397,11 @@ async fn rows_of_a_segment_source_follow_one_another() {
     let odd = spec(r#"{"kind":"segment","offset":1,"increment":3,"first":7}"#);
     node.define("numbers", &odd).await.unwrap();
     let source = node.source("numbers").await.unwrap();
-    let row = source.row(10, 1_000).await.unwrap();
+    let row = source.reserve_range(10, 1_000).await.unwrap();
     assert_eq!((row.first, row.last, row.increment), (7, 34, 3));
-    let next = source.row(1, 1_000).await.unwrap();
+    let next = source.reserve_range(1, 1_000).await.unwrap();
     assert_eq!((next.first, next.last), (37, 37));
-    assert!(source.row(0, 1_000).await.is_err());
+    assert!(source.reserve_range(0, 1_000).await.is_err());
 }
 
 #[tokio::test]

@@ -6,15 +6,15 @@ use snowmint_core::{ManualClock, UnixMillis};
 
 use super::*;
 use crate::memory::MemoryClock;
-use crate::sources::{Decoded, Values};
+use crate::sources::{Decoded, IdBatch};
 
 const DAY_MS: u64 = 86_400_000;
 
 /// Returns a node with a clock of its own.
 async fn node_at(world: &World, time: UnixMillis) -> (Node, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new(time));
-    let parts = Parts { clock: Arc::clone(&clock) as _, ..world.parts() };
-    let node = Node::open(world.handle(), NodeSettings::default(), parts).await.unwrap();
+    let platform = Platform { clock: Arc::clone(&clock) as _, ..world.platform() };
+    let node = Node::open(world.handle(), NodeSettings::default(), platform).await.unwrap();
     (node, clock)
 }
 
@@ -24,14 +24,14 @@ async fn serials(world: &World, source: &Source, count: u32) -> Result<Vec<Strin
     for _ in 0..10_000 {
         tokio::select! {
             biased;
-            answer = &mut minting => return answer.map(|values| match values {
-                Values::Texts(texts) => texts,
-                Values::Numbers(numbers) => panic!("{numbers:?}"),
+            result = &mut minting => return result.map(|values| match values {
+                IdBatch::Texts(texts) => texts,
+                IdBatch::Numbers(numbers) => panic!("{numbers:?}"),
             }),
             () = settle() => world.timer.advance_ms(5),
         }
     }
-    panic!("no answer within 50 s");
+    panic!("no result within 50 s");
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn prefetched_serials_expire_at_midnight() {
     assert_eq!(serials(&world, &source, 1).await.unwrap(), ["202607000001"]);
     let stats = source.stats().numbers.unwrap();
     assert!(stats.lost >= 97, "{stats:?}: the rest of June");
-    assert!(source.try_mint().is_err() && source.row(1, 0).await.is_err());
+    assert!(source.try_mint().is_err() && source.reserve_range(1, 0).await.is_err());
     assert!(source.numbers().is_err() && source.try_fill(&mut [0]).is_err());
     node.close().await.unwrap();
     // Numbers that were given back are handed out again, also by a newly opened node.
@@ -138,9 +138,9 @@ async fn a_clock_that_is_wrong_begins_no_day() {
     let store = MemoryStore::with_clock("default", theirs.clone()).unwrap();
     let node_at = async |ahead_ms: u64| {
         let clock = Arc::new(ManualClock::new(START.saturating_add(ahead_ms)));
-        let parts = Parts { clock: Arc::clone(&clock) as _, ..world.parts() };
+        let platform = Platform { clock: Arc::clone(&clock) as _, ..world.platform() };
         let store = Arc::new(store.handle("default").unwrap());
-        (Node::open(store, NodeSettings::default(), parts).await.unwrap(), clock)
+        (Node::open(store, NodeSettings::default(), platform).await.unwrap(), clock)
     };
     let (right, _) = node_at(0).await;
     let daily = r#"{"kind":"segment","serial":{"date":"yyyyMMdd","width":4}}"#;

@@ -18,14 +18,14 @@ struct Server {
 
 async fn server(world: &World, address: &str) -> Server {
     let clock = Arc::new(ManualClock::new(world.clock.unix_ms()));
-    let parts = Parts { clock: Arc::clone(&clock) as _, ..world.parts() };
+    let platform = Platform { clock: Arc::clone(&clock) as _, ..world.platform() };
     let settings = NodeSettings {
         address: address.into(),
         owner: address.into(),
         presence_ttl_ms: 3_000,
         ..NodeSettings::default()
     };
-    let node = Node::open(world.handle(), settings, parts).await.unwrap();
+    let node = Node::open(world.handle(), settings, platform).await.unwrap();
     node.define("orders", &spec(r#"{"order":"global","layout":"twitter"}"#)).await.unwrap();
     node.define("counted", &spec(r#"{"kind":"counter"}"#)).await.unwrap();
     let (order, counted) =
@@ -61,23 +61,23 @@ async fn pass(world: &World, servers: &[Server], ms: u64) {
 }
 
 /// Repeats the call, without time passing, until there is a result or another owner is named.
-async fn asked<T>(ask: impl AsyncFn() -> Result<T>) -> Result<T> {
+async fn result_of<T>(ask: impl AsyncFn() -> Result<T>) -> Result<T> {
     for _ in 0..50 {
         match ask().await {
             Err(error) if error.retry() != Retry::Never => settle().await,
-            answer => return answer,
+            result => return result,
         }
     }
     ask().await
 }
 
 async fn mint(server: &Server) -> Result<u64> {
-    asked(async || server.order.try_mint()).await
+    result_of(async || server.order.try_mint()).await
 }
 
 async fn count(server: &Server, key: u32) -> Result<(u64, u64)> {
     let key = format!("key-{key}");
-    asked(async || server.counted.count(key.as_bytes(), 1, 0).await).await
+    result_of(async || server.counted.count(key.as_bytes(), 1, 0).await).await
 }
 
 /// Returns the server that mints in order, within this time.
@@ -135,7 +135,7 @@ async fn owner_with_a_wrong_clock_gives_up_order_in_a_second() {
             }
             refused_ms += u64::from(!minted) * 100;
         }
-        assert!(refused_ms <= 2_000, "{offset_ms}: nobody mints for {refused_ms} ms");
+        assert!(refused_ms <= 2_000, "{offset_ms}: no server mints for {refused_ms} ms");
         assert_eq!(says(&world, wrong).await, Serves::Counters, "{offset_ms}");
         let after = owner(&world, &servers, 0).await.unwrap();
         assert_ne!(after, before, "{offset_ms}");
@@ -236,7 +236,7 @@ async fn partitioned_nodes_keep_their_sections() {
 /// No caller is sent to it, so no peer needs its status, and each announcement is a write.
 #[tokio::test]
 async fn node_without_address_announces_nothing() {
-    for (address, said) in [("one:1", Serves::Counters), ("", Serves::All)] {
+    for (address, expected) in [("one:1", Serves::Counters), ("", Serves::All)] {
         let world = World::new();
         let servers = [server(&world, address).await];
         pass(&world, &servers, 1_000).await;
@@ -244,7 +244,7 @@ async fn node_without_address_announces_nothing() {
         let clock = &servers[0].clock;
         clock.set(UnixMillis::new(clock.unix_ms().get() - 3_600_000));
         pass(&world, &servers, 3_000).await;
-        assert_eq!(says(&world, &servers[0]).await, said, "{address:?}");
+        assert_eq!(says(&world, &servers[0]).await, expected, "{address:?}");
     }
 }
 
@@ -264,6 +264,6 @@ async fn joining_node_gets_its_sections_at_store_speed() {
     // Until it is seen, and a moment more.
     world.pass(3_000 + 500).await;
     let left = first.stats().sections;
-    assert!(left < u64::from(crate::pool::SECTIONS) * 6 / 10, "{left} are not let go");
+    assert!(left < u64::from(crate::pool::SECTIONS) * 6 / 10, "{left} are not relinquished");
     drop(second);
 }

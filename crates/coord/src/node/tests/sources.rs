@@ -31,7 +31,7 @@ async fn every_kind_of_source_mints_in_real_time_on_a_real_disk() {
     let dir = Scratch::new();
     let data_dir = Some(dir.0.clone());
     let settings = NodeSettings { builtin: true, data_dir, ..NodeSettings::default() };
-    let node = Node::open(store, settings, Parts::system()).await.unwrap();
+    let node = Node::open(store, settings, Platform::system()).await.unwrap();
     let orders = node.source(BUILTIN_DEFAULT).await.unwrap();
     let ids = numbers(orders.mint(20_000, None, 60_000).await.unwrap());
     assert!(ids.is_sorted_by(|one, next| one < next));
@@ -40,7 +40,7 @@ async fn every_kind_of_source_mints_in_real_time_on_a_real_disk() {
         panic!("no snowflake")
     };
     assert_eq!(id, ids[0]);
-    let now = Parts::system().clock.unix_ms();
+    let now = Platform::system().clock.unix_ms();
     assert!(now.since(time) < 60_000 && time.since(now) < 1_000, "{time} at {now}");
     let sequence = node.source(BUILTIN_NUMBERS).await.unwrap();
     let first = numbers(sequence.mint(1_000, None, 60_000).await.unwrap());
@@ -51,7 +51,7 @@ async fn every_kind_of_source_mints_in_real_time_on_a_real_disk() {
     node.define("logs", &spec(r#"{"kind":"ulid"}"#)).await.unwrap();
     for name in ["events", "logs"] {
         let source = node.source(name).await.unwrap();
-        let Values::Texts(texts) = source.mint(100, None, 60_000).await.unwrap() else { panic!() };
+        let IdBatch::Texts(texts) = source.mint(100, None, 60_000).await.unwrap() else { panic!() };
         assert!(texts.is_sorted_by(|one, next| one < next), "{name}");
         assert!(source.try_mint().is_err(), "{name} has no numbers");
         source.decode(&texts[0], None).unwrap();
@@ -80,13 +80,13 @@ async fn unknown_names_cost_few_store_calls() {
     let before = calls();
     for tick in 0..20 {
         for number in 0..500 {
-            let error = node.source(&format!("nobody-{tick}-{number}")).await.unwrap_err();
+            let error = node.source(&format!("absent-{tick}-{number}")).await.unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::NotFound), "{error}");
         }
         world.timer.advance_ms(50);
     }
-    let asked = calls() - before;
-    assert!((10..=150).contains(&asked), "{asked} calls for 10,000 names in a second");
+    let sent = calls() - before;
+    assert!((10..=150).contains(&sent), "{sent} calls for 10,000 names in a second");
 
     for number in 0..20 {
         node.source(&format!("none-{number}")).await.unwrap_err();
@@ -118,7 +118,7 @@ async fn repeated_open_gives_the_same_generator() {
 }
 
 #[tokio::test]
-async fn a_released_slot_is_taken_up_where_it_was_left() {
+async fn released_slot_resumes_at_its_mark() {
     let world = World::new();
     let mut last = 0;
     for _ in 0..5 {
@@ -213,7 +213,7 @@ async fn definitions_that_disagree_are_refused() {
         let error = node.define(name, &spec(json)).await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Invalid), "{error}");
     }
-    assert!(matches!(node.source("nobody").await.unwrap_err().kind(), ErrorKind::NotFound));
+    assert!(matches!(node.source("absent").await.unwrap_err().kind(), ErrorKind::NotFound));
 }
 
 #[tokio::test]
@@ -288,14 +288,14 @@ async fn a_prefilled_source_serves_from_its_queue_and_is_refilled() {
     assert_eq!(stats.cursor, seen.len() as u64);
     assert_eq!(stats.discarded, 0);
     // Altering the queue loses no prefetched IDs.
-    let in_stock = stats.tail - stats.cursor;
+    let queued = stats.tail - stats.cursor;
     let plain = spec(
         r#"{"layout":"time=32,worker=22,sequence=3,unit=1s","on_rollback":"borrow",
             "prefill":{"enabled":true,"boost":2}}"#,
     );
     node.alter("orders", &plain, None).await.unwrap();
     let stats = source.stats().prefill.unwrap();
-    assert!(stats.tail >= in_stock && stats.capacity == 32, "{stats:?}");
+    assert!(stats.tail >= queued && stats.capacity == 32, "{stats:?}");
     for _ in 0..40 {
         if let Ok(id) = source.try_mint() {
             assert!(seen.insert(id));
@@ -373,9 +373,9 @@ async fn prefilled_source_calls_its_hooks() {
         on_empty: Some(Arc::new(|| Some(99))),
     };
     source.set_prefill_hooks(hooks.clone()).unwrap();
-    let stock: Vec<_> =
+    let prefetched: Vec<_> =
         std::iter::from_fn(|| source.try_mint().ok().filter(|&id| id != 99)).take(100).collect();
-    assert_eq!(stock.len(), 16, "then it is dry, and the hook is asked");
+    assert_eq!(prefetched.len(), 16, "then it is dry, and the hook is asked");
     assert_eq!(source.try_mint().unwrap(), 99);
     world.pass(10_000).await;
     node.alter("orders", &prefilled(0), None).await.unwrap();
@@ -427,8 +427,8 @@ async fn a_layout_that_has_run_out_is_no_readiness() {
     world.pass(9_000).await;
     let readiness = node.readiness();
     assert!(!readiness.ready, "{readiness:?}");
-    assert!(readiness.why().contains("source short ended at 2026-06-01T"));
+    assert!(readiness.summary().contains("source short ended at 2026-06-01T"));
     switch(&node, "short", false).await;
-    let reasons = node.readiness().why();
+    let reasons = node.readiness().summary();
     assert!(!reasons.contains("ended at"), "{reasons}");
 }

@@ -23,9 +23,9 @@ pub(super) fn calls(stats: &NodeStats, verb: &str) -> (u64, u64) {
 #[tokio::test]
 async fn node_stats_show_its_state() {
     let world = World::new();
-    let witness = TimeServer(Some(700), Arc::clone(&world.clock));
+    let time_reference = TimeServer(Some(700), Arc::clone(&world.clock));
     let settings =
-        NodeSettings { clock_witness: Some(Arc::new(witness)), ..NodeSettings::default() };
+        NodeSettings { time_reference: Some(Arc::new(time_reference)), ..NodeSettings::default() };
     let node = world.open_with(settings).await;
     assert!(!node.stats().joined, "the driver has not run yet");
     node.define("orders", &SourceSpec::default()).await.unwrap();
@@ -114,7 +114,7 @@ async fn each_verb_is_counted_under_one_label() {
     assert_eq!(counts()[3..], [1, 1]);
     // Pools of a store that the caller names.
     let [_, list, ..] = counts();
-    node.shapes(node.store().as_ref()).await.unwrap();
+    node.permitted_pools(node.store().as_ref()).await.unwrap();
     node.defined_room(node.store().as_ref()).await.unwrap();
     assert_eq!(counts()[1], list + 2);
     node.close().await.unwrap();
@@ -135,7 +135,7 @@ async fn hanging_upstream_is_no_error_of_the_store() {
     let error = loop {
         tokio::select! {
             biased;
-            answer = &mut minted => break answer.unwrap_err(),
+            result = &mut minted => break result.unwrap_err(),
             () = world.pass(100) => {}
         }
     };
@@ -144,7 +144,7 @@ async fn hanging_upstream_is_no_error_of_the_store() {
     // Callers give up before the call itself does.
     for within_ms in [0, 300] {
         let minted = source.mint(1, None, within_ms);
-        let reserved = source.row(5, within_ms);
+        let reserved = source.reserve_range(5, within_ms);
         let (minted, reserved) = passing(&world, async { tokio::join!(minted, reserved) }).await;
         for error in [minted.unwrap_err(), reserved.unwrap_err()] {
             assert_eq!(error.kind().code(), "unavailable");
@@ -164,7 +164,7 @@ async fn passing<T>(world: &World, call: impl Future<Output = T>) -> T {
     loop {
         tokio::select! {
             biased;
-            answer = &mut call => return answer,
+            result = &mut call => return result,
             () = world.pass(100) => {}
         }
     }
@@ -176,7 +176,8 @@ async fn first_fetch_from_a_silent_store_is_unavailable() {
     let world = World::new();
     let (store, held) = (world.faulty(), Arc::new(tokio::sync::Notify::new()));
     let holds = Arc::clone(&store.faults.held);
-    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    let node =
+        Node::open(Arc::new(store), NodeSettings::default(), world.platform()).await.unwrap();
     node.define("bills", &spec(r#"{"kind":"segment"}"#)).await.unwrap();
     let source = node.source("bills").await.unwrap();
     *holds.lock().unwrap() = Some(("reserve", Arc::clone(&held)));
@@ -203,8 +204,8 @@ async fn a_journal_that_cannot_be_written_is_counted() {
     let dir = Scratch(std::env::temp_dir().join(format!("snowmint-stats-{number:x}")));
     let disk = Failing::never();
     let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
-    let parts = Parts { disk: Arc::new(disk.clone()), ..world.parts() };
-    let node = Node::open(world.handle(), settings, parts).await.unwrap();
+    let platform = Platform { disk: Arc::new(disk.clone()), ..world.platform() };
+    let node = Node::open(world.handle(), settings, platform).await.unwrap();
     node.define("orders", &SourceSpec::default()).await.unwrap();
     node.source("orders").await.unwrap();
     world.pass(1_000).await;

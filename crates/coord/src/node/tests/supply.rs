@@ -124,8 +124,8 @@ fn tasks() -> usize {
 async fn filler_pauses_when_disabled_and_ends_when_deleted() {
     let world = World::new();
     let timer = Counting { timer: world.timer.clone(), waits: Arc::default() };
-    let parts = Parts { timer: Arc::new(timer.clone()), ..world.parts() };
-    let node = Node::open(world.handle(), NodeSettings::default(), parts).await.unwrap();
+    let platform = Platform { timer: Arc::new(timer.clone()), ..world.platform() };
+    let node = Node::open(world.handle(), NodeSettings::default(), platform).await.unwrap();
     node.define("orders", &spec(r#"{"prefill":{"enabled":true}}"#)).await.unwrap();
     world.pass(1_000).await;
     let before = tasks();
@@ -160,7 +160,8 @@ async fn waits_while(alone: bool, change: impl AsyncFnOnce(&Node)) -> Result<()>
     let world = World::new();
     let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
-    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    let node =
+        Node::open(Arc::new(store), NodeSettings::default(), world.platform()).await.unwrap();
     for name in ["orders", "bills"] {
         node.define(name, &SourceSpec::default()).await.unwrap();
     }
@@ -168,23 +169,23 @@ async fn waits_while(alone: bool, change: impl AsyncFnOnce(&Node)) -> Result<()>
     *lacks.lock().unwrap() = Some("claim");
     let begun = world.timer.elapsed();
     let names: &[&str] = if alone { &["orders"] } else { &["orders", "bills"] };
-    let asked = names.iter().map(|name| {
+    let opening = names.iter().map(|name| {
         let (node, name) = (node.clone(), (*name).to_owned());
         tokio::spawn(async move { node.source(&name).await })
     });
-    let mut asked: Vec<_> = asked.collect();
+    let mut opening: Vec<_> = opening.collect();
     world.pass(300).await;
     change(&node).await;
     world.pass(1_000).await;
     *lacks.lock().unwrap() = None;
-    let answer = tokio::select! {
+    let result = tokio::select! {
         biased;
-        answer = asked.swap_remove(0) => answer.unwrap(),
-        () = world.pass(60_000) => panic!("no answer"),
+        result = opening.swap_remove(0) => result.unwrap(),
+        () = world.pass(60_000) => panic!("no result"),
     };
     let waited_ms = world.timer.elapsed().since(begun);
     assert!(waited_ms <= 5_000, "{waited_ms} ms");
-    answer?.try_mint().map(|_| ())
+    result?.try_mint().map(|_| ())
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use super::segments::Tap;
 use super::*;
 use crate::history::History;
 use crate::journal::{DataDir, Disk, inspect};
-use crate::sources::{For, NumberStats};
+use crate::sources::{NumberStats, ReservedFor};
 use crate::upstream::Upstream;
 
 /// Directory that is removed at the end.
@@ -42,8 +42,8 @@ async fn try_open(world: &World, dir: &Scratch, disk: &Failing) -> Result<Node> 
 
 async fn on_disk(world: &World, dir: &Scratch, disk: Arc<dyn Disk>) -> Result<Node> {
     let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
-    let parts = Parts { disk, ..world.parts() };
-    Node::open(world.handle(), settings, parts).await
+    let platform = Platform { disk, ..world.platform() };
+    Node::open(world.handle(), settings, platform).await
 }
 
 async fn open(world: &World, dir: &Scratch) -> Node {
@@ -110,8 +110,8 @@ async fn when_the_store_is_away_nothing_is_sent_and_all_is_kept() {
     let dir = Scratch::new();
     let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
     let store = world.handle();
-    let parts = Parts { disk: Arc::new(Failing::never()), ..world.parts() };
-    let node = Node::open(Arc::clone(&store), settings, parts).await.unwrap();
+    let platform = Platform { disk: Arc::new(Failing::never()), ..world.platform() };
+    let node = Node::open(Arc::clone(&store), settings, platform).await.unwrap();
     node.define("bills", &spec(FIXED)).await.unwrap();
     let source = node.source("bills").await.unwrap();
     drawn(&source, 10).await;
@@ -126,7 +126,8 @@ async fn store_lost_while_returning_tails_is_awaited_once() {
     let world = World::new();
     let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
-    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    let node =
+        Node::open(Arc::new(store), NodeSettings::default(), world.platform()).await.unwrap();
     for number in 0..20 {
         let name = format!("bills-{number}");
         node.define(&name, &spec(FIXED)).await.unwrap();
@@ -150,8 +151,8 @@ async fn while_the_journal_cannot_be_written_no_numbers_are_wasted() {
     let asks = async |count: u64| {
         tokio::select! {
             biased;
-            row = source.row(count, 300) => row.map(|row| row.first),
-            () = world.pass(2_000) => panic!("no answer"),
+            row = source.reserve_range(count, 300) => row.map(|row| row.first),
+            () = world.pass(2_000) => panic!("no result"),
         }
     };
     disk.writes_left.store(0, Ordering::SeqCst);
@@ -178,8 +179,8 @@ async fn while_the_journal_hangs_few_numbers_are_wasted() {
     let asks = async || {
         tokio::select! {
             biased;
-            row = source.row(1_000, 300) => row.map(|row| row.first),
-            () = world.pass(2_000) => panic!("no answer"),
+            row = source.reserve_range(1_000, 300) => row.map(|row| row.first),
+            () = world.pass(2_000) => panic!("no result"),
         }
     };
     let mark = async || world.handle().get("bills").await.unwrap().segment.mark.get();
@@ -197,7 +198,7 @@ async fn while_the_journal_hangs_few_numbers_are_wasted() {
     world.pass(1_000).await;
     assert_eq!(asks().await.unwrap(), 101 + wasted);
     world.pass(60_000).await;
-    assert_eq!(asks().await.unwrap(), 1_101 + wasted, "nobody waits for it");
+    assert_eq!(asks().await.unwrap(), 1_101 + wasted, "no caller waits for it");
 }
 
 /// Entries that snowflakes need are in the same journal.
@@ -212,7 +213,7 @@ async fn a_segment_source_too_many_is_refused_by_itself() {
     let bills = node.source("bills").await.unwrap();
     drawn(&bills, 10).await;
     // There is room for one.
-    node.core().around.reports.begin([("bills".to_owned(), For::Node)].into(), 40);
+    node.core().ctx.journal_budget.begin([("bills".to_owned(), ReservedFor::Node)].into(), 40);
     let more = node.source("more").await.unwrap();
     for _ in 0..10 {
         let (refused, ()) = tokio::join!(more.mint(1, None, 300), world.pass(1_000));
@@ -242,10 +243,10 @@ async fn fetch_that_ends_after_close_keeps_nothing() {
             upstreams: [("old".into(), Arc::clone(&tap) as Arc<dyn Upstream>)].into(),
             ..NodeSettings::default()
         };
-        let parts = Parts { disk: Arc::new(Failing::never()), ..world.parts() };
+        let platform = Platform { disk: Arc::new(Failing::never()), ..world.platform() };
         let store = world.handle();
         let kept = Arc::downgrade(&store);
-        let node = Node::open(store, settings, parts).await.unwrap();
+        let node = Node::open(store, settings, platform).await.unwrap();
         node.define("bills", &spec(r#"{"kind":"segment","upstream":"old:bills"}"#)).await.unwrap();
         let source = node.source("bills").await.unwrap();
         tap.flows.send_replace(false);
@@ -368,7 +369,7 @@ async fn journal_of_an_unjoined_node_knows_the_store() {
     let (world, dir) = (World::new(), Scratch::new());
     let settings =
         NodeSettings { data_dir: Some(dir.0.clone()), builtin: false, ..NodeSettings::default() };
-    let node = Node::open(world.handle(), settings, world.parts()).await.unwrap();
+    let node = Node::open(world.handle(), settings, world.platform()).await.unwrap();
     assert_eq!(node.incarnation(), None, "it has joined already");
     in_time(&world, node.close()).await.unwrap();
     drop(node);
@@ -403,7 +404,8 @@ async fn close_is_bounded_when_the_store_does_not_close() {
     let world = World::new();
     let store = world.faulty();
     let held = Arc::clone(&store.faults.held);
-    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    let node =
+        Node::open(Arc::new(store), NodeSettings::default(), world.platform()).await.unwrap();
     node.define("bills", &spec(FIXED)).await.unwrap();
     settle().await;
     *held.lock().unwrap() = Some(("close", Arc::default()));
@@ -414,7 +416,7 @@ async fn close_is_bounded_when_the_store_does_not_close() {
         () = world.pass(60_000) => panic!("it does not end"),
     };
     ended.unwrap();
-    assert!(held.lock().unwrap().is_none(), "nobody has closed the store");
+    assert!(held.lock().unwrap().is_none(), "no call has closed the store");
     let took_ms = world.timer.elapsed().since(before);
     assert!((3_000..=3_100).contains(&took_ms), "{took_ms}");
 }

@@ -15,14 +15,14 @@ const TWO_OF_16: NewStripe = NewStripe { offset: 2, ..FIVE_OF_16 };
 async fn client_stripes_follow_the_definition_with_their_version() {
     let (world, dir) = (World::new(), Scratch::new());
     let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
-    let node = Node::open(world.handle(), settings, world.parts()).await.unwrap();
+    let node = Node::open(world.handle(), settings, world.platform()).await.unwrap();
     joined(&world, &node).await;
     node.define("bills", &spec(FIXED)).await.unwrap();
     let backup = world.store.backup();
     node.alter("bills", &spec(&FIXED.replace("100", "200")), None).await.unwrap();
     let lost = node.restripe("bills", FIVE_OF_16).await.unwrap();
-    let asked = wanted(&world, 500).await;
-    in_time(&world, for_program(&node, &asked)).await.unwrap();
+    let request = wanted(&world, 500).await;
+    in_time(&world, for_program(&node, &request)).await.unwrap();
 
     world.store.restore(backup);
     // The operator knows how far the source's numbers had come, and not its definitions.
@@ -30,15 +30,15 @@ async fn client_stripes_follow_the_definition_with_their_version() {
     let forward = FastForward { segments, writes_at_least: 10_000, ..FastForward::default() };
     world.handle().fast_forward(&forward).await.unwrap();
     in_time(&world, async {
-        while node.core().around.doubts.recoveries() == 0 {
+        while node.core().ctx.doubts.recoveries() == 0 {
             tokio::task::yield_now().await;
         }
     })
     .await;
     let again = node.restripe("bills", TWO_OF_16).await.unwrap();
     assert_eq!(again.version, lost.version);
-    let asked = wanted(&world, 10).await;
-    let taken = in_time(&world, for_program(&node, &asked)).await.unwrap();
+    let request = wanted(&world, 10).await;
+    let taken = in_time(&world, for_program(&node, &request)).await.unwrap();
     in_time(&world, node.close()).await.unwrap();
     drop(node);
     settle().await;

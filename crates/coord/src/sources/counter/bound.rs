@@ -1,7 +1,7 @@
 //! Bounds of counter keys: reading a bound and raising it.
 
 use super::key::Key;
-use super::{BOUND_MAX, CounterSource, Refused, Window};
+use super::{BOUND_MAX, CountError, CounterSource, WindowBounds};
 use crate::error::{Error, Result};
 use crate::segment::NUMBER_MAX;
 
@@ -14,8 +14,8 @@ impl CounterSource {
             let hold = self.sections().held_by(section);
             Ok((self.try_bound(parsed, section)?, hold))
         };
-        let (bound, hold) = self.patiently(within_ms, attempt).await?;
-        self.surely_ours(section, hold).await.map(|()| bound)
+        let (bound, hold) = self.retry_on_news(within_ms, attempt).await?;
+        self.check_confirmed(section, hold).await.map(|()| bound)
     }
 
     /// Makes every later number of the key greater than `highest`, durably once this returns.
@@ -34,13 +34,13 @@ impl CounterSource {
             let hold = self.sections().held_by(section);
             self.try_raise(parsed, section, highest).map(|()| hold)
         };
-        let hold = self.patiently(within_ms, attempt).await?;
-        self.surely_ours(section, hold).await
+        let hold = self.retry_on_news(within_ms, attempt).await?;
+        self.check_confirmed(section, hold).await
     }
 
     /// Sets the key's last number to at least `highest`, once the section's mark lies above it: the
     /// next owner of the section then starts above it too.
-    fn try_raise(&self, key: Key<'_>, section: u16, highest: u64) -> Result<(), Refused> {
+    fn try_raise(&self, key: Key<'_>, section: u16, highest: u64) -> Result<(), CountError> {
         let cell = self.sections().cell(section);
         let lease = self.sections().lease();
         let (mut shard, hash) = self.table.lock(key);
@@ -66,13 +66,13 @@ impl CounterSource {
         }
         drop(shard);
         self.sections().make_room();
-        self.answered(lease)
+        self.check_lease(lease)
     }
 
-    fn try_bound(&self, key: Key<'_>, section: u16) -> Result<u64, Refused> {
+    fn try_bound(&self, key: Key<'_>, section: u16) -> Result<u64, CountError> {
         let lease = self.sections().lease();
         let (shard, hash) = self.table.lock(key);
-        let Some(Window { base, .. }) = self.window(section) else {
+        let Some(WindowBounds { base, .. }) = self.window(section) else {
             drop(shard);
             return Err(self.not_here(section));
         };
@@ -80,7 +80,7 @@ impl CounterSource {
         // Any owner may have issued what is below the base for a key without a record.
         let bound = known.max(base.saturating_sub(1));
         drop(shard);
-        self.answered(lease)?;
+        self.check_lease(lease)?;
         Ok(if bound == 0 { 0 } else { bound.saturating_add(self.above).min(NUMBER_MAX) })
     }
 }

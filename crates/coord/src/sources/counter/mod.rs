@@ -1,20 +1,21 @@
 //! Counters: for each key, numbers greater than every number returned before the request came
 //! (`WeChat`'s seqsvr).
 //!
-//! Keys belong to sections, and a section to one process at a time ([`ordered`](crate::ordered)). A
-//! section has one mark for all its keys, so the store is written once for many numbers, whatever
-//! the number of keys. A key that is new, or has a new owner, continues above everything that the
-//! mark allowed before. So the numbers of a key rise and have gaps.
+//! Keys belong to sections, and a section to one process at a time
+//! ([`exclusive`](crate::exclusive)). A section has one mark for all its keys, so the store is
+//! written once for many numbers, whatever the number of keys. A key that is new, or has a new
+//! owner, continues above everything that the mark allowed before. So the numbers of a key rise and
+//! have gaps.
 //!
 //! [`Sections`] has the sections that this process owns, [`table`] the last number of each key. The
 //! driver maintains both; takers share no lock but one for a part of the keys.
 
 mod bound;
 mod key;
+mod many_keys;
 mod room;
 mod table;
-mod texts;
-mod together;
+mod text_map;
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,18 +27,18 @@ pub use self::key::{KEY_BYTES_MAX, hash_slot};
 pub(super) use self::room::KeyRoom;
 use self::table::Shard;
 pub(super) use self::table::Table;
-use super::Surroundings;
-use super::sections::{Absent, Lease, Sections, Want, Window};
-use super::shares::Server;
+use super::NodeContext;
+use super::section_assignment::Server;
+use super::sections::{Demand, LeaseStamp, NotOwned, Sections, WindowBounds};
 use crate::catalog::SourceState;
 use crate::error::{Error, Result, Retry, Verb};
-use crate::ordered::Acquire;
+use crate::exclusive::Acquire;
 use crate::pool::sections_pool;
 use crate::segment::NUMBER_MAX;
 use crate::spec::CounterPlan;
 
 /// Milliseconds that a waiter waits for news before it checks again.
-const LOOK_AGAIN_MS: u64 = 20;
+const RECHECK_MS: u64 = 20;
 /// Most numbers of one call.
 pub const RUN_MAX: u64 = 1_000_000;
 /// Highest bound that a counter key is raised to: half of all numbers. Sooner or later the other
@@ -48,7 +49,7 @@ pub const BOUND_MAX: u64 = 1 << 62;
 /// A counter source.
 pub(crate) struct CounterSource {
     name: String,
-    around: Arc<Surroundings>,
+    ctx: Arc<NodeContext>,
     table: Arc<Table>,
     slots: Slots,
     /// Offset added to a section's numbers: they begin at 1, and the source begins at its start.
@@ -60,13 +61,13 @@ pub(crate) struct CounterSource {
 
 /// Consecutive numbers of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct KeyNumbers {
     pub(crate) first: u64,
     pub(crate) last: u64,
 }
 
 /// Failure to give a number.
-enum Refused {
+enum CountError {
     /// Temporary: news may change it.
     Wait(Error),
     /// Final: waiting does not help.
@@ -75,7 +76,7 @@ enum Refused {
 
 /// Reason why memory has no number.
 #[derive(Clone, Copy, Debug)]
-enum Missed {
+enum MissReason {
     /// This process does not own the section.
     NotHere,
     /// The section's window ends before this number.
@@ -83,22 +84,22 @@ enum Missed {
 }
 
 /// Numbers as the table has them, and the limit of the window that they come from.
-struct Taken {
+struct TableNumbers {
     first: u64,
     last: u64,
     limit: u64,
 }
 
-impl From<Error> for Refused {
+impl From<Error> for CountError {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }
 }
 
 impl CounterSource {
-    pub(crate) fn new(name: &str, plan: CounterPlan, around: Arc<Surroundings>) -> Self {
-        let table = Arc::new(Table::new(around.sections.key_room()));
-        around.sections.register(&table);
+    pub(crate) fn new(name: &str, plan: CounterPlan, ctx: Arc<NodeContext>) -> Self {
+        let table = Arc::new(Table::new(ctx.sections.key_room()));
+        ctx.sections.register(&table);
         Self {
             name: name.into(),
             table,
@@ -106,7 +107,7 @@ impl CounterSource {
             above: plan.start.saturating_sub(1),
             step: AtomicU64::new(plan.step),
             confirm: AtomicBool::new(plan.confirm),
-            around,
+            ctx,
         }
     }
 
@@ -126,7 +127,7 @@ impl CounterSource {
     }
 
     fn sections(&self) -> &Sections {
-        &self.around.sections
+        &self.ctx.sections
     }
 
     /// Returns the section of a key.
@@ -135,7 +136,7 @@ impl CounterSource {
     }
 
     /// Takes `count` numbers of a key; waits at most `within_ms` for the store.
-    pub(crate) async fn take(&self, key: &[u8], count: u64, within_ms: u64) -> Result<Counted> {
+    pub(crate) async fn take(&self, key: &[u8], count: u64, within_ms: u64) -> Result<KeyNumbers> {
         let parsed = self.check(key, count)?;
         let section = self.slots.of(key);
         if !self.confirm.load(Ordering::Acquire)
@@ -143,37 +144,37 @@ impl CounterSource {
         {
             return Ok(counted);
         }
-        let deadline = self.around.timer.elapsed().saturating_add(within_ms);
+        let deadline = self.ctx.timer.elapsed().saturating_add(within_ms);
         loop {
             let news = self.sections().news.notified();
             tokio::pin!(news);
             // Registers first, so that no news is missed; this takes a lock that all waiters share.
             news.as_mut().enable();
             let hold = self.sections().held_by(section);
-            let why = match self.try_take(parsed, section, count) {
+            let error = match self.try_take(parsed, section, count) {
                 Ok(counted) if !self.confirm.load(Ordering::Acquire) => return Ok(counted),
-                Ok(counted) => match self.confirmed(section, hold).await {
+                Ok(counted) => match self.is_confirmed(section, hold).await {
                     Ok(true) => return Ok(counted),
                     Ok(false) => self.lapsed(),
                     Err(error) => error,
                 },
-                Err(Refused::Error(error)) => return Err(error),
-                Err(Refused::Wait(why)) => why,
+                Err(CountError::Error(error)) => return Err(error),
+                Err(CountError::Wait(error)) => error,
             };
-            let left_ms = deadline.since(self.around.timer.elapsed());
+            let left_ms = deadline.since(self.ctx.timer.elapsed());
             if left_ms == 0 {
-                return Err(why);
+                return Err(error);
             }
             tokio::select! {
                 biased;
                 () = &mut news => {}
-                () = self.around.timer.sleep_ms(left_ms.min(LOOK_AGAIN_MS)) => {}
+                () = self.ctx.timer.sleep_ms(left_ms.min(RECHECK_MS)) => {}
             }
         }
     }
 
     /// Takes `count` numbers of a key without waiting.
-    pub(crate) fn take_now(&self, key: &[u8], count: u64) -> Result<Counted> {
+    pub(crate) fn take_now(&self, key: &[u8], count: u64) -> Result<KeyNumbers> {
         if self.confirm.load(Ordering::Acquire) {
             return Err(Error::unavailable(format!(
                 "source {:?} confirms each count in the store; use a call that waits",
@@ -182,7 +183,7 @@ impl CounterSource {
         }
         let parsed = self.check(key, count)?;
         self.try_take(parsed, self.slots.of(key), count).map_err(|refused| match refused {
-            Refused::Wait(error) | Refused::Error(error) => error,
+            CountError::Wait(error) | CountError::Error(error) => error,
         })
     }
 
@@ -202,16 +203,16 @@ impl CounterSource {
 
     /// Takes numbers, and only then checks that the lease still lasts: any delay of this thread up
     /// to then is covered by the check.
-    fn try_take(&self, key: Key<'_>, section: u16, count: u64) -> Result<Counted, Refused> {
+    fn try_take(&self, key: Key<'_>, section: u16, count: u64) -> Result<KeyNumbers, CountError> {
         let lease = self.sections().lease();
         let (mut shard, hash) = self.table.lock(key);
         let taken = self.take_locked(&mut shard, key, hash, section, count);
         drop(shard);
         self.sections().make_room();
         let taken = taken.map_err(|missed| self.missed(section, missed))?;
-        self.ask_ahead(section, &taken);
-        self.answered(lease)?;
-        Ok(Counted { first: self.shown(taken.first), last: self.shown(taken.last) })
+        self.request_ahead(section, &taken);
+        self.check_lease(lease)?;
+        Ok(KeyNumbers { first: self.shown(taken.first), last: self.shown(taken.last) })
     }
 
     /// Takes numbers from the part of the table that holds the key.
@@ -223,8 +224,8 @@ impl CounterSource {
         hash: u64,
         section: u16,
         count: u64,
-    ) -> Result<Taken, Missed> {
-        let (window, place) = self.place(shard, key, hash, section).ok_or(Missed::NotHere)?;
+    ) -> Result<TableNumbers, MissReason> {
+        let (window, place) = self.place(shard, key, hash, section).ok_or(MissReason::NotHere)?;
         // Another source may have moved the section further than this one can count.
         let limit = window.limit.min(self.end());
         let first = place.saturating_add(1).max(window.base).max(1);
@@ -235,7 +236,7 @@ impl CounterSource {
             self.sections().cell(section).gave(last);
         }
         self.table.count(shard);
-        if fits { Ok(Taken { first, last, limit }) } else { Err(Missed::Spent(last)) }
+        if fits { Ok(TableNumbers { first, last, limit }) } else { Err(MissReason::Spent(last)) }
     }
 
     /// Returns the window of the key's section, and the place of the key's number, made if absent.
@@ -247,16 +248,16 @@ impl CounterSource {
         key: Key<'_>,
         hash: u64,
         section: u16,
-    ) -> Option<(Window, &'a mut u64)> {
+    ) -> Option<(WindowBounds, &'a mut u64)> {
         let window = self.window(section)?;
         Some((window, self.table.place(shard, key, hash)))
     }
 
     /// Returns the section's window for this source; `None` while this process does not own the
-    /// section. To be called while holding the lock of the key's part of the table: whoever forgot
-    /// the key held it too, and raised the base before.
+    /// section. To be called while holding the lock of the key's part of the table: the call that
+    /// forgot the key held it too, and raised the base before.
     #[inline]
-    fn window(&self, section: u16) -> Option<Window> {
+    fn window(&self, section: u16) -> Option<WindowBounds> {
         let mut window = self.sections().cell(section).window()?;
         if self.table.has_forgotten() {
             window.base = window.base.max(self.sections().forgotten_below(section));
@@ -266,10 +267,10 @@ impl CounterSource {
 
     /// Requests more numbers before the window ends.
     #[inline]
-    fn ask_ahead(&self, section: u16, taken: &Taken) {
+    fn request_ahead(&self, section: u16, taken: &TableNumbers) {
         let left = taken.limit - taken.last;
         if left <= self.step.load(Ordering::Relaxed) / 2
-            && self.sections().cell(section).is_first_to_ask(taken.limit)
+            && self.sections().cell(section).is_first_request(taken.limit)
         {
             self.sections().want(section, self.want(taken.last));
         }
@@ -280,10 +281,10 @@ impl CounterSource {
     }
 
     #[cold]
-    fn missed(&self, section: u16, missed: Missed) -> Refused {
+    fn missed(&self, section: u16, missed: MissReason) -> CountError {
         match missed {
-            Missed::NotHere => self.not_here(section),
-            Missed::Spent(last) => self.spent(section, last),
+            MissReason::NotHere => self.not_here(section),
+            MissReason::Spent(last) => self.spent(section, last),
         }
     }
 
@@ -292,13 +293,13 @@ impl CounterSource {
         NUMBER_MAX.saturating_sub(self.above).saturating_add(1)
     }
 
-    fn want(&self, last: u64) -> Want {
-        Want::Numbers { until: last.saturating_add(1), step: self.step.load(Ordering::Relaxed) }
+    fn want(&self, last: u64) -> Demand {
+        Demand::Numbers { until: last.saturating_add(1), step: self.step.load(Ordering::Relaxed) }
     }
 
     /// Returns whether numbers taken under `lease` may be returned now.
-    fn answered(&self, lease: Lease) -> Result<(), Refused> {
-        if self.around.is_leased(lease) { Ok(()) } else { Err(Refused::Wait(self.lapsed())) }
+    fn check_lease(&self, lease: LeaseStamp) -> Result<(), CountError> {
+        if self.ctx.is_leased(lease) { Ok(()) } else { Err(CountError::Wait(self.lapsed())) }
     }
 
     fn lapsed(&self) -> Error {
@@ -309,15 +310,15 @@ impl CounterSource {
     }
 
     #[cold]
-    fn spent(&self, section: u16, last: u64) -> Refused {
+    fn spent(&self, section: u16, last: u64) -> CountError {
         if last >= self.end() {
-            return Refused::Error(Error::exhausted(format!(
+            return CountError::Error(Error::exhausted(format!(
                 "source {:?} has no numbers left, maximum {NUMBER_MAX}; define another source",
                 self.name
             )));
         }
         self.sections().want(section, self.want(last));
-        Refused::Wait(self.not_yet(section))
+        CountError::Wait(self.not_yet(section))
     }
 
     fn not_yet(&self, section: u16) -> Error {
@@ -329,15 +330,15 @@ impl CounterSource {
 
     /// Reports that this process does not own the section: its owner, or that it is being acquired.
     #[cold]
-    fn not_here(&self, section: u16) -> Refused {
-        match self.sections().absent(section, self.want(0), self.around.timer.elapsed()) {
-            Absent::OnItsWay => Refused::Wait(self.not_yet(section)),
-            Absent::StillWith(server) => {
-                let later = Retry::AfterMs(LOOK_AGAIN_MS);
-                Refused::Wait(not_owner(section, server).with_retry(later))
+    fn not_here(&self, section: u16) -> CountError {
+        match self.sections().absent(section, self.want(0), self.ctx.timer.elapsed()) {
+            NotOwned::Pending => CountError::Wait(self.not_yet(section)),
+            NotOwned::HandingOver(server) => {
+                let later = Retry::AfterMs(RECHECK_MS);
+                CountError::Wait(not_owner(section, server).with_retry(later))
             }
-            Absent::With(server) => Refused::Error(not_owner(section, server)),
-            Absent::Closed => Refused::Error(Error::closed(format!(
+            NotOwned::With(server) => CountError::Error(not_owner(section, server)),
+            NotOwned::Closed => CountError::Error(Error::closed(format!(
                 "source {:?} is closed; open it again",
                 self.name
             ))),
@@ -345,51 +346,51 @@ impl CounterSource {
     }
 
     /// Repeats `attempt` at news of sections, for at most `within_ms`.
-    async fn patiently<T>(
+    async fn retry_on_news<T>(
         &self,
         within_ms: u64,
-        attempt: impl Fn() -> Result<T, Refused>,
+        attempt: impl Fn() -> Result<T, CountError>,
     ) -> Result<T> {
-        let deadline = self.around.timer.elapsed().saturating_add(within_ms);
+        let deadline = self.ctx.timer.elapsed().saturating_add(within_ms);
         loop {
             let news = self.sections().news.notified();
             tokio::pin!(news);
             news.as_mut().enable();
-            let why = match attempt() {
-                Ok(answer) => return Ok(answer),
-                Err(Refused::Error(error)) => return Err(error),
-                Err(Refused::Wait(why)) => why,
+            let error = match attempt() {
+                Ok(result) => return Ok(result),
+                Err(CountError::Error(error)) => return Err(error),
+                Err(CountError::Wait(error)) => error,
             };
-            let left_ms = deadline.since(self.around.timer.elapsed());
+            let left_ms = deadline.since(self.ctx.timer.elapsed());
             if left_ms == 0 {
-                return Err(why);
+                return Err(error);
             }
             tokio::select! {
                 biased;
                 () = &mut news => {}
-                () = self.around.timer.sleep_ms(left_ms.min(LOOK_AGAIN_MS)) => {}
+                () = self.ctx.timer.sleep_ms(left_ms.min(RECHECK_MS)) => {}
             }
         }
     }
 
     /// Asks the store whether this process still owns the section by the hold that it had before a
     /// number was taken or read. A later hold proves nothing about that number.
-    async fn confirmed(&self, section: u16, hold: (u64, u64)) -> Result<bool> {
-        let around = &self.around;
-        let Some(member) = self.sections().shares.load().own() else { return Ok(false) };
+    async fn is_confirmed(&self, section: u16, hold: (u64, u64)) -> Result<bool> {
+        let ctx = &self.ctx;
+        let Some(member) = self.sections().assignment.load().own() else { return Ok(false) };
         let (request, term) = hold;
         let acquire = Acquire {
             pool: sections_pool(),
             member,
             owner: String::new(),
             slots: vec![section.into()],
-            silent: Vec::new(),
+            stalled: Vec::new(),
             supersedes: None,
             length: 0,
             request,
         };
-        let taken = around.store.acquire(&acquire, around.clock.unix_ms());
-        let taken = around.store_call(Verb::Acquire, taken).await?;
+        let taken = ctx.store.acquire(&acquire, ctx.clock.unix_ms());
+        let taken = ctx.store_call(Verb::Acquire, taken).await?;
         let is_ours = taken.leases.iter().any(|lease| lease.term.get() == term);
         if !is_ours && self.sections().held_by(section) == hold {
             self.sections().shut(section);
@@ -399,8 +400,8 @@ impl CounterSource {
     }
 
     /// Confirms the same, where the source's definition asks for it.
-    async fn surely_ours(&self, section: u16, hold: (u64, u64)) -> Result<()> {
-        if self.confirm.load(Ordering::Acquire) && !self.confirmed(section, hold).await? {
+    async fn check_confirmed(&self, section: u16, hold: (u64, u64)) -> Result<()> {
+        if self.confirm.load(Ordering::Acquire) && !self.is_confirmed(section, hold).await? {
             return Err(self.lapsed());
         }
         Ok(())

@@ -13,7 +13,7 @@ use std::hash::BuildHasher as _;
 
 use super::key::Key;
 use super::room::KeyRoom;
-use super::texts::Texts;
+use super::text_map::TextMap;
 
 /// Number of parts that the keys are divided into, each behind its own lock.
 const SHARDS: usize = 256;
@@ -53,7 +53,7 @@ pub(super) struct Spot {
 /// The keys behind one lock.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
-    texts: Texts,
+    texts: TextMap,
     pages: Pages,
     /// `size()` when its bytes were last counted.
     seen: usize,
@@ -113,7 +113,7 @@ impl Table {
     }
 
     /// Waits until every take that has already begun is over.
-    pub(in crate::sources) fn settle(&self) {
+    pub(in crate::sources) fn quiesce(&self) {
         for shard in 0..SHARDS {
             drop(self.shard(shard));
         }
@@ -125,12 +125,12 @@ impl Table {
         let size = shard.size();
         if shard.seen != size {
             shard.seen = size;
-            self.count_anew(shard);
+            self.recount(shard);
         }
     }
 
     #[cold]
-    fn count_anew(&self, shard: &mut Shard) {
+    fn recount(&self, shard: &mut Shard) {
         let bytes = shard.bytes().max(shard.counted);
         let more = bytes - shard.counted;
         shard.counted = bytes;
@@ -329,7 +329,7 @@ mod tests {
                 }
             }
         }
-        let none = Key::Text(b"nobody");
+        let none = Key::Text(b"absent");
         let (shard, hash) = table.lock(none);
         assert_eq!(table.find(&shard, none, hash), None);
         drop(shard);
@@ -358,7 +358,7 @@ mod tests {
         assert!(room.is_over());
         let before = table.bytes();
         let mut raised = 0;
-        let freed = table.forget(room.freed_at_once(), || raised += 1);
+        let freed = table.forget(room.bytes_to_free(), || raised += 1);
         assert!((6_250..before).contains(&freed), "{freed} of {before}");
         assert_eq!((raised, table.bytes() as u64), (1, table.size().1));
         assert!(table.size().0 < 4_000);

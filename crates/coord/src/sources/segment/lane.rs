@@ -7,18 +7,18 @@ use snowmint_core::cursor::Run;
 
 use super::SegmentSource;
 use crate::error::Result;
-use crate::home::Home;
+use crate::fork_guard::ForkGuard;
 use crate::sources::Source;
 
 /// Direct access to the counter of an undisguised segment source. Clones share it.
 #[derive(Clone)]
-pub struct Numbers {
+pub struct SegmentHandle {
     segment: Arc<SegmentSource>,
     /// Called when no number is prefetched; also keeps the node running.
     source: Source,
 }
 
-impl Numbers {
+impl SegmentHandle {
     pub(crate) fn new(segment: Arc<SegmentSource>, source: Source) -> Self {
         Self { segment, source }
     }
@@ -50,7 +50,7 @@ impl Numbers {
 
 /// Numbers reserved for one lane, from one store.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
+pub(crate) struct NumberBlock {
     /// Next ID; equal to `end` when there is none. With both facts in one word, each number costs a
     /// single write.
     next: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Block {
     increment: u64,
 }
 
-impl Block {
+impl NumberBlock {
     const EMPTY: Self = Self { next: 0, end: 0, increment: 1 };
 }
 
@@ -69,17 +69,17 @@ impl Block {
 /// Disabling the source ends a lane when its run ends.
 #[derive(Debug)]
 pub struct NumberLane {
-    block: Block,
+    block: NumberBlock,
     /// Most numbers of a block.
     length: u64,
-    home: Home,
+    fork_guard: ForkGuard,
     source: Source,
 }
 
 impl NumberLane {
     pub(in crate::sources) fn new(source: Source, length: u64) -> Self {
-        let home = source.inner.around.home.clone();
-        Self { block: Block::EMPTY, length: length.max(1), home, source }
+        let fork_guard = source.inner.ctx.fork_guard.clone();
+        Self { block: NumberBlock::EMPTY, length: length.max(1), fork_guard, source }
     }
 
     /// Takes the next number, if one is prefetched. Never waits.
@@ -88,7 +88,7 @@ impl NumberLane {
     /// Those of [`Source::try_mint`].
     #[inline]
     pub fn try_next(&mut self) -> Result<u64> {
-        if self.block.next == self.block.end || !self.home.is_here() {
+        if self.block.next == self.block.end || !self.fork_guard.is_here() {
             // By value: where a loop owns the lane, the lane's counter stays in registers.
             self.block = take_block(&self.source, self.length)?;
         }
@@ -100,25 +100,25 @@ impl NumberLane {
 }
 
 #[cold]
-fn take_block(source: &Source, length: u64) -> Result<Block> {
+fn take_block(source: &Source, length: u64) -> Result<NumberBlock> {
     source.inner.block(length)
 }
 
 impl SegmentSource {
     /// Takes at most `length` consecutive numbers.
-    pub(in crate::sources) fn block(self: &Arc<Self>, length: u64) -> Result<Block> {
-        let run = self.cursor.take_run(length, || self.look_ahead(1));
+    pub(in crate::sources) fn block(self: &Arc<Self>, length: u64) -> Result<NumberBlock> {
+        let run = self.cursor.take_run(length, || self.prefetch(1));
         let Run { first, end } = run.ok_or_else(|| self.dry(1))?;
         let increment = self.stripe.increment();
         let next = self.stripe.id_of(first);
         // May lie above all numbers, where it is never issued.
         let length = (end - first).wrapping_mul(increment);
-        Ok(Block { next, end: next.wrapping_add(length), increment })
+        Ok(NumberBlock { next, end: next.wrapping_add(length), increment })
     }
 }
 
-impl fmt::Debug for Numbers {
+impl fmt::Debug for SegmentHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Numbers").field(&self.segment).finish()
+        f.debug_tuple("SegmentHandle").field(&self.segment).finish()
     }
 }

@@ -1,19 +1,19 @@
 //! Numbers from segments that the store reserved, fetched ahead of need.
 //!
 //! Takers share core's cursor and no lock. Size and time of a fetch follow the consumption rate and
-//! the store's latency ([`pace`]). A segment lasts about as long as the definition asks, and the
-//! next is requested while prefetched numbers remain. Numbers of a fetch whose result is lost are
-//! never used: a gap, not a duplicate.
+//! the store's latency ([`consumption_rate`]). A segment lasts about as long as the definition
+//! asks, and the next is requested while prefetched numbers remain. Numbers of a fetch whose result
+//! is lost are never used: a gap, not a duplicate.
 
 mod account;
-mod drawn;
+mod consumption_rate;
 mod lane;
-mod pace;
 mod period;
+mod prefetched;
+mod range;
 mod refill;
-mod row;
 mod step;
-mod stock;
+mod upstream;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -23,37 +23,37 @@ use arc_swap::ArcSwap;
 use snowmint_core::SegmentCursor;
 use tokio::sync::Notify;
 
-use super::asked::{self, Asks, nothing_at_hand, store_late};
-use super::{Patience, Surroundings};
+use super::per_request::{self, PerRequest, requires_wait, store_late};
+use super::{NodeContext, RetryPolicy};
 use crate::error::{Error, ErrorKind, Result, Retry};
-use crate::home::Home;
+use crate::fork_guard::ForkGuard;
 use crate::segment::{NUMBER_MAX, Segment};
 use crate::spec::{SegmentPlan, Stripe};
-pub(crate) use lane::Block;
-pub use lane::{NumberLane, Numbers};
+pub(crate) use lane::NumberBlock;
+pub use lane::{NumberLane, SegmentHandle};
+pub(crate) use prefetched::{InitialState, Unused};
 pub(crate) use refill::Refill;
 pub(super) use refill::check_forward;
-pub(crate) use stock::{Remembered, Unused};
 
 /// A segment source of one store.
 pub(crate) struct SegmentSource {
     name: String,
-    around: Arc<Surroundings>,
+    ctx: Arc<NodeContext>,
     cursor: SegmentCursor,
     /// Map from numbers to IDs. Another stripe needs another source.
     stripe: Stripe,
     /// Whether the definition allows minting.
     enabled: AtomicBool,
-    home: Home,
+    fork_guard: ForkGuard,
     /// Whether each request calls the store.
-    keeps_none: bool,
+    is_per_request: bool,
     /// Newest serial seen that another store's part of the source made; its period counts here too.
-    newest_elsewhere: AtomicU64,
+    newest_in_other_store: AtomicU64,
     plan: ArcSwap<SegmentPlan>,
     definition_version: AtomicU64,
     refill: Mutex<Refill>,
     /// Calls of the upstream in flight.
-    drawing: AtomicUsize,
+    allocating: AtomicUsize,
     /// Notified when a fetch has ended, successful or not.
     news: Notify,
 }
@@ -74,14 +74,14 @@ pub struct NumberStats {
 }
 
 /// Prefetched numbers, and whether the source is closed.
-struct Stock {
+struct Prefetched {
     left: u64,
     closed: bool,
 }
 
 /// Milliseconds that a waiter waits for news before it checks again: after a failure, such a check
 /// makes the store be called again.
-const LOOK_AGAIN_MS: u64 = 20;
+const RECHECK_MS: u64 = 20;
 
 impl SegmentSource {
     pub(crate) fn new(
@@ -90,21 +90,21 @@ impl SegmentSource {
         definition_version: u64,
         refill: Refill,
         enabled: bool,
-        around: Arc<Surroundings>,
+        ctx: Arc<NodeContext>,
     ) -> Arc<Self> {
         let source = Arc::new(Self {
             name: name.into(),
-            home: around.home.clone(),
-            around,
+            fork_guard: ctx.fork_guard.clone(),
+            ctx,
             cursor: SegmentCursor::new(),
             stripe: plan.stripe,
-            keeps_none: plan.step.keeps_none(),
-            newest_elsewhere: AtomicU64::new(0),
+            is_per_request: plan.step.is_per_request(),
+            newest_in_other_store: AtomicU64::new(0),
             enabled: AtomicBool::new(enabled),
             plan: ArcSwap::from_pointee(plan),
             definition_version: AtomicU64::new(definition_version),
             refill: Mutex::new(refill),
-            drawing: AtomicUsize::new(0),
+            allocating: AtomicUsize::new(0),
             news: Notify::new(),
         });
         // Numbers kept by earlier processes are used first.
@@ -122,12 +122,12 @@ impl SegmentSource {
     /// Returns whether this source can continue with this plan: same IDs, and prefetching or not
     /// alike.
     pub(crate) fn serves(&self, plan: &SegmentPlan) -> bool {
-        self.stripe.maps_as(plan.stripe) && self.keeps_none == plan.step.keeps_none()
+        self.stripe.maps_as(plan.stripe) && self.is_per_request == plan.step.is_per_request()
     }
 
     /// Returns whether nothing is ever prefetched: each request calls the store.
-    pub(crate) fn keeps_none(&self) -> bool {
-        self.keeps_none
+    pub(crate) fn is_per_request(&self) -> bool {
+        self.is_per_request
     }
 
     /// Returns the source that continues by another stripe, or without prefetched numbers. This one
@@ -139,13 +139,13 @@ impl SegmentSource {
         enabled: bool,
     ) -> Arc<Self> {
         let mut refill = self.refill().successor();
-        refill.drop_numbers(self.cursor.strayed());
-        Self::new(&self.name, plan, definition_version, refill, enabled, Arc::clone(&self.around))
+        refill.drop_numbers(self.cursor.lost());
+        Self::new(&self.name, plan, definition_version, refill, enabled, Arc::clone(&self.ctx))
     }
 
     /// Returns the source that continues in the same way without the prefetched numbers. This one
     /// must then be closed.
-    pub(crate) fn without_stock(&self) -> Arc<Self> {
+    pub(crate) fn without_prefetched(&self) -> Arc<Self> {
         let enabled = self.enabled.load(Ordering::Acquire);
         self.successor(SegmentPlan::clone(&self.plan.load()), self.definition_version(), enabled)
     }
@@ -162,18 +162,18 @@ impl SegmentSource {
     /// further instruction is measurable.
     #[inline]
     fn quick(self: &Arc<Self>) -> Option<u64> {
-        if !self.enabled.load(Ordering::Acquire) || !self.home.is_here() {
+        if !self.enabled.load(Ordering::Acquire) || !self.fork_guard.is_here() {
             return None;
         }
         // Read before the number is taken: a read after the locked instruction waits for it.
         let stripe = self.stripe;
-        self.cursor.take(|| self.look_ahead(1)).map(|number| stripe.id_of(number))
+        self.cursor.take(|| self.prefetch(1)).map(|number| stripe.id_of(number))
     }
 
     /// Takes one prefetched ID.
     pub(crate) fn try_mint(self: &Arc<Self>) -> Result<u64> {
         self.cursor
-            .take(|| self.look_ahead(1))
+            .take(|| self.prefetch(1))
             .map(|number| self.stripe.id_of(number))
             .ok_or_else(|| self.dry(1))
     }
@@ -183,14 +183,14 @@ impl SegmentSource {
     pub(crate) fn try_fill(self: &Arc<Self>, out: &mut [u64]) -> Result<(), (usize, Error)> {
         let lowest = self.lowest().map_err(|error| (0, error))?;
         let wanted = u64::try_from(out.len()).unwrap_or(u64::MAX);
-        let stock = self.cursor.left();
-        if stock < wanted && self.stock_now().left < wanted {
+        let left = self.cursor.left();
+        if left < wanted && self.prefetched_now().left < wanted {
             return Err((0, self.dry(wanted)));
         }
         let mut made: usize = 0;
         while let Some(rest) = out.get_mut(made..).filter(|rest| !rest.is_empty()) {
             let count = u64::try_from(rest.len()).unwrap_or(u64::MAX);
-            let Some(run) = self.cursor.take_run(count, || self.look_ahead(count)) else {
+            let Some(run) = self.cursor.take_run(count, || self.prefetch(count)) else {
                 return Err((made, self.dry(count)));
             };
             if run.end <= lowest {
@@ -209,14 +209,14 @@ impl SegmentSource {
     /// Fills the buffer; waits for the store at most `within_ms`.
     pub(crate) async fn fill(
         self: &Arc<Self>,
-        patience: &mut Patience,
+        retry_policy: &mut RetryPolicy,
         out: &mut [u64],
         within_ms: u64,
     ) -> Result<()> {
-        if self.keeps_none {
-            return asked::fill(&**self, patience, out, within_ms).await;
+        if self.is_per_request {
+            return per_request::fill(&**self, retry_policy, out, within_ms).await;
         }
-        let deadline = self.around.timer.elapsed().saturating_add(within_ms);
+        let deadline = self.ctx.timer.elapsed().saturating_add(within_ms);
         let mut batch = Batch { source: self, made: 0 };
         loop {
             let news = self.news.notified();
@@ -234,7 +234,7 @@ impl SegmentSource {
                     error
                 }
             };
-            let left_ms = deadline.since(self.around.timer.elapsed());
+            let left_ms = deadline.since(self.ctx.timer.elapsed());
             if left_ms == 0 || dry.retry() == Retry::Never {
                 return Err(match dry.kind() {
                     // The fetch in flight has had all of the caller's time.
@@ -245,7 +245,7 @@ impl SegmentSource {
             tokio::select! {
                 biased;
                 () = &mut news => {}
-                () = self.around.timer.sleep_ms(left_ms.min(LOOK_AGAIN_MS)) => {}
+                () = self.ctx.timer.sleep_ms(left_ms.min(RECHECK_MS)) => {}
             }
         }
     }
@@ -267,12 +267,12 @@ impl SegmentSource {
     /// Requests more numbers; returns the error for fewer than `wanted`.
     #[cold]
     fn dry(self: &Arc<Self>, wanted: u64) -> Error {
-        self.look_ahead(wanted);
+        self.prefetch(wanted);
         let refill = self.refill();
         if refill.closed {
             self.closed()
-        } else if self.keeps_none {
-            nothing_at_hand(&self.name)
+        } else if self.is_per_request {
+            requires_wait(&self.name)
         } else {
             refill.dry()
         }
@@ -324,7 +324,7 @@ impl SegmentSource {
             let left = self.cursor.left().saturating_add(refill.parked());
             refill.drop_numbers(left);
             let unused = self.cursor.close();
-            refill.in_stock_from(unused)
+            refill.unused_from(unused)
         };
         self.news.notify_waiters();
         let definition_version = self.definition_version();
@@ -344,19 +344,19 @@ impl SegmentSource {
 
     /// Returns the totals of all numbers.
     pub(crate) fn stats(&self) -> NumberStats {
-        let stock = self.stock_now();
-        let left = if stock.closed { 0 } else { stock.left };
+        let prefetched = self.prefetched_now();
+        let left = if prefetched.closed { 0 } else { prefetched.left };
         let refill = self.refill();
         let (fetched, lost) = refill.totals();
-        let lasts_ms = refill.lasts_ms(left, self.around.timer.elapsed());
-        let lost = lost.saturating_add(self.cursor.strayed());
+        let lasts_ms = refill.lasts_ms(left, self.ctx.timer.elapsed());
+        let lost = lost.saturating_add(self.cursor.lost());
         NumberStats { prefetched: left, fetched, lost, lasts_ms }
     }
 }
 
-impl Asks for SegmentSource {
-    fn around(&self) -> &Arc<Surroundings> {
-        &self.around
+impl PerRequest for SegmentSource {
+    fn ctx(&self) -> &Arc<NodeContext> {
+        &self.ctx
     }
 
     async fn ask(&self, count: u64) -> Result<Segment> {

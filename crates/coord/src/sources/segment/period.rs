@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use super::SegmentSource;
 use crate::error::{Error, ErrorKind, Result};
-use crate::segment::{Bounds, Within};
+use crate::segment::{Bounds, NumberInterval};
 use crate::spec::{Period, SerialPlan};
 
 impl SegmentSource {
@@ -25,7 +25,7 @@ impl SegmentSource {
     pub(super) fn within(&self, period: Option<Period>) -> Option<Bounds> {
         let Period { first, end } = period?;
         let number = |id| self.stripe.number_from(id);
-        Some(Bounds::Range(Within { first: number(first), end: number(end) }))
+        Some(Bounds::Range(NumberInterval { first: number(first), end: number(end) }))
     }
 
     /// Returns the same range, cut where the source must end: so its mark never covers more than
@@ -37,8 +37,8 @@ impl SegmentSource {
         }
         let end = stripe.number_max().saturating_add(1);
         let range = match within {
-            Some(Bounds::Range(range)) => Within { end: range.end.min(end), ..range },
-            _ => Within { first: stripe.number_min(), end },
+            Some(Bounds::Range(range)) => NumberInterval { end: range.end.min(end), ..range },
+            _ => NumberInterval { first: stripe.number_min(), end },
         };
         Some(Bounds::Range(range))
     }
@@ -47,7 +47,7 @@ impl SegmentSource {
     pub(super) async fn reservable(&self) -> Result<Option<Period>> {
         let Some((period, is_new)) = self.period()? else { return Ok(None) };
         if is_new {
-            self.around.checked_time().await?;
+            self.ctx.checked_time().await?;
         }
         Ok(Some(period))
     }
@@ -56,22 +56,22 @@ impl SegmentSource {
     fn period(&self) -> Result<Option<(Period, bool)>> {
         let plan = self.plan.load();
         let Some(serial) = &plan.serial else { return Ok(None) };
-        let now = serial.at(self.around.clock.unix_ms()).map_err(|why| {
+        let now = serial.at(self.ctx.clock.unix_ms()).map_err(|error| {
             Error::invalid(format!(
-                "source {:?} has no period at this clock's time: {why}; check the clock",
+                "source {:?} has no period at this clock's time: {error}; check the clock",
                 self.name
             ))
         })?;
-        let elsewhere = self.newest_elsewhere.load(Ordering::Relaxed);
-        let newest = serial.of(self.refill().newest_id.max(elsewhere));
+        let other_newest = self.newest_in_other_store.load(Ordering::Relaxed);
+        let newest = serial.of(self.refill().newest_id.max(other_newest));
         let is_new = now.first > newest.first;
         Ok(Some((if is_new { now } else { newest }, is_new)))
     }
 
     /// Records that another store's part made this serial: no number of an earlier period is minted
     /// here any more.
-    pub(in crate::sources) fn was_seen(&self, id: u64) {
-        self.newest_elsewhere.fetch_max(id, Ordering::Relaxed);
+    pub(in crate::sources) fn record_other_serial(&self, id: u64) {
+        self.newest_in_other_store.fetch_max(id, Ordering::Relaxed);
     }
 
     /// Returns whether the store's error shows that its numbers have reached a later period;
@@ -80,7 +80,7 @@ impl SegmentSource {
         match error.kind() {
             ErrorKind::MarkMoved { expected, found } if found > expected => {
                 // The mark at the very end of a period belongs to it.
-                self.came_to(found.get());
+                self.record_mark(found.get());
                 true
             }
             _ => false,
@@ -88,7 +88,7 @@ impl SegmentSource {
     }
 
     /// Records the store's mark.
-    pub(super) fn came_to(&self, mark: u64) {
+    pub(super) fn record_mark(&self, mark: u64) {
         if let Some(last) = self.stripe.last(mark) {
             let mut refill = self.refill();
             refill.newest_id = refill.newest_id.max(last);

@@ -7,15 +7,15 @@ use snowmint_core::ElapsedMillis;
 use snowmint_core::cursor::PushError;
 
 use super::account::Account;
-use super::pace::Pace;
-use super::step::{Steps, Tally};
-use super::stock::{Piece, Remembered};
-use super::{SegmentSource, Stock};
+use super::consumption_rate::ConsumptionRate;
+use super::prefetched::{InitialState, Piece};
+use super::step::{FetchTotals, StepState};
+use super::{Prefetched, SegmentSource};
 use crate::error::{Error, ErrorKind, Result, Retry, chain};
 use crate::machine::retry_ms;
 use crate::segment::{Bounds, Reserve, Segment};
-use crate::sources::For;
-use crate::sources::surroundings::STALE_MS;
+use crate::sources::ReservedFor;
+use crate::sources::node_context::STALE_MS;
 use crate::spec::Stripe;
 
 /// Number of parts of a segment. The rate is measured when a part is opened, so that the hot path
@@ -31,8 +31,8 @@ pub(crate) struct Refill {
     /// Number of consecutive failures, and the time from which the store may be called again.
     failures: u32,
     again_at: Option<ElapsedMillis>,
-    pace: Pace,
-    steps: Steps,
+    consumption_rate: ConsumptionRate,
+    steps: StepState,
     /// Parts that the cursor has no room for yet, in order.
     parts: VecDeque<(u64, u64)>,
     /// Numbers fetched by this source.
@@ -59,8 +59,8 @@ impl Refill {
             error: None,
             failures: 0,
             again_at: None,
-            pace: Pace::default(),
-            steps: Steps::default(),
+            consumption_rate: ConsumptionRate::default(),
+            steps: StepState::default(),
             parts: VecDeque::new(),
             fetched: 0,
             dropped: 0,
@@ -74,21 +74,21 @@ impl Refill {
     }
 
     /// Returns the initial state of a source with this stripe.
-    pub(crate) fn remembering(remembered: &Remembered, stripe: Stripe) -> Self {
-        let mut refill = Self::new(remembered.seen_end);
-        refill.newest_id = stripe.last(remembered.seen_end).unwrap_or(0);
-        for (first, last) in &remembered.kept {
+    pub(crate) fn starting_from(initial: &InitialState, stripe: Stripe) -> Self {
+        let mut refill = Self::new(initial.seen_end);
+        refill.newest_id = stripe.last(initial.seen_end).unwrap_or(0);
+        for (first, last) in &initial.kept {
             refill.chain.push_back(Piece::kept(*first, *last));
             refill.cut(*first, *last, stripe);
         }
-        refill.account.burn(remembered.burned);
+        refill.account.burn(initial.burned);
         refill
     }
 
     /// Returns the initial state of a source that replaces this one's.
     pub(super) fn successor(&self) -> Self {
         Self {
-            pace: self.pace,
+            consumption_rate: self.consumption_rate,
             account: Arc::clone(&self.account),
             newest_id: self.newest_id,
             ..Self::new(self.seen_end)
@@ -96,7 +96,7 @@ impl Refill {
     }
 
     /// Returns the prefetched numbers from `next` on, as they came.
-    pub(super) fn in_stock_from(&mut self, next: u64) -> Vec<Piece> {
+    pub(super) fn unused_from(&mut self, next: u64) -> Vec<Piece> {
         let pieces = std::mem::take(&mut self.chain).into_iter();
         let left = pieces.map(|piece| Piece { first: piece.first.max(next), ..piece });
         left.filter(|piece| piece.first <= piece.last).collect()
@@ -111,10 +111,10 @@ impl Refill {
 
     /// Returns the totals by which a step is sized, while `left` numbers are prefetched. Use of
     /// this source's numbers must outweigh the numbers lost before it began.
-    fn tally(&self, left: u64) -> Tally {
+    fn tally(&self, left: u64) -> FetchTotals {
         let (_, lost) = self.account.totals();
         let never_came = lost.saturating_sub(self.dropped);
-        Tally { fetched: self.fetched.saturating_add(never_came), lost, left }
+        FetchTotals { fetched: self.fetched.saturating_add(never_came), lost, left }
     }
 
     /// Returns how many numbers were ever fetched for the source, and how many of them are lost.
@@ -124,7 +124,7 @@ impl Refill {
 
     /// Returns how long `left` prefetched numbers last, in milliseconds, if any are taken.
     pub(super) fn lasts_ms(&self, left: u64, now: ElapsedMillis) -> Option<u64> {
-        self.pace.lasts_now_ms(left, self.fetched.saturating_sub(left), now)
+        self.consumption_rate.lasts_now_ms(left, self.fetched.saturating_sub(left), now)
     }
 
     /// Counts numbers that will never be used.
@@ -201,8 +201,8 @@ pub(crate) fn check_forward(name: &str, segment: &Segment, seen_end: u64) -> Res
 impl SegmentSource {
     /// Checks whether to fetch more after a part was opened or numbers ran out. `wanted`: needed
     /// now.
-    pub(in crate::sources) fn look_ahead(self: &Arc<Self>, wanted: u64) {
-        if self.keeps_none {
+    pub(in crate::sources) fn prefetch(self: &Arc<Self>, wanted: u64) {
+        if self.is_per_request {
             return;
         }
         let length = {
@@ -210,11 +210,12 @@ impl SegmentSource {
             self.hand_on(&mut refill);
             let left = self.cursor.left().saturating_add(refill.parked());
             let taken = refill.fetched.saturating_sub(left);
-            let now = self.around.timer.elapsed();
-            refill.pace.look(taken, now, left < wanted);
+            let now = self.ctx.timer.elapsed();
+            refill.consumption_rate.measure(taken, now, left < wanted);
             let must = left < wanted || self.cursor.waiting() == 0;
             let (step, tally) = (self.plan.load().step, refill.tally(left));
-            let Some(step) = refill.steps.wanted(step, &refill.pace, tally, must, now) else {
+            let Some(step) = refill.steps.wanted(step, &refill.consumption_rate, tally, must, now)
+            else {
                 return;
             };
             if !refill.may_ask(now) {
@@ -224,10 +225,10 @@ impl SegmentSource {
             step.max(wanted.saturating_sub(left))
         };
         let source = Arc::clone(self);
-        self.around.runtime.spawn(async move {
-            let begun = source.around.timer.elapsed();
-            let answer = source.reserve(length).await;
-            source.take_in(answer, begun);
+        self.ctx.runtime.spawn(async move {
+            let begun = source.ctx.timer.elapsed();
+            let result = source.reserve(length).await;
+            source.finish_fetch(result, begun);
         });
     }
 
@@ -248,10 +249,11 @@ impl SegmentSource {
 
     /// Reserves numbers; rejects a store that repeats numbers it handed out before.
     pub(super) async fn reserve(&self, length: u64) -> Result<Segment> {
-        let (whose, now) = ((self.name.as_str(), For::Node), self.around.timer.elapsed());
-        self.around.reports.check(whose, self.stripe.renumbers(), now)?;
+        let (reserved_for, now) =
+            ((self.name.as_str(), ReservedFor::Node), self.ctx.timer.elapsed());
+        self.ctx.journal_budget.check(reserved_for, self.stripe.renumbers(), now)?;
         if let Some(upstream) = &self.plan.load().upstream {
-            return self.reserve_drawn(length, upstream).await;
+            return self.reserve_allocated(length, upstream).await;
         }
         let period = self.reservable().await?;
         match self.reserve_within(length, self.within(period)).await {
@@ -259,10 +261,10 @@ impl SegmentSource {
             // earlier one.
             Err(error) if self.has_newer_period(&error) => {
                 let newer = self.reservable().await?;
-                let answer = self.reserve_within(length, self.within(newer)).await;
-                answer.map_err(|error| self.spent_period(error, newer))
+                let result = self.reserve_within(length, self.within(newer)).await;
+                result.map_err(|error| self.spent_period(error, newer))
             }
-            answer => answer.map_err(|error| self.spent_period(error, period)),
+            result => result.map_err(|error| self.spent_period(error, period)),
         }
     }
 
@@ -278,16 +280,16 @@ impl SegmentSource {
             Reserve { source: self.name.clone(), length, definition_version, within: below_end };
         let seen_end = self.refill().seen_end;
         let taken = async {
-            let segment = self.around.reserve(&reserve).await?;
+            let segment = self.ctx.reserve(&reserve).await?;
             self.check_forward(&segment, seen_end)?;
-            self.around.remember(&self.name, &segment, self.stripe).await?;
+            self.ctx.remember(&self.name, &segment, self.stripe).await?;
             Ok(segment)
         };
-        let answer = self.around.doubts.in_one_history(taken).await;
-        let segment = answer.map_err(|error| match error.kind() {
+        let result = self.ctx.doubts.in_one_history(taken).await;
+        let segment = result.map_err(|error| match error.kind() {
             ErrorKind::MarkMoved { .. } if below_end != within => self.spent(),
             // The store may have reserved these numbers: they are never used.
-            ErrorKind::Unavailable if !error.is_nothing_done() => {
+            ErrorKind::Unavailable if !error.is_not_applied() => {
                 self.refill().burn(length);
                 error
             }
@@ -302,29 +304,28 @@ impl SegmentSource {
     /// Checks that the segment lies above all that was seen before it was requested: results may
     /// overtake each other.
     fn check_forward(&self, segment: &Segment, seen_end: u64) -> Result<()> {
-        check_forward(&self.name, segment, seen_end)
-            .inspect_err(|error| self.around.doubt(error))?;
+        check_forward(&self.name, segment, seen_end).inspect_err(|error| self.ctx.doubt(error))?;
         let end = segment.last.saturating_add(1);
-        self.came_to(end);
+        self.record_mark(end);
         let mut refill = self.refill();
         refill.seen_end = refill.seen_end.max(end);
         Ok(())
     }
 
-    fn take_in(self: &Arc<Self>, answer: Result<Segment>, asked_at: ElapsedMillis) {
-        let came = answer.is_ok();
+    fn finish_fetch(self: &Arc<Self>, result: Result<Segment>, requested_at: ElapsedMillis) {
+        let came = result.is_ok();
         let mut again_in_ms = None;
         let mut refill = self.refill();
         refill.fetching = false;
-        refill.pace.answered(self.around.timer.elapsed().since(asked_at));
-        match answer {
+        refill.consumption_rate.record_latency(self.ctx.timer.elapsed().since(requested_at));
+        match result {
             Ok(segment) => {
                 if refill.failures > 0 {
                     tracing::info!(source = %self.name, failures = refill.failures, "numbers come again");
                 }
                 (refill.error, refill.failures, refill.again_at) = (None, 0, None);
                 let plan = self.plan.load();
-                refill.steps.came(plan.step, asked_at);
+                refill.steps.came(plan.step, requested_at);
                 let length = refill.cut(segment.first, segment.last, plan.stripe);
                 if refill.closed {
                     // No caller takes any more.
@@ -353,7 +354,7 @@ impl SegmentSource {
                 let wait_ms =
                     if stale { STALE_MS } else { retry_ms(refill.failures, error.retry()) };
                 let later = stale || error.retry() != Retry::Never;
-                refill.again_at = Some(self.around.timer.elapsed().saturating_add(wait_ms));
+                refill.again_at = Some(self.ctx.timer.elapsed().saturating_add(wait_ms));
                 again_in_ms = Some(wait_ms).filter(|_| later && !refill.closed && !refill.ending);
                 let retry = Retry::AfterMs(wait_ms);
                 refill.error = Some(if later { error.with_retry(retry) } else { error });
@@ -363,7 +364,7 @@ impl SegmentSource {
         self.news.notify_waiters();
         if came {
             // A slow store is asked for the next segment while this one is used.
-            self.look_ahead(0);
+            self.prefetch(0);
         } else if let Some(wait_ms) = again_in_ms {
             self.look_again_in(wait_ms);
         }
@@ -373,18 +374,18 @@ impl SegmentSource {
     /// would run out in the next outage. The waiting task keeps nothing of a source that ends
     /// meanwhile.
     fn look_again_in(self: &Arc<Self>, wait_ms: u64) {
-        let (source, timer) = (Arc::downgrade(self), Arc::clone(&self.around.timer));
-        self.around.runtime.spawn(async move {
+        let (source, timer) = (Arc::downgrade(self), Arc::clone(&self.ctx.timer));
+        self.ctx.runtime.spawn(async move {
             timer.sleep_ms(wait_ms).await;
             if let Some(source) = source.upgrade() {
-                source.look_ahead(0);
+                source.prefetch(0);
             }
         });
     }
 
-    pub(super) fn stock_now(&self) -> Stock {
+    pub(super) fn prefetched_now(&self) -> Prefetched {
         let refill = self.refill();
         let left = self.cursor.left().saturating_add(refill.parked());
-        Stock { left, closed: refill.closed }
+        Prefetched { left, closed: refill.closed }
     }
 }

@@ -2,7 +2,7 @@
 
 use snowmint_core::ElapsedMillis;
 
-use super::pace::Pace;
+use super::consumption_rate::ConsumptionRate;
 use crate::spec::StepPlan;
 
 /// Leaf's rule, in milliseconds: a step that lasted for less is doubled; one that lasted twice as
@@ -15,7 +15,7 @@ const WORTH_PART: u64 = 4;
 
 /// Totals of the numbers that were fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(super) struct FetchTotals {
     /// All fetched numbers, including those of lost results.
     pub(super) fetched: u64,
     /// Numbers that are never issued.
@@ -24,7 +24,7 @@ pub(super) struct Tally {
     pub(super) left: u64,
 }
 
-impl Tally {
+impl FetchTotals {
     /// Returns how many more may be fetched, so that a kill at that time loses no more than this
     /// percentage of all.
     fn room(self, waste_max_percent: u8) -> u64 {
@@ -40,43 +40,45 @@ impl Tally {
 
 /// State of the rule that has one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Steps {
+pub(super) struct StepState {
     /// Size and time of the last fetch by Leaf's rule; without the time for the first fetch, which
     /// fills an empty source.
     leaf: Option<(u64, Option<ElapsedMillis>)>,
 }
 
-impl Steps {
+impl StepState {
     /// Returns how many numbers to fetch now, if any. `must`: they are needed, or soon will be.
     pub(super) fn wanted(
         &self,
         plan: StepPlan,
-        pace: &Pace,
-        tally: Tally,
+        consumption_rate: &ConsumptionRate,
+        tally: FetchTotals,
         must: bool,
         now: ElapsedMillis,
     ) -> Option<u64> {
         match plan {
             StepPlan::Adaptive { min, max, lasts_ms, waste_max_percent } => {
-                let step = pace.step(lasts_ms).clamp(min, max);
+                let step = consumption_rate.step(lasts_ms).clamp(min, max);
                 let room = tally.room(waste_max_percent);
                 let worth = room >= step / WORTH_PART && room >= min;
-                let fetch = must || (worth && pace.is_low(tally.left, lasts_ms));
+                let fetch = must || (worth && consumption_rate.is_low(tally.left, lasts_ms));
                 fetch.then(|| step.min(room).max(min))
             }
-            StepPlan::Fixed { size } => (must || pace.is_low(tally.left, 0)).then_some(size),
+            StepPlan::Fixed { size } => {
+                (must || consumption_rate.is_low(tally.left, 0)).then_some(size)
+            }
             StepPlan::Leaf { size, max } => {
-                (must || pace.is_low(tally.left, 0)).then(|| self.leaf(size, max, now))
+                (must || consumption_rate.is_low(tally.left, 0)).then(|| self.leaf(size, max, now))
             }
         }
     }
 
     /// Records that a fetch requested at this time has come.
-    pub(super) fn came(&mut self, plan: StepPlan, asked_at: ElapsedMillis) {
+    pub(super) fn came(&mut self, plan: StepPlan, requested_at: ElapsedMillis) {
         self.leaf = match plan {
             StepPlan::Leaf { size, max } => {
-                let since = self.leaf.map(|_| asked_at);
-                Some((self.leaf(size, max, asked_at), since))
+                let since = self.leaf.map(|_| requested_at);
+                Some((self.leaf(size, max, requested_at), since))
             }
             _ => None,
         };
@@ -109,23 +111,23 @@ mod tests {
     }
 
     /// A rate of `per_second` numbers in the last second.
-    fn pace(per_second: u64) -> Pace {
-        let mut pace = Pace::default();
-        pace.look(0, at(0), false);
-        pace.look(per_second, at(1000), false);
-        pace
+    fn consumption_rate(per_second: u64) -> ConsumptionRate {
+        let mut consumption_rate = ConsumptionRate::default();
+        consumption_rate.measure(0, at(0), false);
+        consumption_rate.measure(per_second, at(1000), false);
+        consumption_rate
     }
 
     #[test]
     fn a_kill_never_loses_more_than_the_budget_or_the_least_step() {
         for percent in [1, 10, 50, 99, 100] {
             let plan = adaptive(percent);
-            let mut tally = Tally::default();
-            let steps = Steps::default();
+            let mut tally = FetchTotals::default();
+            let steps = StepState::default();
             // Bursts and silence: numbers are used up to the last, or not at all.
             for round in 0_u64..500 {
                 let must = round % 3 == 0;
-                let step = steps.wanted(plan, &pace(5_000), tally, must, at(0));
+                let step = steps.wanted(plan, &consumption_rate(5_000), tally, must, at(0));
                 assert!(!must || step.is_some());
                 let Some(step) = step else {
                     tally.left = 0;
@@ -145,25 +147,26 @@ mod tests {
 
     #[test]
     fn lost_numbers_count_and_returned_ones_do_not() {
-        let tally = Tally { fetched: 10_000, lost: 0, left: 0 };
+        let tally = FetchTotals { fetched: 10_000, lost: 0, left: 0 };
         assert_eq!(tally.room(50), 10_000);
-        assert_eq!(Tally { lost: 4_000, ..tally }.room(50), 2_000);
-        assert_eq!(Tally { lost: 4_000, left: 1_000, ..tally }.room(50), 0);
-        assert_eq!(Tally { lost: 10_000, ..tally }.room(50), 0);
-        assert_eq!(Tally { lost: 10_000, ..tally }.room(100), u64::MAX);
-        let most = Tally { fetched: u64::MAX, lost: u64::MAX, left: u64::MAX };
+        assert_eq!(FetchTotals { lost: 4_000, ..tally }.room(50), 2_000);
+        assert_eq!(FetchTotals { lost: 4_000, left: 1_000, ..tally }.room(50), 0);
+        assert_eq!(FetchTotals { lost: 10_000, ..tally }.room(50), 0);
+        assert_eq!(FetchTotals { lost: 10_000, ..tally }.room(100), u64::MAX);
+        let most = FetchTotals { fetched: u64::MAX, lost: u64::MAX, left: u64::MAX };
         assert_eq!((most.room(1), most.room(99)), (0, 0));
     }
 
     #[test]
     fn a_burst_of_a_few_numbers_brings_no_million() {
         // 1000 numbers in a millisecond, then silence.
-        let mut pace = Pace::default();
-        pace.look(0, at(0), false);
-        pace.look(1_000, at(1), false);
-        let tally = Tally { fetched: 1_000, ..Tally::default() };
-        let wanted =
-            |percent| Steps::default().wanted(adaptive(percent), &pace, tally, true, at(1));
+        let mut consumption_rate = ConsumptionRate::default();
+        consumption_rate.measure(0, at(0), false);
+        consumption_rate.measure(1_000, at(1), false);
+        let tally = FetchTotals { fetched: 1_000, ..FetchTotals::default() };
+        let wanted = |percent| {
+            StepState::default().wanted(adaptive(percent), &consumption_rate, tally, true, at(1))
+        };
         assert_eq!(wanted(50), Some(1_000));
         assert_eq!(wanted(10), Some(111));
         assert_eq!(wanted(100), Some(1_000_000));
@@ -172,24 +175,25 @@ mod tests {
     #[test]
     fn a_fixed_step_is_always_the_same() {
         let plan = StepPlan::Fixed { size: 7 };
-        let steps = Steps::default();
+        let steps = StepState::default();
         for must in [true, false] {
-            let tally = Tally { fetched: 7, lost: 0, left: 1 };
-            assert_eq!(steps.wanted(plan, &pace(5_000), tally, must, at(0)), Some(7));
+            let tally = FetchTotals { fetched: 7, lost: 0, left: 1 };
+            assert_eq!(steps.wanted(plan, &consumption_rate(5_000), tally, must, at(0)), Some(7));
         }
-        let plenty = Tally { fetched: 1_000, lost: 0, left: 1_000 };
-        assert_eq!(steps.wanted(plan, &pace(5_000), plenty, false, at(0)), None);
+        let plenty = FetchTotals { fetched: 1_000, lost: 0, left: 1_000 };
+        assert_eq!(steps.wanted(plan, &consumption_rate(5_000), plenty, false, at(0)), None);
     }
 
     #[test]
     fn leafs_step_doubles_and_halves_as_leafs_does() {
         let plan = StepPlan::Leaf { size: 1_000, max: 5_000 };
-        let mut steps = Steps::default();
+        let mut steps = StepState::default();
         let mut now = 0;
         let mut fetch = |passed_ms: u64| {
             now += passed_ms;
-            let tally = Tally::default();
-            let step = steps.wanted(plan, &Pace::default(), tally, true, at(now)).unwrap();
+            let tally = FetchTotals::default();
+            let step =
+                steps.wanted(plan, &ConsumptionRate::default(), tally, true, at(now)).unwrap();
             steps.came(plan, at(now));
             step
         };
@@ -204,7 +208,7 @@ mod tests {
     #[test]
     fn leafs_step_follows_an_altered_definition() {
         let plan = StepPlan::Leaf { size: 1_000, max: 100_000 };
-        let mut steps = Steps::default();
+        let mut steps = StepState::default();
         for _ in 0..6 {
             steps.came(plan, at(0));
         }

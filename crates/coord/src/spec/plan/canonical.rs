@@ -1,8 +1,8 @@
 //! Keys of a plan, every default written out.
 
 use super::{
-    Clockwork, DisguisePlan, DisguiseVersion, Hides, Plan, PrefillPlan, SnowflakePlan, StartPlan,
-    UuidPlan,
+    DisguisePlan, DisguiseVersion, Hides, Plan, PrefillPlan, RollbackPlan, SnowflakePlan,
+    StartPlan, UuidPlan,
 };
 use crate::spec::{
     DisguiseMode, DisguiseSpec, Kind, OnEmpty, OnRollback, PrefillSpec, SourceSpec, Span, UuidSpec,
@@ -49,25 +49,25 @@ impl SnowflakePlan {
             text: Some(self.text.to_string()),
             ..SourceSpec::of(Kind::Snowflake)
         };
-        self.minted.to_spec(&mut spec);
-        spec.on_rollback = Some(match self.clockwork {
-            Clockwork::Hold { lead_max_ms } => {
+        self.minter_plan.to_spec(&mut spec);
+        spec.on_rollback = Some(match self.rollback_plan {
+            RollbackPlan::Hold { lead_max_ms } => {
                 spec.lead_max = Some(Span::from_ms(lead_max_ms));
                 OnRollback::Hold
             }
-            Clockwork::Borrow { lead_max_ms } => {
+            RollbackPlan::Borrow { lead_max_ms } => {
                 spec.lead_max = Some(Span::from_ms(lead_max_ms));
                 OnRollback::Borrow
             }
-            Clockwork::Wait { wait_max_ms, fixed_ms } => {
+            RollbackPlan::Wait { wait_max_ms, fixed_ms } => {
                 spec.wait_max = fixed_ms.is_none().then_some(Span::from_ms(wait_max_ms));
                 spec.wait_for =
                     Some(fixed_ms.map_or("twice".into(), |ms| Span::from_ms(ms).to_string()));
                 OnRollback::Wait
             }
-            Clockwork::Fail => OnRollback::Fail,
-            Clockwork::ClockSequence => OnRollback::ClockSequence,
-            Clockwork::Ring { lead_max_ms } => {
+            RollbackPlan::Fail => OnRollback::Fail,
+            RollbackPlan::ClockSequence => OnRollback::ClockSequence,
+            RollbackPlan::Ring { lead_max_ms } => {
                 spec.lead_max = Some(Span::from_ms(lead_max_ms));
                 OnRollback::Ring
             }
@@ -96,8 +96,8 @@ impl DisguisePlan {
             Hides::BelowTime => (DisguiseMode::Ordered, None),
         };
         // Texts from before there were versions stay equal, byte by byte.
-        let is_said = self.version != DisguiseVersion::Shared;
-        let version = is_said.then_some(self.version.number());
+        let is_written = self.version != DisguiseVersion::Shared;
+        let version = is_written.then_some(self.version.number());
         DisguiseSpec { mode: Some(mode), key: Some(self.key), version, bits, check: None }
     }
 }

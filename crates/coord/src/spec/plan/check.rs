@@ -8,7 +8,7 @@ use snowmint_core::text::{Format, UnknownFormat};
 use super::canonical::name_of;
 use super::counter;
 use super::{
-    Clockwork, DisguisePlan, DisguiseVersion, Hides, Minted, Plan, PrefillPlan, SegmentPlan,
+    DisguisePlan, DisguiseVersion, Hides, MinterPlan, Plan, PrefillPlan, RollbackPlan, SegmentPlan,
     SnowflakePlan, StartPlan, UuidPlan,
 };
 use crate::spec::{
@@ -36,9 +36,9 @@ const PREFILL_WAIT_MAX_MS_DEFAULT: u64 = 100;
 pub(super) fn value(
     key: &'static str,
     value: impl std::fmt::Display,
-    why: impl Into<String>,
+    reason: impl Into<String>,
 ) -> SpecError {
-    SpecError::Value { key, value: value.to_string(), why: why.into() }
+    SpecError::Value { key, value: value.to_string(), reason: reason.into() }
 }
 
 /// Returns a duration's milliseconds, within its limit.
@@ -50,15 +50,15 @@ fn span(
 ) -> Result<u64, SpecError> {
     let ms = given.map_or(default_ms, Span::ms);
     if ms > max_ms {
-        let why = format!("at most {} is possible", Span::from_ms(max_ms));
-        return Err(value(key, Span::from_ms(ms), why));
+        let reason = format!("at most {} is possible", Span::from_ms(max_ms));
+        return Err(value(key, Span::from_ms(ms), reason));
     }
     Ok(ms)
 }
 
 pub(in crate::spec) fn check(spec: &SourceSpec) -> Result<Plan, SpecError> {
     let kind = spec.kind();
-    refuse_foreign_keys(spec, kind)?;
+    reject_unused_keys(spec, kind)?;
     match kind {
         Kind::Snowflake => snowflake(spec).map(Plan::Snowflake),
         Kind::Segment => SegmentPlan::check(spec).map(Plan::Segment),
@@ -69,7 +69,7 @@ pub(in crate::spec) fn check(spec: &SourceSpec) -> Result<Plan, SpecError> {
 }
 
 /// Rejects a key without a meaning: it is a misunderstanding and never ignored.
-fn refuse_foreign_keys(spec: &SourceSpec, kind: Kind) -> Result<(), SpecError> {
+fn reject_unused_keys(spec: &SourceSpec, kind: Kind) -> Result<(), SpecError> {
     let snowflake = kind == Kind::Snowflake;
     let segment = kind == Kind::Segment;
     let rules = [
@@ -109,7 +109,7 @@ fn refuse_foreign_keys(spec: &SourceSpec, kind: Kind) -> Result<(), SpecError> {
 
 fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
     let layout = layout(spec)?;
-    let clockwork = clockwork(spec, &layout)?;
+    let rollback_plan = rollback_plan(spec, &layout)?;
     let disguise = disguise(spec.disguise.as_ref(), Some(&layout))?;
     let text = text(spec.text.as_deref())?;
     if text.needs_layout() && disguise.is_some_and(|plan| matches!(plan.hides, Hides::All { .. })) {
@@ -117,18 +117,18 @@ fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
     }
     let mut plan = SnowflakePlan {
         layout,
-        minted: Minted::Process,
+        minter_plan: MinterPlan::Process,
         short_life: spec.short_life.unwrap_or(false),
         unique: spec.unique.unwrap_or_default(),
         order: spec.order.unwrap_or_default(),
-        clockwork,
+        rollback_plan,
         burst_ms: span("burst", spec.burst, 0, BURST_MS_LIMIT)?,
         start: start(spec.sequence_start.as_deref(), &layout)?,
         prefill: prefill(spec.prefill.as_ref(), &layout)?,
         disguise,
         text,
     };
-    plan.minted = Minted::check(spec, &plan)?;
+    plan.minter_plan = MinterPlan::check(spec, &plan)?;
     if plan.order == Order::Global {
         check_global(&plan)?;
     }
@@ -137,10 +137,10 @@ fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
 
 /// Rejects what would break the order, or the promise that no ID comes twice.
 fn check_global(plan: &SnowflakePlan) -> Result<(), SpecError> {
-    let needs = |why: &str| Err(value("order", "global", format!("it needs {why}")));
-    match plan.clockwork {
-        Clockwork::Hold { .. } | Clockwork::Wait { .. } | Clockwork::Fail => {}
-        Clockwork::ClockSequence | Clockwork::Ring { .. } | Clockwork::Borrow { .. } => {
+    let needs = |reason: &str| Err(value("order", "global", format!("it needs {reason}")));
+    match plan.rollback_plan {
+        RollbackPlan::Hold { .. } | RollbackPlan::Wait { .. } | RollbackPlan::Fail => {}
+        RollbackPlan::ClockSequence | RollbackPlan::Ring { .. } | RollbackPlan::Borrow { .. } => {
             return needs("on_rollback = hold, wait or fail, and a layout without clock bits");
         }
     }
@@ -174,7 +174,7 @@ fn layout(spec: &SourceSpec) -> Result<Layout, SpecError> {
         .map_err(|error: ParseLayoutError| value("epoch", epoch, error.to_string()))
 }
 
-fn clockwork(spec: &SourceSpec, layout: &Layout) -> Result<Clockwork, SpecError> {
+fn rollback_plan(spec: &SourceSpec, layout: &Layout) -> Result<RollbackPlan, SpecError> {
     let has_clock = layout.bits(Field::Clock) > 0;
     let policy = spec.on_rollback.unwrap_or(if has_clock {
         OnRollback::ClockSequence
@@ -182,12 +182,12 @@ fn clockwork(spec: &SourceSpec, layout: &Layout) -> Result<Clockwork, SpecError>
         OnRollback::Hold
     });
     if has_clock != (policy == OnRollback::ClockSequence) {
-        let why = if has_clock {
+        let reason = if has_clock {
             "the layout has clock bits, which only clock-sequence uses"
         } else {
             "the layout has no clock bits: take one such as clock-sequence, or another policy"
         };
-        return Err(value("on_rollback", name_of(&policy), why));
+        return Err(value("on_rollback", name_of(&policy), reason));
     }
     let leads = matches!(policy, OnRollback::Hold | OnRollback::Borrow | OnRollback::Ring);
     if spec.lead_max.is_some() && !leads {
@@ -207,8 +207,8 @@ fn clockwork(spec: &SourceSpec, layout: &Layout) -> Result<Clockwork, SpecError>
         if policy == OnRollback::Borrow { BORROW_LEAD_MAX_MS } else { HOLD_LEAD_MAX_MS };
     let lead_max_ms = span("lead_max", spec.lead_max, lead_default_ms, LEAD_MAX_MS_LIMIT)?;
     Ok(match policy {
-        OnRollback::Hold => Clockwork::Hold { lead_max_ms },
-        OnRollback::Borrow => Clockwork::Borrow { lead_max_ms },
+        OnRollback::Hold => RollbackPlan::Hold { lead_max_ms },
+        OnRollback::Borrow => RollbackPlan::Borrow { lead_max_ms },
         OnRollback::Wait => {
             let fixed_ms = wait_for(spec.wait_for.as_deref())?;
             if fixed_ms.is_some() && spec.wait_max.is_some() {
@@ -216,11 +216,11 @@ fn clockwork(spec: &SourceSpec, layout: &Layout) -> Result<Clockwork, SpecError>
             }
             let wait_max_ms =
                 span("wait_max", spec.wait_max, WAIT_OFFSET_MAX_MS, WAIT_MAX_MS_LIMIT)?;
-            Clockwork::Wait { wait_max_ms, fixed_ms }
+            RollbackPlan::Wait { wait_max_ms, fixed_ms }
         }
-        OnRollback::Fail => Clockwork::Fail,
-        OnRollback::ClockSequence => Clockwork::ClockSequence,
-        OnRollback::Ring => Clockwork::Ring { lead_max_ms },
+        OnRollback::Fail => RollbackPlan::Fail,
+        OnRollback::ClockSequence => RollbackPlan::ClockSequence,
+        OnRollback::Ring => RollbackPlan::Ring { lead_max_ms },
     })
 }
 
@@ -395,7 +395,7 @@ fn uuid(spec: &SourceSpec) -> Result<UuidPlan, SpecError> {
         None if named => {
             return Err(SpecError::Missing {
                 key: "uuid.namespace",
-                why: "versions 3 and 5 hash a name in a namespace: dns, url, oid, x500 or a UUID",
+                reason: "versions 3 and 5 hash a name in a namespace: dns, url, oid, x500 or a UUID",
             });
         }
         None => uuid::Uuid::nil(),

@@ -3,7 +3,7 @@
 mod canonical;
 mod check;
 mod counter;
-mod minted;
+mod minter_plan;
 mod segment;
 mod serial;
 mod stripe;
@@ -14,7 +14,7 @@ use snowmint_core::text::Format;
 use super::{Order, Unique};
 pub(super) use check::check;
 pub use counter::{Confirm, CounterPlan, CounterSpec, KeyNames};
-pub use minted::Minted;
+pub use minter_plan::MinterPlan;
 pub use segment::{SegmentPlan, StepPlan};
 pub use serial::{Period, SerialParts, SerialPlan};
 pub use stripe::Stripe;
@@ -41,7 +41,7 @@ impl Plan {
     pub fn stores(&self) -> Vec<&str> {
         match self {
             Self::Segment(plan) => plan.stores.iter().map(String::as_str).collect(),
-            Self::Snowflake(plan) => plan.minted.minters().map(|(store, _)| store).collect(),
+            Self::Snowflake(plan) => plan.minter_plan.minters().map(|(store, _)| store).collect(),
             _ => Vec::new(),
         }
     }
@@ -53,7 +53,7 @@ pub struct SnowflakePlan {
     /// Layout of an ID's bits.
     pub layout: Layout,
     /// Minter: processes or stores.
-    pub minted: Minted,
+    pub minter_plan: MinterPlan,
     /// Whether its layout may end within a year.
     pub short_life: bool,
     /// Scope in which an ID never comes twice.
@@ -61,7 +61,7 @@ pub struct SnowflakePlan {
     /// Scope of the order of IDs.
     pub order: Order,
     /// Policy for a clock that is set back.
-    pub clockwork: Clockwork,
+    pub rollback_plan: RollbackPlan,
     /// Longest lag of IDs behind the clock, in milliseconds.
     pub burst_ms: u64,
     /// Start of a tick's sequence.
@@ -76,7 +76,7 @@ pub struct SnowflakePlan {
 
 /// Policy for a clock that is set back, with its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clockwork {
+pub enum RollbackPlan {
     /// Ticks continue at half speed from elapsed time, up to a lead.
     Hold {
         /// Lead over the clock beyond which minting fails, in milliseconds.
@@ -105,7 +105,7 @@ pub enum Clockwork {
     },
 }
 
-impl Clockwork {
+impl RollbackPlan {
     /// Returns its name in configuration and in reports of clock steps.
     #[must_use]
     pub const fn policy(&self) -> &'static str {

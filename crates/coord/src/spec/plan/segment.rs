@@ -4,7 +4,7 @@ use snowmint_core::text::Format;
 
 use super::check::{disguise, text, value};
 use super::{DisguisePlan, SerialPlan, Stripe};
-use crate::beside::names;
+use crate::secondary::names;
 use crate::segment::NUMBER_MAX;
 use crate::spec::{Kind, SourceSpec, Span, SpecError, StepRule, StepSpec};
 use crate::upstream::UpstreamPlan;
@@ -69,7 +69,7 @@ impl StepPlan {
     /// Returns whether none are prefetched: with a step of 1, each request takes all its numbers
     /// from the store in one step.
     #[must_use]
-    pub const fn keeps_none(self) -> bool {
+    pub const fn is_per_request(self) -> bool {
         matches!(self, Self::Fixed { size: 1 })
     }
 
@@ -92,7 +92,7 @@ impl StepPlan {
 
     fn check(spec: &StepSpec) -> Result<Self, SpecError> {
         let rule = spec.rule.unwrap_or_default();
-        refuse_other_rules_keys(spec, rule)?;
+        reject_other_rules_keys(spec, rule)?;
         let size = within("step.size", spec.size.unwrap_or(SIZE_DEFAULT), 1)?;
         match rule {
             StepRule::Fixed => Ok(Self::Fixed { size }),
@@ -144,7 +144,7 @@ impl StepPlan {
     }
 }
 
-fn refuse_other_rules_keys(spec: &StepSpec, rule: StepRule) -> Result<(), SpecError> {
+fn reject_other_rules_keys(spec: &StepSpec, rule: StepRule) -> Result<(), SpecError> {
     let adaptive = rule == StepRule::Adaptive;
     let sized = !adaptive;
     let rules = [
@@ -161,7 +161,7 @@ fn refuse_other_rules_keys(spec: &StepSpec, rule: StepRule) -> Result<(), SpecEr
 }
 
 /// Rejects keys of plain numbers: a serial is a text format of its own.
-fn refuse_keys_of_plain_numbers(spec: &SourceSpec) -> Result<(), SpecError> {
+fn reject_keys_of_plain_numbers(spec: &SourceSpec) -> Result<(), SpecError> {
     let keys = [
         ("upstream", spec.upstream.is_some()),
         ("disguise", spec.disguise.is_some()),
@@ -183,7 +183,7 @@ fn upstream(text: Option<&str>, stripe: Stripe) -> Result<Option<UpstreamPlan>, 
             needs: "no offset, increment, first or until",
         });
     }
-    text.parse().map(Some).map_err(|why: String| value("upstream", text, why))
+    text.parse().map(Some).map_err(|reason: String| value("upstream", text, reason))
 }
 
 /// Parses the stores. Each has its stripe in its own catalog, and together they have the numbers of
@@ -202,7 +202,7 @@ fn stores(spec: &SourceSpec) -> Result<Vec<String>, SpecError> {
         let needs = "no offset, increment, first, until or upstream";
         return Err(SpecError::Needs { key: "stores", needs });
     }
-    names(text).map_err(|why| value("stores", text, why))
+    names(text).map_err(|reason| value("stores", text, reason))
 }
 
 fn within(key: &'static str, count: u64, least: u64) -> Result<u64, SpecError> {
@@ -217,7 +217,7 @@ impl SegmentPlan {
         let step = StepPlan::check(&spec.step.clone().unwrap_or_default())?;
         let stripe = Stripe::check(spec)?;
         if let Some(serial) = &spec.serial {
-            refuse_keys_of_plain_numbers(spec)?;
+            reject_keys_of_plain_numbers(spec)?;
             let (serial, stores) = (SerialPlan::check(serial)?, stores(spec)?);
             let several = u64::try_from(stores.len()).unwrap_or(u64::MAX);
             serial.check_stripes(stripe.increment().max(several))?;
@@ -227,8 +227,8 @@ impl SegmentPlan {
         let (key, least) = step.least();
         let count = stripe.count();
         if count < least {
-            let why = format!("the source has only {count} numbers up to {NUMBER_MAX}");
-            return Err(value(key, least, why));
+            let reason = format!("the source has only {count} numbers up to {NUMBER_MAX}");
+            return Err(value(key, least, reason));
         }
         let disguise = disguise(spec.disguise.as_ref(), None)?;
         let text = text(spec.text.as_deref())?;

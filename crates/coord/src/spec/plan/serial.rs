@@ -67,8 +67,9 @@ impl SerialPlan {
     pub(super) fn check(spec: &SerialSpec) -> Result<Self, SpecError> {
         let prefix = spec.prefix.clone().unwrap_or_default();
         if prefix.len() > PREFIX_BYTES_MAX || !prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let why = format!("take up to {PREFIX_BYTES_MAX} letters, digits and signs of ASCII");
-            return Err(value("serial.prefix", prefix, why));
+            let reason =
+                format!("take up to {PREFIX_BYTES_MAX} letters, digits and signs of ASCII");
+            return Err(value("serial.prefix", prefix, reason));
         }
         let width = spec.width.unwrap_or(WIDTH_DEFAULT);
         if !(1..=WIDTH_MAX).contains(&width) {
@@ -79,9 +80,9 @@ impl SerialPlan {
             let forms = FORMS.iter().filter(|(_, dates)| *dates == wanted);
             let forms: Vec<_> = forms.map(|(form, _)| *form).collect();
             let fitting = if forms.is_empty() { "none".into() } else { forms.join(", ") };
-            let why =
+            let reason =
                 format!("a serial shows the date of its period: take serial.date = {fitting}");
-            return Err(value("serial.reset", wanted.name(), why));
+            return Err(value("serial.reset", wanted.name(), reason));
         }
         let zone_name = spec.zone.clone().unwrap_or_else(|| "UTC".into());
         let zone = TimeZone::get(&zone_name).map_err(|_| {
@@ -106,10 +107,10 @@ impl SerialPlan {
         if stripes <= most {
             return Ok(());
         }
-        let why = format!(
+        let reason = format!(
             "a period has the numbers 1 to {most}, of which each of {stripes} stripes needs one"
         );
-        Err(value("serial.width", self.width, why))
+        Err(value("serial.width", self.width, reason))
     }
 
     /// Returns how many of the store's numbers each period takes up.
@@ -275,7 +276,7 @@ fn write_date(text: &mut String, form: &str, date: Date) {
             "yy" => format!("{:02}", date.year() % 100),
             "MM" => format!("{:02}", date.month()),
             "dd" => format!("{:02}", date.day()),
-            as_it_is => as_it_is.into(),
+            literal => literal.into(),
         });
     }
 }
@@ -291,7 +292,7 @@ fn read_date(text: &str, form: &str) -> Option<Date> {
             "yy" if digits => year = written.parse::<i16>().ok()?.checked_add(2000)?,
             "MM" if digits => month = written.parse().ok()?,
             "dd" if digits => day = written.parse().ok()?,
-            as_it_is if written == as_it_is => {}
+            literal if written == literal => {}
             _ => return None,
         }
     }

@@ -51,19 +51,19 @@ impl Stripe {
         };
         let increment = number("increment", increment)?;
         if !(1..=increment).contains(&offset) {
-            let why = format!(
+            let reason = format!(
                 "it says which of {increment} stripes (increment) the source has: take 1 to \
                  {increment}; to begin above a number, set first"
             );
-            return Err(value("offset", offset, why));
+            return Err(value("offset", offset, reason));
         }
         let lowest = number("first", lowest)?;
         let first_at = number("first_at", first_at)?;
         let stripes = lowest.saturating_sub(offset).div_ceil(increment);
         let first = stripes.checked_mul(increment).and_then(|more| more.checked_add(offset));
         let Some(first) = first.filter(|first| *first <= NUMBER_MAX) else {
-            let why = format!("the stripe has no number from there to {NUMBER_MAX}");
-            return Err(value("first", lowest, why));
+            let reason = format!("the stripe has no number from there to {NUMBER_MAX}");
+            return Err(value("first", lowest, reason));
         };
         Ok(Self { offset, increment, first, first_at, until: None })
     }
@@ -263,7 +263,7 @@ mod tests {
         let stripe = |until| Stripe { until, ..Stripe::new(2, 3, 1, 1).unwrap() };
         for (until, max) in [(1, 0), (2, 0), (3, 1), (5, 1), (6, 2), (8, 2), (9, 3)] {
             assert_eq!(stripe(Some(until)).number_max(), max, "{until}");
-            assert_eq!(stripe(Some(until)).next(7), Some(20), "where it would go on");
+            assert_eq!(stripe(Some(until)).next(7), Some(20), "where it would continue");
         }
         assert!(stripe(Some(7)).maps_as(stripe(None)));
         assert!(!stripe(None).maps_as(Stripe::ALL));

@@ -9,13 +9,13 @@ fn spec(json: &str) -> SourceSpec {
     SourceSpec::from_json(json).unwrap()
 }
 
-fn refusal(json: &str) -> SpecError {
+fn spec_error(json: &str) -> SpecError {
     spec(json).check().unwrap_err()
 }
 
 /// The key that an error names.
 fn refused_key(json: &str) -> String {
-    match refusal(json) {
+    match spec_error(json) {
         SpecError::Value { key, .. }
         | SpecError::NotForKind { key, .. }
         | SpecError::Needs { key, .. }
@@ -102,7 +102,7 @@ fn nothing_given_is_the_default_source_of_the_design() {
     let bits = [Field::Time, Field::Worker, Field::Sequence].map(|field| layout.bits(field));
     assert_eq!((bits, layout.unit_ms()), ([41, 10, 12], 1));
     assert_eq!(layout.epoch(), snowmint_core::layout::EPOCH_DEFAULT);
-    assert_eq!(plan.clockwork, Clockwork::Hold { lead_max_ms: 5_000 });
+    assert_eq!(plan.rollback_plan, RollbackPlan::Hold { lead_max_ms: 5_000 });
     assert_eq!((plan.burst_ms, plan.start), (0, StartPlan::Zero));
     assert_eq!((plan.prefill, plan.disguise), (None, None));
     assert_eq!(plan.text, Format::Number(Radix::Decimal));
@@ -120,7 +120,7 @@ fn prefill_has_baidus_parameters() {
 #[test]
 fn impossible_value_is_rejected_by_its_key() {
     for (json, key) in [
-        (r#"{"layout":"nobody"}"#, "layout"),
+        (r#"{"layout":"absent"}"#, "layout"),
         (r#"{"epoch":"yesterday"}"#, "epoch"),
         (r#"{"layout":"twitter,epoch=0","epoch":"1"}"#, "epoch"),
         (r#"{"layout":"clock-sequence","on_rollback":"hold"}"#, "on_rollback"),
@@ -224,12 +224,12 @@ fn impossible_value_is_rejected_by_its_key() {
         (r#"{"kind":"uuid","uuid":{"version":2}}"#, "uuid.version"),
         (r#"{"kind":"uuid","uuid":{"version":9}}"#, "uuid.version"),
         (r#"{"kind":"uuid","uuid":{"version":5}}"#, "uuid.namespace"),
-        (r#"{"kind":"uuid","uuid":{"version":5,"namespace":"nobody"}}"#, "uuid.namespace"),
+        (r#"{"kind":"uuid","uuid":{"version":5,"namespace":"absent"}}"#, "uuid.namespace"),
         (r#"{"kind":"uuid","uuid":{"namespace":"dns"}}"#, "uuid.namespace"),
         (r#"{"kind":"ulid","text":"hex"}"#, "text"),
         (r#"{"offset":1}"#, "offset"),
     ] {
-        assert_eq!(refused_key(json), key, "{json}: {}", refusal(json));
+        assert_eq!(refused_key(json), key, "{json}: {}", spec_error(json));
     }
 }
 
@@ -270,7 +270,7 @@ fn settings_that_break_the_order_are_rejected() {
         (r#""on_rollback":"borrow""#, "on_rollback"),
         (r#""layout":"time=41,clock=2,worker=8,sequence=12""#, "clock bits"),
     ] {
-        let error = refusal(&format!(r#"{{"order":"global",{keys}}}"#));
+        let error = spec_error(&format!(r#"{{"order":"global",{keys}}}"#));
         assert!(error.to_string().contains(word), "{keys}: {error}");
     }
     let plan = spec(r#"{"order":"global"}"#).check().unwrap();

@@ -10,7 +10,7 @@ fn batch_is_exact_or_reports_count_and_error() {
     let mut out = [0; 6];
     let short = ids.try_fill(&mut out).unwrap_err();
     assert_eq!(short.made, 4);
-    assert!(matches!(short.why, Refusal::TickFull { .. }));
+    assert!(matches!(short.error, MintError::TickFull { .. }));
     assert!(out[..4].windows(2).all(|pair| pair[0] < pair[1]));
     clock.advance_ms(1);
     assert_eq!(ids.try_fill(&mut out[4..]), Ok(()));
@@ -75,7 +75,7 @@ fn lane_outlives_the_generator_with_its_block_only() {
         assert_eq!(id, first + n);
         assert!(LAYOUT.time_of(id).unwrap() < end, "blocks taken count as taken");
     }
-    assert_eq!(lane.try_mint(), Err(Refusal::Closed));
+    assert_eq!(lane.try_mint(), Err(MintError::Closed));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_local_generator_mints_as_a_shared_one() {
 
 #[test]
 fn type_sizes_are_unchanged() {
-    assert_eq!(size_of::<Refusal>(), 32);
+    assert_eq!(size_of::<MintError>(), 32);
     assert!(size_of::<Generator<crate::SystemClock>>() <= 512);
     assert!(size_of::<Lane<&Generator<crate::SystemClock>>>() <= 56);
 }

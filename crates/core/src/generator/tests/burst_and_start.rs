@@ -11,7 +11,7 @@ fn a_burst_uses_the_ticks_just_past_in_order_and_no_future_ones() {
     for n in 0..44 {
         assert_eq!(since_start(&NARROW, ids.try_mint().unwrap()), n / 4 - 10);
     }
-    assert!(matches!(ids.try_mint(), Err(Refusal::TickFull { .. })));
+    assert!(matches!(ids.try_mint(), Err(MintError::TickFull { .. })));
     clock.advance_ms(1);
     for _ in 0..4 {
         assert_eq!(since_start(&NARROW, ids.try_mint().unwrap()), 1);

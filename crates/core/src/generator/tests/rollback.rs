@@ -4,7 +4,7 @@ use super::*;
 use crate::clock::{Clock, Pause};
 
 /// Mints once, sets the clock back, and tries again.
-fn after_step_back(rollback: Rollback, back_ms: u64) -> Result<u64, Refusal> {
+fn after_step_back(rollback: Rollback, back_ms: u64) -> Result<u64, MintError> {
     let clock = clock();
     let ids = generator(LAYOUT, with(rollback), &clock);
     let before = ids.try_mint().unwrap();
@@ -23,7 +23,7 @@ fn hold_keeps_minting_up_to_its_lead_and_refuses_beyond() {
     assert!(after_step_back(hold, 5_000).is_ok());
     assert_eq!(
         after_step_back(hold, 5_001),
-        Err(Refusal::ClockBehind { by_ms: 5_001, limit_ms: 5_000, retry_after_ms: 1 })
+        Err(MintError::ClockBehind { by_ms: 5_001, limit_ms: 5_000, retry_after_ms: 1 })
     );
 }
 
@@ -32,14 +32,14 @@ fn fail_refuses_from_the_first_tick_on() {
     assert!(after_step_back(Rollback::Fail, 0).is_ok());
     assert_eq!(
         after_step_back(Rollback::Fail, 1),
-        Err(Refusal::ClockBehind { by_ms: 1, limit_ms: 0, retry_after_ms: 1 })
+        Err(MintError::ClockBehind { by_ms: 1, limit_ms: 0, retry_after_ms: 1 })
     );
 }
 
 #[test]
 fn wait_hints_at_twice_the_offset_up_to_its_limit() {
     let refused =
-        |by_ms, retry_after_ms| Err(Refusal::ClockBehind { by_ms, limit_ms: 5, retry_after_ms });
+        |by_ms, retry_after_ms| Err(MintError::ClockBehind { by_ms, limit_ms: 5, retry_after_ms });
     assert_eq!(after_step_back(Rollback::WAIT, 4), refused(4, 8));
     assert_eq!(after_step_back(Rollback::WAIT, 5), refused(5, 10));
     assert_eq!(after_step_back(Rollback::WAIT, 6), refused(6, 6));
@@ -86,14 +86,14 @@ fn borrow_leads_up_to_its_limit_with_retry_time() {
         last = id;
     }
     assert_eq!(ids.stats().lead_ms, 10);
-    let refusal = ids.try_mint().unwrap_err();
-    assert_eq!(refusal, Refusal::TickFull { next: START.saturating_add(1), retry_after_ms: 1 });
+    let error = ids.try_mint().unwrap_err();
+    assert_eq!(error, MintError::TickFull { next: START.saturating_add(1), retry_after_ms: 1 });
     clock.advance_ms(1);
     assert!(ids.try_mint().unwrap() > last);
     // A rollback adds to the lead: the error has the time until the lead is within the limit again.
     clock.step_back_ms(5);
-    let refusal = ids.try_mint().unwrap_err();
-    assert_eq!(refusal.retry_after_ms(), Some(5), "{refusal:?}");
+    let error = ids.try_mint().unwrap_err();
+    assert_eq!(error.retry_after_ms(), Some(5), "{error:?}");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn five_rollbacks_in_a_row_never_repeat_or_go_back() {
         // A sixth would lead by more than 5 s: it fails, until the clock has caught up.
         if rollback == Rollback::HOLD {
             clock.step_back_ms(900);
-            assert!(matches!(ids.try_mint(), Err(Refusal::ClockBehind { .. })));
+            assert!(matches!(ids.try_mint(), Err(MintError::ClockBehind { .. })));
             clock.advance_ms(6_000);
             assert!(ids.try_mint().unwrap() > last);
         }
@@ -240,8 +240,8 @@ fn nothing_waits_without_a_bound() {
         let ids = Generator::new(NARROW, 7, settings, Window::UNBOUNDED, &clock).unwrap();
         while ids.try_mint().is_ok() {}
         let from_ms = clock.read().elapsed().get();
-        let refusal = ids.mint().unwrap_err();
-        assert!(matches!(refusal, Refusal::ClockBehind { .. }), "{refusal:?}");
+        let error = ids.mint().unwrap_err();
+        assert!(matches!(error, MintError::ClockBehind { .. }), "{error:?}");
         assert!(clock.read().elapsed().get() - from_ms <= settings.wait_max_ms);
     }
 }
@@ -250,11 +250,11 @@ fn nothing_waits_without_a_bound() {
 fn a_clock_before_the_epoch_is_refused() {
     let clock = ManualClock::new(UnixMillis::new(1_000));
     let ids = generator(LAYOUT, Settings::DEFAULT, &clock);
-    assert_eq!(ids.try_mint(), Err(Refusal::BeforeEpoch { by_ms: 1_767_225_599_000 }));
+    assert_eq!(ids.try_mint(), Err(MintError::BeforeEpoch { by_ms: 1_767_225_599_000 }));
     clock.set(START);
     let id = ids.try_mint().unwrap();
     clock.set(UnixMillis::new(1_000));
-    assert!(matches!(ids.try_mint(), Err(Refusal::ClockBehind { .. })));
+    assert!(matches!(ids.try_mint(), Err(MintError::ClockBehind { .. })));
     clock.set(START);
     assert!(ids.try_mint().unwrap() > id);
 }
@@ -270,12 +270,12 @@ fn units_above_a_millisecond_follow_the_same_rules() {
     }
     assert_eq!(
         ids.try_mint(),
-        Err(Refusal::TickFull { next: START.saturating_add(10), retry_after_ms: 10 })
+        Err(MintError::TickFull { next: START.saturating_add(10), retry_after_ms: 10 })
     );
     clock.advance_ms(9);
     assert_eq!(
         ids.try_mint(),
-        Err(Refusal::TickFull { next: START.saturating_add(10), retry_after_ms: 1 })
+        Err(MintError::TickFull { next: START.saturating_add(10), retry_after_ms: 1 })
     );
     clock.advance_ms(1);
     assert!(ids.try_mint().unwrap() > last);

@@ -46,11 +46,11 @@ fn a_rollback_moves_to_the_next_clock_value() {
         }
         clock.step_back_ms(1_000);
     }
-    let told = steps.take();
-    assert_eq!(told.len(), 7, "the eighth is not met yet");
+    let observed = steps.take();
+    assert_eq!(observed.len(), 7, "the eighth is not met yet");
     assert!(
-        told.iter().all(|step| step.policy == "clock-sequence"),
-        "as in configuration: {told:?}"
+        observed.iter().all(|step| step.policy == "clock-sequence"),
+        "as in configuration: {observed:?}"
     );
 }
 
@@ -74,11 +74,11 @@ fn the_ninth_rollback_is_refused_rather_than_wrapped() {
     }
     mint().unwrap();
     clock.step_back_ms(500);
-    assert_eq!(mint(), Err(Refusal::NoClockValue { values: 8, by_ms: 500 }));
-    let told = steps.take();
-    assert_eq!(told.len(), 9);
-    assert!(told[..8].iter().all(|step| step.outcome == Outcome::Moved));
-    assert_eq!(told[8].outcome, Outcome::Refused);
+    assert_eq!(mint(), Err(MintError::NoClockValue { values: 8, by_ms: 500 }));
+    let observed = steps.take();
+    assert_eq!(observed.len(), 9);
+    assert!(observed[..8].iter().all(|step| step.outcome == Outcome::Moved));
+    assert_eq!(observed[8].outcome, Outcome::Refused);
     // Minting works again when the clock has caught up.
     clock.advance_ms(500);
     mint().unwrap();
@@ -94,7 +94,7 @@ fn marks_of_clock_values_outlive_the_process() {
     assert_eq!(layout().unpack(ids.try_mint().unwrap()).unwrap().clock, 6);
     // Value 7 would serve from the next tick on; after two ticks back, no value does.
     clock.step_back_ms(2);
-    assert_eq!(ids.try_mint(), Err(Refusal::NoClockValue { values: 8, by_ms: 1 }));
+    assert_eq!(ids.try_mint(), Err(MintError::NoClockValue { values: 8, by_ms: 1 }));
 }
 
 fn ring<'c>(clock: &'c ManualClock, steps: &'c Steps) -> Ring<&'c ManualClock, &'c Steps> {
@@ -120,7 +120,7 @@ fn ring_continues_in_repeated_ticks() {
             assert_eq!(since_start(&NARROW, id), ms, "the tick itself, not a later one");
         }
         // All four IDs of the tick are used up now.
-        assert!(matches!(ids.try_mint(), Err(Refusal::TickFull { .. })));
+        assert!(matches!(ids.try_mint(), Err(MintError::TickFull { .. })));
         clock.advance_ms(1);
     }
     assert_eq!(steps.take().len(), 1);
@@ -137,11 +137,11 @@ fn the_ring_beyond_its_cells_leads_within_a_bound() {
         clock.step_back_ms(5_000);
         match ids.try_mint() {
             Ok(id) => assert!(minted && id > before),
-            Err(why) => {
+            Err(error) => {
                 assert!(!minted);
                 let limit_ms = lead_max_ms;
-                let expected = Refusal::ClockBehind { by_ms: 5_000, limit_ms, retry_after_ms: 1 };
-                assert_eq!(why, expected);
+                let expected = MintError::ClockBehind { by_ms: 5_000, limit_ms, retry_after_ms: 1 };
+                assert_eq!(error, expected);
             }
         }
         // The next tick's cell remembers nothing.
@@ -166,8 +166,8 @@ fn the_ring_never_repeats_whatever_the_clock_does() {
         }
         match ids.try_mint() {
             Ok(id) => assert!(seen.insert(id), "{id} came twice"),
-            Err(Refusal::ClockBehind { by_ms: 5_001.., limit_ms: 5_000, .. }) => {}
-            Err(why) => panic!("{why:?}"),
+            Err(MintError::ClockBehind { by_ms: 5_001.., limit_ms: 5_000, .. }) => {}
+            Err(error) => panic!("{error:?}"),
         }
     }
     assert!(seen.len() > 10_000);
@@ -183,11 +183,11 @@ fn closed_ring_returns_the_end_of_taken_ids() {
     clock.step_back_ms(100);
     ids.try_mint().unwrap();
     assert_eq!(ids.close(), START.saturating_add(301));
-    assert_eq!(ids.try_mint(), Err(Refusal::Closed));
+    assert_eq!(ids.try_mint(), Err(MintError::Closed));
     // The next process begins above everything taken.
     let ids =
         Ring::new(NARROW, 7, None, Window::new(ids.close(), UnixMillis::MAX), &clock, ()).unwrap();
-    let behind = Refusal::ClockBehind { by_ms: 100, limit_ms: 5_000, retry_after_ms: 1 };
+    let behind = MintError::ClockBehind { by_ms: 100, limit_ms: 5_000, retry_after_ms: 1 };
     assert_eq!(ids.try_mint(), Err(behind), "the clock is behind the floor");
     clock.advance_ms(101);
     assert!(ids.try_mint().is_ok());

@@ -48,9 +48,9 @@ fn a_step_that_time_has_outrun_is_reported_too() {
     clock.advance_ms(10_000);
     clock.step_back_ms(300);
     ids.try_mint().unwrap();
-    let told = steps.take();
-    assert_eq!(told.len(), 1);
-    assert_eq!((told[0].by_ms, told[0].outcome), (300, Outcome::Unaffected));
+    let observed = steps.take();
+    assert_eq!(observed.len(), 1);
+    assert_eq!((observed[0].by_ms, observed[0].outcome), (300, Outcome::Unaffected));
 }
 
 #[test]
@@ -85,12 +85,12 @@ fn idle_generator_reports_the_outcome() {
         assert_eq!(steps.take()[0].outcome, outcome, "{back_ms}");
         match ids.try_mint() {
             Ok(id) => assert!(outcome == Outcome::Held && id > last),
-            Err(refusal) => assert!(
-                outcome == Outcome::Refused && matches!(refusal, Refusal::ClockBehind { .. }),
-                "{refusal}"
+            Err(error) => assert!(
+                outcome == Outcome::Refused && matches!(error, MintError::ClockBehind { .. }),
+                "{error}"
             ),
         }
-        assert_eq!(steps.take(), [], "told once");
+        assert_eq!(steps.take(), [], "reported once");
     }
 }
 

@@ -91,7 +91,7 @@ fn closing_under_load_counts_every_id() {
                 loop {
                     match ids.mint() {
                         Ok(id) => last = id,
-                        Err(Refusal::Closed) => return last,
+                        Err(MintError::Closed) => return last,
                         Err(other) => panic!("{other}"),
                     }
                 }
@@ -111,7 +111,7 @@ fn closing_under_load_counts_every_id() {
 fn refresher_parks_when_unused_and_wakes_on_use() {
     let clock = Arc::new(CachedClock::new(SystemClock));
     let _refresher = Refresher::spawn(Arc::clone(&clock)).unwrap();
-    let patience = |what: &str, done: &dyn Fn() -> bool| {
+    let wait_until = |what: &str, done: &dyn Fn() -> bool| {
         for _ in 0..2_000 {
             if done() {
                 return;
@@ -121,8 +121,8 @@ fn refresher_parks_when_unused_and_wakes_on_use() {
         panic!("{what}");
     };
     for _ in 0..3 {
-        patience("it goes cold", &|| !clock.is_warm());
-        patience("it warms up when asked", &|| {
+        wait_until("it goes cold", &|| !clock.is_warm());
+        wait_until("it warms up when asked", &|| {
             clock.unix_ms();
             clock.is_warm()
         });

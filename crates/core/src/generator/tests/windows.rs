@@ -14,14 +14,14 @@ fn granted_before_minted() {
         assert!(ids.try_mint().is_ok());
         clock.advance_ms(1);
     }
-    assert_eq!(ids.try_mint(), Err(Refusal::WindowSpent { mark: START.saturating_add(3) }));
+    assert_eq!(ids.try_mint(), Err(MintError::WindowSpent { mark: START.saturating_add(3) }));
     ids.extend_to(START.saturating_add(4));
     assert!(ids.try_mint().is_ok());
     // A late acknowledgement of an older mark neither shrinks nor extends the window.
     ids.extend_to(START.saturating_add(1));
     assert!(ids.try_mint().is_ok());
     clock.advance_ms(1);
-    assert_eq!(ids.try_mint(), Err(Refusal::WindowSpent { mark: START.saturating_add(4) }));
+    assert_eq!(ids.try_mint(), Err(MintError::WindowSpent { mark: START.saturating_add(4) }));
 }
 
 #[test]
@@ -32,11 +32,11 @@ fn a_tick_is_minted_only_wholly_inside_the_window() {
     let window = Window::new(START.saturating_add(5), START.saturating_add(25));
     let ids = Generator::new(layout, 7, Settings::DEFAULT, window, &clock).unwrap();
     clock.advance_ms(5);
-    assert!(matches!(ids.try_mint(), Err(Refusal::TickFull { .. })), "began before the floor");
+    assert!(matches!(ids.try_mint(), Err(MintError::TickFull { .. })), "began before the floor");
     clock.advance_ms(5);
     assert!(ids.try_mint().is_ok());
     clock.advance_ms(10);
-    assert!(matches!(ids.try_mint(), Err(Refusal::WindowSpent { .. })), "ends after the mark");
+    assert!(matches!(ids.try_mint(), Err(MintError::WindowSpent { .. })), "ends after the mark");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_floor_ahead_of_the_clock_is_a_clock_behind() {
     let clock = clock();
     let window = Window::new(START.saturating_add(10_000), UnixMillis::MAX);
     let ids = windowed(window, &clock);
-    assert!(matches!(ids.try_mint(), Err(Refusal::ClockBehind { .. })));
+    assert!(matches!(ids.try_mint(), Err(MintError::ClockBehind { .. })));
     clock.advance_ms(10_000);
     assert!(ids.try_mint().is_ok());
 }
@@ -57,7 +57,7 @@ fn closed_generator_returns_the_end_of_taken_ids() {
     ids.try_mint().unwrap();
     assert_eq!(ids.close(), START.saturating_add(6));
     for _ in 0..100 {
-        assert_eq!(ids.try_mint(), Err(Refusal::Closed));
+        assert_eq!(ids.try_mint(), Err(MintError::Closed));
         clock.advance_ms(1);
     }
     assert!(ids.close() >= START.saturating_add(6));
@@ -73,7 +73,7 @@ fn an_unused_generator_took_nothing() {
     let before_epoch = ManualClock::new(early);
     let ids = windowed(Window::new(early, UnixMillis::MAX), &before_epoch);
     let by_ms = LAYOUT.epoch().since(early);
-    assert_eq!(ids.try_mint(), Err(Refusal::BeforeEpoch { by_ms }));
+    assert_eq!(ids.try_mint(), Err(MintError::BeforeEpoch { by_ms }));
     assert_eq!(ids.close(), early);
 }
 
@@ -89,7 +89,7 @@ fn bounds_are_checked_in_every_build() {
     }
     clock.advance_ms(1);
     for _ in 0..1_000 {
-        assert_eq!(ids.try_mint(), Err(Refusal::EpochSpent { end: layout.end() }));
+        assert_eq!(ids.try_mint(), Err(MintError::EpochSpent { end: layout.end() }));
         clock.advance_ms(100_000);
     }
     let worker = Generator::new(layout, 8, Settings::DEFAULT, Window::UNBOUNDED, &clock);
@@ -108,5 +108,5 @@ fn borrowing_never_passes_the_end_of_the_layout() {
     for _ in 0..64 {
         ids.try_mint().unwrap();
     }
-    assert_eq!(ids.try_mint(), Err(Refusal::EpochSpent { end: layout.end() }));
+    assert_eq!(ids.try_mint(), Err(MintError::EpochSpent { end: layout.end() }));
 }

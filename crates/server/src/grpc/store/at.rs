@@ -5,14 +5,14 @@ use std::sync::Arc;
 use snowmint_coord::Store;
 use tonic::{Response, Status};
 
-use super::trail::Why;
-use super::write::{Fallible, told};
+use super::trail::FailureReason;
+use super::write::{Fallible, respond};
 use crate::service::{Service, shown};
 
 /// A store, and its name if it is a secondary store.
-pub(super) struct At {
+pub(super) struct TargetStore {
     pub(super) store: Arc<dyn Store>,
-    pub(super) beside: String,
+    pub(super) secondary_store: String,
     /// Whether the caller may read details of errors.
     pub(super) in_full: bool,
 }
@@ -26,22 +26,22 @@ pub(super) fn named_by(header: &str) -> Option<(&str, &str)> {
     }
 }
 
-impl At {
+impl TargetStore {
     /// Writes any result of the store for the caller.
-    pub(super) fn told<T, A: Fallible>(
+    pub(super) fn respond<T, A: Fallible>(
         &self,
-        answer: snowmint_coord::Result<T>,
+        result: snowmint_coord::Result<T>,
         write: impl FnOnce(T) -> A,
     ) -> Result<Response<A>, Status> {
-        told(answer, self.in_full, write)
+        respond(result, self.in_full, write)
     }
 
     /// Returns the header value for calls to this store.
     pub(super) fn instance(&self, instance: &str) -> String {
-        if self.beside.is_empty() {
+        if self.secondary_store.is_empty() {
             instance.to_owned()
         } else {
-            format!("{instance}/{}", self.beside)
+            format!("{instance}/{}", self.secondary_store)
         }
     }
 
@@ -52,24 +52,24 @@ impl At {
         (service, how, name): (&Service, &'static str, &str),
         change: impl Future<Output = snowmint_coord::Result<T>>,
     ) -> snowmint_coord::Result<T> {
-        if !self.beside.is_empty() {
+        if !self.secondary_store.is_empty() {
             return self.changed(service, &format!("source {name} {how}"), change.await);
         }
         let before = service.before_change(name).await;
         let changed = change.await;
         if let Err(error) = &changed {
             let what = format_args!("source {} not {how}", shown(name));
-            service.not_changed(what, Why(error));
+            service.audit_rejection(what, FailureReason(error));
         }
-        service.changed_beside(how, name, before).await;
+        service.changed_secondary(how, name, before).await;
         changed
     }
 
     /// Records an action on the store as a whole.
     pub(super) fn moved(&self, service: &Service, how: &str) {
-        match self.beside.as_str() {
-            "" => service.moved(how),
-            name => service.moved(&format!("{name} beside: {how}")),
+        match self.secondary_store.as_str() {
+            "" => service.audit_store_move(how),
+            name => service.audit_store_move(&format!("{name}: {how}")),
         }
     }
 }

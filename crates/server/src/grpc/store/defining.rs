@@ -6,9 +6,9 @@ use snowmint_wire::grpc::store::DefinitionResponse;
 use tokio::sync::OwnedMutexGuard;
 use tonic::{Response, Status};
 
-use super::at::At;
-use super::may;
-use super::taking::NotTaken;
+use super::at::TargetStore;
+use super::permissions;
+use super::reserve_limits::NotReserved;
 use super::write;
 use crate::service::{NoRoom, Service, SharedTurn};
 
@@ -47,7 +47,7 @@ impl Writing {
     }
 }
 
-impl At {
+impl TargetStore {
     /// Writes a definition by a program. Checks that the program may name the objects in it, that
     /// there is room, that its keys make it valid, and that it agrees with the other definitions.
     pub(super) async fn writes(
@@ -56,7 +56,7 @@ impl At {
         new: &NewDefinition,
         writing: Writing,
     ) -> Result<Response<DefinitionResponse>, Status> {
-        may::naming(service, &*self.store, (&new.name, &new.spec)).await?;
+        permissions::naming(service, &*self.store, (&new.name, &new.spec)).await?;
         let kept = new.kept();
         // A definition that this server cannot read may come only from an operator of the store.
         let written = match &kept {
@@ -66,7 +66,7 @@ impl At {
         let checked = self.check_stores((service, turn), written).await?;
         let _room = match self.room_for(service, new).await {
             Ok(room) => room,
-            Err(why) => return why.told(self, write::defined),
+            Err(error) => return error.respond(self, write::defined),
         };
         let how = writing.name();
         let change = async {
@@ -77,7 +77,7 @@ impl At {
             writing.write(&*self.store, written.clone(), looked_at).await
         };
         let changed = self.change((service, how, new.name.as_str()), change).await;
-        self.told(changed, write::defined)
+        self.respond(changed, write::defined)
     }
 
     /// Counts a definition, and ensures room for it while the caller keeps the result.
@@ -85,11 +85,11 @@ impl At {
         &self,
         service: &Service,
         new: &NewDefinition,
-    ) -> Result<Option<OwnedMutexGuard<()>>, NotTaken> {
+    ) -> Result<Option<OwnedMutexGuard<()>>, NotReserved> {
         service.spend_definition(&new.name).await?;
         // Unreadable keys make no queue.
         let spec = SourceSpec::from_stored(&new.spec).unwrap_or_default();
-        let at = (self.beside.as_str(), &*self.store);
+        let at = (self.secondary_store.as_str(), &*self.store);
         match service.room_for(at, &DefinedRoom::of(&new.name, &spec)).await {
             Ok(room) => Ok(room),
             Err(NoRoom::Full(error)) => Err(error.into()),
@@ -104,7 +104,7 @@ impl At {
         (service, turn): (&Service, &SharedTurn),
         new: &NewDefinition,
     ) -> Result<snowmint_coord::Result<StoresChecked>, Status> {
-        match (self.beside.as_str(), SourceSpec::from_stored(&new.spec)) {
+        match (self.secondary_store.as_str(), SourceSpec::from_stored(&new.spec)) {
             ("", Ok(spec)) => Ok(service.check_stores(turn, (&new.name, &spec)).await?),
             _ => Ok(Ok(StoresChecked::default())),
         }
@@ -118,7 +118,7 @@ impl At {
         new: &NewDefinition,
         checked: StoresChecked,
     ) -> snowmint_coord::Result<Option<u64>> {
-        match self.beside.as_str() {
+        match self.secondary_store.as_str() {
             "" => service.agrees((&new.name, &new.spec), checked).await,
             _ => Ok(None),
         }

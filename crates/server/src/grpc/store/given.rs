@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use snowmint_coord::{Error as StoreError, GiveBack, Result as StoreResult, Segment};
 
-use super::at::At;
-use super::speaker::Speaker;
+use super::at::TargetStore;
+use super::member_alias::MemberAlias;
 
 /// Newest range that a token took here, of each source of each store: no other can be given back.
 #[derive(Debug, Default)]
@@ -25,19 +25,31 @@ struct Range {
 
 impl Given {
     /// Records a range that a token took.
-    pub(super) fn took(&self, at: &At, speaker: &Speaker, source: &str, segment: &Segment) {
+    pub(super) fn took(
+        &self,
+        at: &TargetStore,
+        member_alias: &MemberAlias,
+        source: &str,
+        segment: &Segment,
+    ) {
         let Segment { first, last, version, .. } = *segment;
-        let range = Range { token: speaker.token(), first, last, version };
+        let range = Range { token: member_alias.token(), first, last, version };
         let mut ranges = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        ranges.insert((at.beside.clone(), source.to_owned()), range);
+        ranges.insert((at.secondary_store.clone(), source.to_owned()), range);
     }
 
     /// Rejects the end of a range that the token did not take here, or not last.
-    pub(super) fn check(&self, at: &At, speaker: &Speaker, back: &GiveBack) -> StoreResult<()> {
-        let key = (at.beside.clone(), back.source.clone());
+    pub(super) fn check(
+        &self,
+        at: &TargetStore,
+        member_alias: &MemberAlias,
+        back: &GiveBack,
+    ) -> StoreResult<()> {
+        let key = (at.secondary_store.clone(), back.source.clone());
         let ranges = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_its = |range: &&Range| {
-            (range.token, range.last, range.version) == (speaker.token(), back.last, back.version)
+            (range.token, range.last, range.version)
+                == (member_alias.token(), back.last, back.version)
                 && range.first <= back.first
         };
         if ranges.get(&key).is_some_and(|range| is_its(&range)) {

@@ -4,11 +4,11 @@
 mod at;
 mod defining;
 mod given;
-mod may;
+mod member_alias;
+mod permissions;
 mod programs;
 mod read;
-mod speaker;
-mod taking;
+mod reserve_limits;
 mod trail;
 mod verb;
 mod words;
@@ -34,14 +34,14 @@ use snowmint_wire::grpc::store::{
 };
 use tonic::{Request, Response, Status};
 
-use self::at::{At, named_by};
+use self::at::{TargetStore, named_by};
 use self::defining::Writing;
 use self::given::Given;
-use self::may::Allowed;
+use self::member_alias::MemberAlias;
+use self::permissions::Allowed;
 use self::programs::{Claiming, Programs};
-use self::speaker::Speaker;
-use self::taking::{NotTaken, Plans};
-use self::write::told;
+use self::reserve_limits::{NotReserved, Plans};
+use self::write::respond;
 use super::of_caller;
 use crate::access::Deed;
 use crate::service::{Error, Service, SharedTurn, Target};
@@ -50,7 +50,7 @@ use crate::service::{Error, Service, SharedTurn, Target};
 pub(super) const MESSAGE_BYTES_MAX: usize = 512 * 1024;
 
 /// Returns whether a call's path belongs to this service.
-pub(super) fn is_asked(path: &str) -> bool {
+pub(super) fn is_store_call(path: &str) -> bool {
     let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(SERVICE));
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
@@ -65,14 +65,14 @@ pub(super) fn target_of(head: &Parts, message: &[u8]) -> Target {
         return Target::store(described.as_ref().map_or("", |described| &described.store));
     }
     let named = head.headers.get(INSTANCE).and_then(|named| named.to_str().ok());
-    Target::store(named.and_then(named_by).map_or("", |(_, beside)| beside))
+    Target::store(named.and_then(named_by).map_or("", |(_, secondary_store)| secondary_store))
 }
 
-type Answer<T> = Result<Response<T>, Status>;
+type GrpcResult<T> = Result<Response<T>, Status>;
 
 /// Forwards verbs to the store.
 #[derive(Clone)]
-pub(super) struct Relay {
+pub(super) struct StoreService {
     store: Arc<dyn Store>,
     service: Service,
     /// Random name of this server's instance, which callers repeat.
@@ -84,13 +84,13 @@ pub(super) struct Relay {
     machines_max: u64,
 }
 
-impl fmt::Debug for Relay {
+impl fmt::Debug for StoreService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Relay").field("store", &self.store).finish_non_exhaustive()
+        f.debug_struct("StoreService").field("store", &self.store).finish_non_exhaustive()
     }
 }
 
-impl Relay {
+impl StoreService {
     /// # Errors
     /// Without randomness.
     pub(super) fn new(
@@ -104,64 +104,68 @@ impl Relay {
     }
 
     /// Returns a request whose wire form and rights are checked, and its store.
-    async fn asked<T>(
+    async fn authorized_store<T>(
         &self,
         request: Request<T>,
-        may: fn(&Service, &T) -> Allowed,
-    ) -> Result<(At, T), Status> {
-        let Asked { at, message, .. } = self.asked_by(request, may).await?;
+        permission: fn(&Service, &T) -> Allowed,
+    ) -> Result<(TargetStore, T), Status> {
+        let AuthorizedRequest { at, message, .. } = self.authorize(request, permission).await?;
         Ok((at, message))
     }
 
     /// Returns the same, and the service acting for the caller.
-    async fn asked_by<T>(
+    async fn authorize<T>(
         &self,
         request: Request<T>,
-        may: fn(&Service, &T) -> Allowed,
-    ) -> Result<Asked<T>, Status> {
+        permission: fn(&Service, &T) -> Allowed,
+    ) -> Result<AuthorizedRequest<T>, Status> {
         let unknown = || {
             let message = "server instance changed since Describe; call Describe again";
             Status::from(Error::new(Code::Closed, message))
         };
         let named = request.metadata().get(INSTANCE).and_then(|named| named.to_str().ok());
-        let (instance, beside) = named.and_then(named_by).ok_or_else(unknown)?;
+        let (instance, secondary_store) = named.and_then(named_by).ok_or_else(unknown)?;
         if instance != &*self.instance {
             return Err(unknown());
         }
-        let beside = beside.to_owned();
+        let secondary_store = secondary_store.to_owned();
         let service = of_caller(&self.service, &request);
         let turn = request.extensions().get::<SharedTurn>().cloned().unwrap_or_default();
         let message = request.into_inner();
-        may(&service, &message)?;
+        permission(&service, &message)?;
         // The store was open when it was described.
-        let at = self.at(&service, beside).await.map_err(|_| unknown())?;
-        let speaker = Speaker::of(&service);
-        Ok(Asked { at, service, speaker, turn, message })
+        let at = self.at(&service, secondary_store).await.map_err(|_| unknown())?;
+        let member_alias = MemberAlias::of(&service);
+        Ok(AuthorizedRequest { at, service, member_alias, turn, message })
     }
 
     /// Returns the server's own store, or the secondary store of this name.
-    async fn at(&self, service: &Service, beside: String) -> Result<At, snowmint_coord::Error> {
-        let store = match beside.as_str() {
+    async fn at(
+        &self,
+        service: &Service,
+        secondary_store: String,
+    ) -> Result<TargetStore, snowmint_coord::Error> {
+        let store = match secondary_store.as_str() {
             "" => Arc::clone(&self.store),
-            name => self.service.store_beside(name).await?,
+            name => self.service.secondary_store(name).await?,
         };
-        Ok(At { store, beside, in_full: service.caller().sees_details() })
+        Ok(TargetStore { store, secondary_store, in_full: service.caller().sees_details() })
     }
 }
 
 /// A request that passed its checks.
-struct Asked<T> {
-    at: At,
+struct AuthorizedRequest<T> {
+    at: TargetStore,
     service: Service,
-    speaker: Speaker,
+    member_alias: MemberAlias,
     /// The call's turn at its store.
     turn: SharedTurn,
     message: T,
 }
 
 #[tonic::async_trait]
-impl store_server::Store for Relay {
-    async fn describe(&self, request: Request<DescribeRequest>) -> Answer<DescribeResponse> {
+impl store_server::Store for StoreService {
+    async fn describe(&self, request: Request<DescribeRequest>) -> GrpcResult<DescribeResponse> {
         let service = of_caller(&self.service, &request);
         service.may_join()?;
         let DescribeRequest { version, store } = request.into_inner();
@@ -179,220 +183,228 @@ impl store_server::Store for Relay {
             let identity = at.store.identity().await?;
             Ok::<_, snowmint_coord::Error>(write::description(
                 &*at.store,
-                (at.instance(&self.instance), at.beside),
+                (at.instance(&self.instance), at.secondary_store),
                 identity,
             ))
         };
-        told(described.await, service.caller().sees_details(), |described| described)
+        respond(described.await, service.caller().sees_details(), |described| described)
     }
 
-    async fn now(&self, request: Request<NowRequest>) -> Answer<NowResponse> {
-        let (at, NowRequest {}) = self.asked(request, may::member).await?;
-        at.told(at.store.now().await, |now| NowResponse {
+    async fn now(&self, request: Request<NowRequest>) -> GrpcResult<NowResponse> {
+        let (at, NowRequest {}) = self.authorized_store(request, permissions::member).await?;
+        at.respond(at.store.now().await, |now| NowResponse {
             error: None,
             store: now.map(|time| time.get()),
             server: SystemClock.unix_ms().get(),
         })
     }
 
-    async fn identity(&self, request: Request<IdentityRequest>) -> Answer<IdentityResponse> {
-        let (at, IdentityRequest {}) = self.asked(request, may::member).await?;
-        at.told(at.store.identity().await, write::identified)
+    async fn identity(&self, request: Request<IdentityRequest>) -> GrpcResult<IdentityResponse> {
+        let (at, IdentityRequest {}) = self.authorized_store(request, permissions::member).await?;
+        at.respond(at.store.identity().await, write::identified)
     }
 
-    async fn recall(&self, request: Request<RecallRequest>) -> Answer<RecallResponse> {
-        let (at, message) = self.asked(request, may::member).await?;
+    async fn recall(&self, request: Request<RecallRequest>) -> GrpcResult<RecallResponse> {
+        let (at, message) = self.authorized_store(request, permissions::member).await?;
         let (who, seen) = read::recall(message)?;
-        at.told(at.store.recall(&who, &seen).await, write::recalled)
+        at.respond(at.store.recall(&who, &seen).await, write::recalled)
     }
 
-    async fn join(&self, request: Request<JoinRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, speaker, message, .. } =
-            self.asked_by(request, may::member).await?;
+    async fn join(&self, request: Request<JoinRequest>) -> GrpcResult<DoneResponse> {
+        let AuthorizedRequest { at, service, member_alias, message, .. } =
+            self.authorize(request, permissions::member).await?;
         let JoinRequest { member, presence, now } = message;
-        let (known_as, member) = read::member(&speaker, member)?;
-        let presence = read::presence(&speaker, presence)?;
+        let (known_as, member) = read::member(&member_alias, member)?;
+        let presence = read::presence(&member_alias, presence)?;
         service.check_presence(presence)?;
         service.count_deed(Deed::Join)?;
-        let now = speaker.time(now);
-        let by = (&at, &service, &speaker);
+        let now = member_alias.time(now);
+        let by = (&at, &service, &member_alias);
         let joined = self.programs.join(by, &member, presence, now).await;
         at.joined(&service, &member, &joined);
-        at.told(joined, |()| write::joined(known_as, at.store.seen()))
+        at.respond(joined, |()| write::joined(known_as, at.store.seen()))
     }
 
-    async fn renew(&self, request: Request<RenewRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, speaker, message, .. } =
-            self.asked_by(request, may::member).await?;
+    async fn renew(&self, request: Request<RenewRequest>) -> GrpcResult<DoneResponse> {
+        let AuthorizedRequest { at, service, member_alias, message, .. } =
+            self.authorize(request, permissions::member).await?;
         let RenewRequest { member, presence, now } = message;
-        let (member, presence) = (speaker.own(&member)?, read::presence(&speaker, presence)?);
+        let (member, presence) =
+            (member_alias.own(&member)?, read::presence(&member_alias, presence)?);
         service.check_presence(presence)?;
-        let renewed = at.store.renew(member, presence, speaker.time(now)).await;
-        at.told(renewed, |()| write::joined(None, at.store.seen()))
+        let renewed = at.store.renew(member, presence, member_alias.time(now)).await;
+        at.respond(renewed, |()| write::joined(None, at.store.seen()))
     }
 
-    async fn leave(&self, request: Request<LeaveRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, speaker, message, .. } =
-            self.asked_by(request, may::member).await?;
+    async fn leave(&self, request: Request<LeaveRequest>) -> GrpcResult<DoneResponse> {
+        let AuthorizedRequest { at, service, member_alias, message, .. } =
+            self.authorize(request, permissions::member).await?;
         let LeaveRequest { member, now } = message;
-        let member = speaker.own(&member)?;
-        let left = at.store.leave(member, speaker.time(now)).await;
+        let member = member_alias.own(&member)?;
+        let left = at.store.leave(member, member_alias.time(now)).await;
         at.left(&service, member, &left);
-        at.told(left, write::done)
+        at.respond(left, write::done)
     }
 
-    async fn members(&self, request: Request<MembersRequest>) -> Answer<MembersResponse> {
-        let Asked { at, speaker, message, .. } = self.asked_by(request, may::member).await?;
+    async fn members(&self, request: Request<MembersRequest>) -> GrpcResult<MembersResponse> {
+        let AuthorizedRequest { at, member_alias, message, .. } =
+            self.authorize(request, permissions::member).await?;
         let MembersRequest { now } = message;
-        at.told(at.store.members(speaker.time(now)).await, write::members)
+        at.respond(at.store.members(member_alias.time(now)).await, write::members)
     }
 
-    async fn claim(&self, request: Request<ClaimRequest>) -> Answer<ClaimResponse> {
-        let Asked { at, service, speaker, message, .. } =
-            self.asked_by(request, may::claiming).await?;
-        let (claim, now) = read::claim(&speaker, message)?;
+    async fn claim(&self, request: Request<ClaimRequest>) -> GrpcResult<ClaimResponse> {
+        let AuthorizedRequest { at, service, member_alias, message, .. } =
+            self.authorize(request, permissions::claiming).await?;
+        let (claim, now) = read::claim(&member_alias, message)?;
         service.count_deed(Deed::Claim)?;
-        let (at, service, speaker, machines_max) = (&at, &service, &speaker, self.machines_max);
-        let claiming = Claiming { at, service, speaker, now, machines_max };
+        let (at, service, member_alias, machines_max) =
+            (&at, &service, &member_alias, self.machines_max);
+        let claiming = Claiming { at, service, member_alias, now, machines_max };
         let claimed = match self.programs.claim(&claiming, claim).await {
             Ok(leases) => Ok(leases),
-            Err(NotTaken::Unknown(error)) => Err(error),
-            Err(NotTaken::Refused(error)) => return Err(error.into()),
+            Err(NotReserved::Unknown(error)) => Err(error),
+            Err(NotReserved::Refused(error)) => return Err(error.into()),
         };
         at.claimed(service, &claimed);
-        at.told(claimed, write::claimed)
+        at.respond(claimed, write::claimed)
     }
 
-    async fn extend(&self, request: Request<ExtendRequest>) -> Answer<ExtendResponse> {
-        let Asked { at, service, speaker, message, .. } =
-            self.asked_by(request, may::extending).await?;
+    async fn extend(&self, request: Request<ExtendRequest>) -> GrpcResult<ExtendResponse> {
+        let AuthorizedRequest { at, service, member_alias, message, .. } =
+            self.authorize(request, permissions::extending).await?;
         let ExtendRequest { items, now } = message;
-        let items = read::few(items, |item| read::extend(&speaker, item))?;
+        let items = read::few(items, |item| read::extend(&member_alias, item))?;
         let before = items.clone();
-        let extended = self.programs.extend(&at, &service, items, speaker.time(now)).await;
+        let extended = self.programs.extend(&at, &service, items, member_alias.time(now)).await;
         at.extended(&service, &before, &extended);
-        at.told(extended, |items| write::extended(items, at.in_full))
+        at.respond(extended, |items| write::extended(items, at.in_full))
     }
 
-    async fn release(&self, request: Request<ReleaseRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, speaker, message, .. } =
-            self.asked_by(request, may::releasing).await?;
-        let (release, now) = read::release(&speaker, message)?;
+    async fn release(&self, request: Request<ReleaseRequest>) -> GrpcResult<DoneResponse> {
+        let AuthorizedRequest { at, service, member_alias, message, .. } =
+            self.authorize(request, permissions::releasing).await?;
+        let (release, now) = read::release(&member_alias, message)?;
         let released = at.store.release(&release, now).await;
         at.released(&service, &release, &released);
-        at.told(released, write::done)
+        at.respond(released, write::done)
     }
 
-    async fn acquire(&self, request: Request<AcquireRequest>) -> Answer<AcquireResponse> {
-        let Asked { at, service, speaker, message, .. } =
-            self.asked_by(request, may::operator).await?;
-        let (acquire, now) = read::acquire(&speaker, message)?;
+    async fn acquire(&self, request: Request<AcquireRequest>) -> GrpcResult<AcquireResponse> {
+        let AuthorizedRequest { at, service, member_alias, message, .. } =
+            self.authorize(request, permissions::operator).await?;
+        let (acquire, now) = read::acquire(&member_alias, message)?;
         let acquired = at.store.acquire(&acquire, now).await;
         at.acquired(&service, &acquired);
-        at.told(acquired, write::acquired)
+        at.respond(acquired, write::acquired)
     }
 
-    async fn relinquish(&self, request: Request<RelinquishRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, speaker, message, .. } =
-            self.asked_by(request, may::relinquishing).await?;
-        let (relinquish, now) = read::relinquish(&speaker, message)?;
+    async fn relinquish(&self, request: Request<RelinquishRequest>) -> GrpcResult<DoneResponse> {
+        let AuthorizedRequest { at, service, member_alias, message, .. } =
+            self.authorize(request, permissions::relinquishing).await?;
+        let (relinquish, now) = read::relinquish(&member_alias, message)?;
         let done = programs::relinquish(&at, &service, &relinquish, now).await;
         at.relinquish(&service, &relinquish, &done);
-        at.told(done, write::done)
+        at.respond(done, write::done)
     }
 
-    async fn workers(&self, request: Request<WorkersRequest>) -> Answer<WorkersResponse> {
-        let Asked { at, speaker, message, .. } = self.asked_by(request, may::member).await?;
+    async fn workers(&self, request: Request<WorkersRequest>) -> GrpcResult<WorkersResponse> {
+        let AuthorizedRequest { at, member_alias, message, .. } =
+            self.authorize(request, permissions::member).await?;
         let WorkersRequest { now } = message;
-        at.told(at.store.workers(speaker.time(now)).await, write::slots)
+        at.respond(at.store.workers(member_alias.time(now)).await, write::slots)
     }
 
-    async fn reserve(&self, request: Request<ReserveRequest>) -> Answer<ReserveResponse> {
-        let Asked { at, service, speaker, message, .. } =
-            self.asked_by(request, may::reserving).await?;
+    async fn reserve(&self, request: Request<ReserveRequest>) -> GrpcResult<ReserveResponse> {
+        let AuthorizedRequest { at, service, member_alias, message, .. } =
+            self.authorize(request, permissions::reserving).await?;
         let mut reserve = read::reserve(message);
         if service.is_held_to_limits(&reserve.source) {
-            reserve = match self.plans.hold(&at, &service, reserve).await {
+            reserve = match self.plans.limited(&at, &service, reserve).await {
                 Ok(reserve) => reserve,
-                Err(why) => return why.told(&at, write::segment),
+                Err(error) => return error.respond(&at, write::segment),
             };
         }
         // A segment contains its end: a client that gets fewer numbers than it needs calls again.
-        reserve.length = service.spend_beside(&reserve.source, reserve.length).await?;
-        let from = (at.beside.as_str(), &*at.store);
-        let taken = service.reserve_for_program(from, &reserve).await;
-        if let Ok(segment) = &taken {
-            self.given.took(&at, &speaker, &reserve.source, segment);
+        reserve.length = service.spend_secondary(&reserve.source, reserve.length).await?;
+        let from = (at.secondary_store.as_str(), &*at.store);
+        let reserved = service.reserve_for_client(from, &reserve).await;
+        if let Ok(segment) = &reserved {
+            self.given.took(&at, &member_alias, &reserve.source, segment);
         }
-        at.told(taken, write::segment)
+        at.respond(reserved, write::segment)
     }
 
-    async fn give_back(&self, request: Request<GiveBackRequest>) -> Answer<GiveBackResponse> {
-        let Asked { at, service, speaker, message, .. } =
-            self.asked_by(request, may::giving_back).await?;
+    async fn give_back(&self, request: Request<GiveBackRequest>) -> GrpcResult<GiveBackResponse> {
+        let AuthorizedRequest { at, service, member_alias, message, .. } =
+            self.authorize(request, permissions::giving_back).await?;
         let back = read::give_back(message);
         if service.is_held_to_limits(&back.source)
-            && let Err(error) = self.given.check(&at, &speaker, &back)
+            && let Err(error) = self.given.check(&at, &member_alias, &back)
         {
-            return at.told(Err(error), |version| GiveBackResponse { error: None, version });
+            return at.respond(Err(error), |version| GiveBackResponse { error: None, version });
         }
         let version = at.store.give_back(&back).await;
-        at.told(version, |version| GiveBackResponse { error: None, version })
+        at.respond(version, |version| GiveBackResponse { error: None, version })
     }
 
-    async fn define(&self, request: Request<DefineRequest>) -> Answer<DefinitionResponse> {
-        let Asked { at, service, turn, message, .. } = self
-            .asked_by(request, |service, define: &DefineRequest| {
-                may::defining(service, define.new.as_ref())
+    async fn define(&self, request: Request<DefineRequest>) -> GrpcResult<DefinitionResponse> {
+        let AuthorizedRequest { at, service, turn, message, .. } = self
+            .authorize(request, |service, define: &DefineRequest| {
+                permissions::defining(service, define.new.as_ref())
             })
             .await?;
         let new = read::definition(message.new)?;
         at.writes((&service, &turn), &new, Writing::Define).await
     }
 
-    async fn alter(&self, request: Request<AlterRequest>) -> Answer<DefinitionResponse> {
-        let Asked { at, service, turn, message, .. } = self
-            .asked_by(request, |service, alter: &AlterRequest| {
-                may::defining(service, alter.new.as_ref())
+    async fn alter(&self, request: Request<AlterRequest>) -> GrpcResult<DefinitionResponse> {
+        let AuthorizedRequest { at, service, turn, message, .. } = self
+            .authorize(request, |service, alter: &AlterRequest| {
+                permissions::defining(service, alter.new.as_ref())
             })
             .await?;
         let AlterRequest { new, if_version } = message;
         at.writes((&service, &turn), &read::definition(new)?, Writing::Alter { if_version }).await
     }
 
-    async fn restripe(&self, request: Request<RestripeRequest>) -> Answer<DefinitionResponse> {
-        let Asked { at, service, turn, message, .. } = self
-            .asked_by(request, |service, restripe: &RestripeRequest| {
-                may::defining(service, restripe.new.as_ref())
+    async fn restripe(&self, request: Request<RestripeRequest>) -> GrpcResult<DefinitionResponse> {
+        let AuthorizedRequest { at, service, turn, message, .. } = self
+            .authorize(request, |service, restripe: &RestripeRequest| {
+                permissions::defining(service, restripe.new.as_ref())
             })
             .await?;
         let Restripe { new, if_version, mark } = read::restripe(message)?;
         at.writes((&service, &turn), &new, Writing::Restripe { if_version, mark }).await
     }
 
-    async fn set_state(&self, request: Request<SetStateRequest>) -> Answer<DefinitionResponse> {
-        let Asked { at, service, message, .. } = self
-            .asked_by(request, |service, set: &SetStateRequest| service.may_define(&set.name))
+    async fn set_state(&self, request: Request<SetStateRequest>) -> GrpcResult<DefinitionResponse> {
+        let AuthorizedRequest { at, service, message, .. } = self
+            .authorize(request, |service, set: &SetStateRequest| service.may_define(&set.name))
             .await?;
         let SetStateRequest { name, state } = message;
         let state = read::state(state)?;
         service.spend_definition(&name).await?;
         let set = at.change((&service, "switched", &name), at.store.set_state(&name, state));
-        at.told(set.await, write::defined)
+        at.respond(set.await, write::defined)
     }
 
-    async fn get(&self, request: Request<GetRequest>) -> Answer<DefinitionResponse> {
-        let (at, GetRequest { name }) = self.asked(request, may::member).await?;
-        at.told(at.store.get(&name).await, write::defined)
+    async fn get(&self, request: Request<GetRequest>) -> GrpcResult<DefinitionResponse> {
+        let (at, GetRequest { name }) = self.authorized_store(request, permissions::member).await?;
+        at.respond(at.store.get(&name).await, write::defined)
     }
 
-    async fn list(&self, request: Request<ListRequest>) -> Answer<ListResponse> {
-        let (at, ListRequest {}) = self.asked(request, may::member).await?;
-        at.told(at.store.list().await, write::catalog)
+    async fn list(&self, request: Request<ListRequest>) -> GrpcResult<ListResponse> {
+        let (at, ListRequest {}) = self.authorized_store(request, permissions::member).await?;
+        at.respond(at.store.list().await, write::catalog)
     }
 
-    async fn fast_forward(&self, request: Request<FastForwardRequest>) -> Answer<IdentityResponse> {
-        let Asked { at, service, message, .. } = self.asked_by(request, may::operator).await?;
+    async fn fast_forward(
+        &self,
+        request: Request<FastForwardRequest>,
+    ) -> GrpcResult<IdentityResponse> {
+        let AuthorizedRequest { at, service, message, .. } =
+            self.authorize(request, permissions::operator).await?;
         let planned_on = match at.store.standing().await {
             // It would end the doubt, even with members missing.
             Ok(Standing { doubt: Some(_), .. }) => {
@@ -402,27 +414,28 @@ impl store_server::Store for Relay {
             }
             // A doubt may begin before the store is moved.
             Ok(standing) => Some(standing),
-            Err(error) => return at.told(Err(error), write::identified),
+            Err(error) => return at.respond(Err(error), write::identified),
         };
         let forward = FastForward { planned_on, ..read::fast_forward(message) };
         let moved = at.store.fast_forward(&forward).await;
-        at.told(at.changed(&service, &words::moved_forward(&forward), moved), write::identified)
+        at.respond(at.changed(&service, &words::moved_forward(&forward), moved), write::identified)
     }
 
-    async fn accept_lead(&self, request: Request<AcceptLeadRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, message, .. } = self.asked_by(request, may::operator).await?;
+    async fn accept_lead(&self, request: Request<AcceptLeadRequest>) -> GrpcResult<DoneResponse> {
+        let AuthorizedRequest { at, service, message, .. } =
+            self.authorize(request, permissions::operator).await?;
         let AcceptLeadRequest { until } = message;
         let until = read::mark(until);
         let allowed = at.store.accept_lead(until).await;
-        at.told(at.changed(&service, &words::allowed_to_lead(until), allowed), write::done)
+        at.respond(at.changed(&service, &words::allowed_to_lead(until), allowed), write::done)
     }
 
-    async fn exclude(&self, request: Request<ExcludeRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, speaker, message, .. } =
-            self.asked_by(request, may::operator).await?;
-        let (exclude, now) = read::exclude(&speaker, message)?;
+    async fn exclude(&self, request: Request<ExcludeRequest>) -> GrpcResult<DoneResponse> {
+        let AuthorizedRequest { at, service, member_alias, message, .. } =
+            self.authorize(request, permissions::operator).await?;
+        let (exclude, now) = read::exclude(&member_alias, message)?;
         let excluded = at.store.exclude(&exclude, now).await;
-        at.told(at.changed(&service, &words::asked_to_exclude(&exclude), excluded), write::done)
+        at.respond(at.changed(&service, &words::exclusion_text(&exclude), excluded), write::done)
     }
 }
 

@@ -1,25 +1,26 @@
-//! Limits on the worker numbers of programs, where tokens are required: how far their marks may lie
-//! ahead, which pools exist for them, and how many numbers the programs of one token hold and name
-//! at once. A caller that may administer all sources is exempt, since it may move the whole store.
+//! Limits on the worker numbers of programs, where tokens are required. They bound how far marks
+//! may lie ahead, which pools exist for programs, and how many numbers the programs of one token
+//! hold and name at once. A caller that may administer all sources is exempt, since it may move the
+//! whole store.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use snowmint_coord::lend::{check_lent, space_of};
+use snowmint_coord::external::{check_external, scope_of};
 use snowmint_coord::{
-    ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, Member, Pool,
-    Preference, Presence, Relinquish, Result as StoreResult, Shapes, SlotInfo, is_worker_pool,
+    ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, Member, PermittedPools,
+    Pool, Preference, Presence, Relinquish, Result as StoreResult, SlotInfo, is_worker_pool,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
 
-use super::at::At;
-use super::speaker::Speaker;
-use super::taking::NotTaken;
+use super::at::TargetStore;
+use super::member_alias::MemberAlias;
+use super::reserve_limits::NotReserved;
 use crate::service::{Error, Service};
 
-/// Time for which a read of the definitions' shapes stays valid: the same as a node's.
-const SHAPES_US: u64 = 1_000_000;
+/// Time for which a read of the permitted pools stays valid: the same as a node's.
+const POOLS_READ_US: u64 = 1_000_000;
 
 /// Multiple of `limits.workers_max` that a token may claim until the marks of its released numbers
 /// have passed: a number whose mark lies ahead is unusable for a while. This leaves room for
@@ -33,8 +34,8 @@ const MEMBERS_TIMES: usize = 16;
 /// A worker number: the secondary store, the pool, and the number.
 type Number = (String, String, u64);
 
-/// Shapes of the definitions of a store, and the time at which their read began.
-type ShapesRead = Arc<tokio::sync::Mutex<Option<(u64, Arc<Shapes>)>>>;
+/// Permitted pools of a store, and the time at which their read began.
+type PoolsRead = Arc<tokio::sync::Mutex<Option<(u64, Arc<PermittedPools>)>>>;
 
 /// Lock that one call of a token holds.
 type Turn = Arc<tokio::sync::Mutex<()>>;
@@ -43,7 +44,7 @@ type Turn = Arc<tokio::sync::Mutex<()>>;
 #[derive(Debug, Default)]
 pub(super) struct Programs {
     /// Last read of each store.
-    shapes: Mutex<HashMap<String, ShapesRead>>,
+    pools_read: Mutex<HashMap<String, PoolsRead>>,
     /// Locks of a token's joins and claims at one store: a store that does not respond delays none
     /// at another.
     turns: Mutex<HashMap<(String, u32), Turn>>,
@@ -58,60 +59,65 @@ struct Claims(Vec<(Option<Number>, u64)>);
 
 /// A claim: its caller and its store.
 pub(super) struct Claiming<'a> {
-    pub(super) at: &'a At,
+    pub(super) at: &'a TargetStore,
     pub(super) service: &'a Service,
-    pub(super) speaker: &'a Speaker,
+    pub(super) member_alias: &'a MemberAlias,
     pub(super) now: UnixMillis,
     /// Most external leases in all scopes of a token.
     pub(super) machines_max: u64,
 }
 
 impl Programs {
-    /// Returns the current shapes of definitions, for these pools. A read parses all definitions, so
-    /// there is one in [`SHAPES_US`] at most, for all callers. A pool that the last read lacks may
-    /// be new: its caller waits for the next.
-    async fn shapes(&self, at: &At, service: &Service, pools: &[&str]) -> StoreResult<Arc<Shapes>> {
-        let known = Arc::clone(self.shapes_known().entry(at.beside.clone()).or_default());
-        let asked_us = service.begun_us();
+    /// Returns the pools that the definitions permit. A read parses all definitions, so there is
+    /// one in [`POOLS_READ_US`] at most, for all callers. A pool of `pools` that the last read
+    /// lacks may be new: its caller waits for the next.
+    async fn permitted_pools(
+        &self,
+        at: &TargetStore,
+        service: &Service,
+        pools: &[&str],
+    ) -> StoreResult<Arc<PermittedPools>> {
+        let known = Arc::clone(self.known_reads().entry(at.secondary_store.clone()).or_default());
+        let requested_us = service.now_us();
         loop {
             let next_us = {
                 let mut known = known.lock().await;
-                let now_us = service.begun_us();
-                let is_fresh = |read_us: u64| now_us.saturating_sub(read_us) < SHAPES_US;
-                if let Some((read_us, shapes)) = &*known {
-                    let has = |pool: &&str| !is_worker_pool(pool) || shapes.has(pool);
-                    if *read_us > asked_us || is_fresh(*read_us) && pools.iter().all(has) {
-                        return Ok(Arc::clone(shapes));
+                let now_us = service.now_us();
+                let is_fresh = |read_us: u64| now_us.saturating_sub(read_us) < POOLS_READ_US;
+                if let Some((read_us, permitted)) = &*known {
+                    let has = |pool: &&str| !is_worker_pool(pool) || permitted.has(pool);
+                    if *read_us > requested_us || is_fresh(*read_us) && pools.iter().all(has) {
+                        return Ok(Arc::clone(permitted));
                     }
                 }
                 let last_us = known.as_ref().map(|(read_us, _)| *read_us);
                 match last_us {
-                    Some(last_us) if is_fresh(last_us) => last_us.saturating_add(SHAPES_US),
+                    Some(last_us) if is_fresh(last_us) => last_us.saturating_add(POOLS_READ_US),
                     _ => {
-                        let shapes = Arc::new(service.shapes(&*at.store).await?);
-                        *known = Some((now_us, Arc::clone(&shapes)));
-                        return Ok(shapes);
+                        let permitted = Arc::new(service.permitted_pools(&*at.store).await?);
+                        *known = Some((now_us, Arc::clone(&permitted)));
+                        return Ok(permitted);
                     }
                 }
             };
-            let wait_us = next_us.saturating_sub(service.begun_us());
+            let wait_us = next_us.saturating_sub(service.now_us());
             service.peers().timer().sleep_ms(wait_us.div_ceil(1_000)).await;
         }
     }
 
-    fn shapes_known(&self) -> MutexGuard<'_, HashMap<String, ShapesRead>> {
-        self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known_reads(&self) -> MutexGuard<'_, HashMap<String, PoolsRead>> {
+        self.pools_read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Joins a member, of those that the token may have.
     pub(super) async fn join(
         &self,
-        (at, service, speaker): (&At, &Service, &Speaker),
+        (at, service, member_alias): (&TargetStore, &Service, &MemberAlias),
         member: &Member,
         presence: Presence,
         now: UnixMillis,
     ) -> StoreResult<()> {
-        let Some(token) = speaker.token().filter(|_| service.gets_a_share()) else {
+        let Some(token) = member_alias.token().filter(|_| service.gets_a_share()) else {
             return at.store.join(member, presence, now).await;
         };
         // Joins of a token come one after the other: each counts those before it.
@@ -128,7 +134,7 @@ impl Programs {
                 return Err(StoreError::limit_exceeded(format!(
                     "token {:?} has {} members, limit {max} ({MEMBERS_TIMES} times \
                      limits.workers_max); stop a program or raise it",
-                    speaker.name(),
+                    member_alias.name(),
                     members.len()
                 )));
             }
@@ -139,7 +145,7 @@ impl Programs {
     /// Extends marks of few numbers; no mark may lie further ahead than this server's own.
     pub(super) async fn extend(
         &self,
-        at: &At,
+        at: &TargetStore,
         service: &Service,
         mut items: Vec<Extend>,
         now: UnixMillis,
@@ -148,12 +154,12 @@ impl Programs {
             return at.store.extend(&items, now).await;
         }
         let pools: Vec<&str> = items.iter().map(|item| item.pool.as_str()).collect();
-        let shapes = self.shapes(at, service, &pools).await?;
-        check_numbers(service, numbers(&pools, &shapes))?;
+        let permitted = self.permitted_pools(at, service, &pools).await?;
+        check_numbers(service, numbers(&pools, &permitted))?;
         let lower = |item: &mut Extend| {
-            let own = shapes.ahead_max_ms(&item.pool, now);
-            let is_lowered = item.ahead_max_ms.is_none_or(|said| said > own);
-            item.ahead_max_ms = Some(item.ahead_max_ms.map_or(own, |said| said.min(own)));
+            let own = permitted.ahead_max_ms(&item.pool, now);
+            let is_lowered = item.ahead_max_ms.is_none_or(|requested| requested > own);
+            item.ahead_max_ms = Some(item.ahead_max_ms.map_or(own, |requested| requested.min(own)));
             is_lowered
         };
         let lowered: Vec<bool> = items.iter_mut().map(lower).collect();
@@ -161,8 +167,8 @@ impl Programs {
         Ok(extended
             .into_iter()
             .zip(lowered)
-            .map(|(answer, lowered)| {
-                answer.map_err(|error| if lowered { explained(error) } else { error })
+            .map(|(result, lowered)| {
+                result.map_err(|error| if lowered { explained(error) } else { error })
             })
             .collect())
     }
@@ -172,46 +178,47 @@ impl Programs {
         &self,
         asking: &Claiming<'_>,
         mut claim: ClaimRequest,
-    ) -> Result<Vec<Lease>, NotTaken> {
-        let Claiming { at, service, speaker, now, .. } = *asking;
-        let Some(token) = speaker.token().filter(|_| service.gets_a_share()) else {
+    ) -> Result<Vec<Lease>, NotReserved> {
+        let Claiming { at, service, member_alias, now, .. } = *asking;
+        let Some(token) = member_alias.token().filter(|_| service.gets_a_share()) else {
             return Ok(at.store.claim(&claim, now).await?);
         };
-        let shapes = self.shapes(at, service, &[claim.pool.name.as_str()]).await?;
-        let is_lent = space_of(&claim.pool.name).is_some();
-        check_pool(&claim.pool, &shapes)?;
+        let permitted = self.permitted_pools(at, service, &[claim.pool.name.as_str()]).await?;
+        let is_external = scope_of(&claim.pool.name).is_some();
+        check_pool(&claim.pool, &permitted)?;
         let _turn = self.turn(at, token).await;
         let slots = at.store.workers(now).await?;
-        let ahead_us = shapes.ahead_max_ms(&claim.pool.name, now).saturating_mul(1_000);
-        let until_us = service.begun_us().saturating_add(ahead_us);
-        if is_lent {
-            check_space(asking, &claim, &slots)?;
+        let ahead_us = permitted.ahead_max_ms(&claim.pool.name, now).saturating_mul(1_000);
+        let until_us = service.now_us().saturating_add(ahead_us);
+        if is_external {
+            check_scope(asking, &claim, &slots)?;
             return Ok(at.store.claim(&claim, now).await?);
         }
-        let held = held(at, token, &slots, &shapes);
+        let held = held(at, token, &slots, &permitted);
         // A caller that does not wait for the response may have the numbers all the same.
         claim.count = self.claims_of(token, |claims| {
             let count = claims.left(asking, &claim, &held)?;
             claims.begin(count, until_us);
-            Ok::<_, NotTaken>(count)
+            Ok::<_, NotReserved>(count)
         })?;
         let leases = at.store.claim(&claim, now).await;
         if !matches!(&leases, Err(error) if matches!(error.kind(), ErrorKind::Unavailable)) {
             self.claims_of(token, |claims| claims.end(claim.count, until_us));
         }
         let leases = leases?;
-        let group = shapes.group(&claim.pool.name);
-        let number = |lease: &Lease| (at.beside.clone(), lease.pool.clone(), lease.slot / group);
+        let group = permitted.group(&claim.pool.name);
+        let number =
+            |lease: &Lease| (at.secondary_store.clone(), lease.pool.clone(), lease.slot / group);
         self.claims_of(token, |claims| claims.add(leases.iter().map(number), until_us));
         Ok(leases)
     }
 
     /// Waits for a token's earlier joins and claims at a store.
-    async fn turn(&self, at: &At, token: u32) -> tokio::sync::OwnedMutexGuard<()> {
+    async fn turn(&self, at: &TargetStore, token: u32) -> tokio::sync::OwnedMutexGuard<()> {
         let turn = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-            Arc::clone(turns.entry((at.beside.clone(), token)).or_default())
+            Arc::clone(turns.entry((at.secondary_store.clone(), token)).or_default())
         };
         turn.lock_owned().await
     }
@@ -236,11 +243,11 @@ impl Claims {
         asking: &Claiming<'_>,
         claim: &ClaimRequest,
         held: &HashSet<Number>,
-    ) -> Result<u32, NotTaken> {
-        let Claiming { at, service, speaker, .. } = *asking;
+    ) -> Result<u32, NotReserved> {
+        let Claiming { at, service, member_alias, .. } = *asking;
         let pool = &claim.pool.name;
         if let Preference::Exactly(number) = claim.preference
-            && held.contains(&(at.beside.clone(), pool.clone(), number))
+            && held.contains(&(at.secondary_store.clone(), pool.clone(), number))
         {
             // The caller chose the count, and as many claims are remembered here.
             let named_max = u32::try_from(most(service, CLAIMED_TIMES)).unwrap_or(u32::MAX);
@@ -253,12 +260,12 @@ impl Claims {
             let message = format!(
                 "token {:?} holds {} worker numbers, limit {max} (limits.workers_max); stop a \
                  program or raise it",
-                speaker.name(),
+                member_alias.name(),
                 held.len()
             );
             return Err(StoreError::limit_exceeded(message).into());
         }
-        let now_us = service.begun_us();
+        let now_us = service.now_us();
         self.0.retain(|(_, until_us)| *until_us > now_us);
         let known = self.0.iter().filter_map(|(number, _)| number.as_ref());
         let given_up = known.clone().filter(|number| !held.contains(*number)).count();
@@ -272,7 +279,7 @@ impl Claims {
                 "programs of token {:?} claimed {most_claimed} worker numbers ({CLAIMED_TIMES} \
                  times limits.workers_max), and marks of released ones lie ahead; retry in \
                  {wait_ms} ms",
-                speaker.name()
+                member_alias.name()
             );
             return Err(Error::new(Code::RateLimited, message).retry_in_ms(wait_ms).into());
         }
@@ -311,7 +318,7 @@ fn most(service: &Service, times: usize) -> usize {
 
 /// Relinquishes few external leases.
 pub(super) async fn relinquish(
-    at: &At,
+    at: &TargetStore,
     service: &Service,
     relinquish: &Relinquish,
     now: UnixMillis,
@@ -335,58 +342,63 @@ fn check_numbers(service: &Service, named: usize) -> StoreResult<()> {
 
 /// Returns how many numbers the slots of these pools belong to, at least. A pool that no source has
 /// counts like one without clock values.
-fn numbers(pools: &[&str], shapes: &Shapes) -> usize {
+fn numbers(pools: &[&str], permitted: &PermittedPools) -> usize {
     let mut slots: HashMap<&str, usize> = HashMap::new();
     for &pool in pools {
         *slots.entry(pool).or_default() += 1;
     }
-    let group = |pool: &str| usize::try_from(shapes.group(pool)).unwrap_or(usize::MAX);
+    let group = |pool: &str| usize::try_from(permitted.group(pool)).unwrap_or(usize::MAX);
     slots.into_iter().map(|(pool, slots)| slots.div_ceil(group(pool))).sum()
 }
 
 /// Returns the numbers that live programs of a token hold.
-fn held(at: &At, token: u32, slots: &[SlotInfo], shapes: &Shapes) -> HashSet<Number> {
+fn held(
+    at: &TargetStore,
+    token: u32,
+    slots: &[SlotInfo],
+    permitted: &PermittedPools,
+) -> HashSet<Number> {
     let is_its = |slot: &&SlotInfo| {
         slot.live
             && is_worker_pool(&slot.pool)
             && slot.holder.is_some_and(|holder| holder.token() == Some(token))
     };
     let number = |slot: &SlotInfo| {
-        (at.beside.clone(), slot.pool.clone(), slot.slot / shapes.group(&slot.pool))
+        (at.secondary_store.clone(), slot.pool.clone(), slot.slot / permitted.group(&slot.pool))
     };
     slots.iter().filter(is_its).map(number).collect()
 }
 
 /// Checks the shape of a pool: by its name, or by the definitions.
-fn check_pool(pool: &Pool, shapes: &Shapes) -> StoreResult<()> {
-    if space_of(&pool.name).is_some() {
-        check_lent(pool)?;
+fn check_pool(pool: &Pool, permitted: &PermittedPools) -> StoreResult<()> {
+    if scope_of(&pool.name).is_some() {
+        check_external(pool)?;
     } else {
-        shapes.check(pool)?;
+        permitted.check(pool)?;
     }
     Ok(())
 }
 
 /// Rejects more external leases than all scopes of the token may have, like the CosId API: then the
 /// store leases only a number that is free again.
-fn check_space(
+fn check_scope(
     asking: &Claiming<'_>,
     claim: &ClaimRequest,
     slots: &[SlotInfo],
-) -> Result<(), NotTaken> {
-    let space = space_of(&claim.pool.name).unwrap_or_default();
-    let counts = |other: &str| other == space || asking.service.lends_in(other);
-    let lent =
-        slots.iter().filter(|slot| !slot.is_excluded() && space_of(&slot.pool).is_some_and(counts));
+) -> Result<(), NotReserved> {
+    let scope = scope_of(&claim.pool.name).unwrap_or_default();
+    let counts = |other: &str| other == scope || asking.service.has_leases_in(other);
+    let leased =
+        slots.iter().filter(|slot| !slot.is_excluded() && scope_of(&slot.pool).is_some_and(counts));
     let is_there =
         |number| slots.iter().any(|slot| slot.pool == claim.pool.name && slot.slot == number);
-    let wanted = count(lent.count()).saturating_add(claim.count.into());
+    let wanted = count(leased.count()).saturating_add(claim.count.into());
     match claim.preference {
         Preference::Exactly(number) if is_there(number) => Ok(()),
         _ if wanted <= asking.machines_max => Ok(()),
         _ => {
             let message = format!(
-                "one more external lease in scope {space:?} makes {wanted}, limit {} \
+                "one more external lease in scope {scope:?} makes {wanted}, limit {} \
                  (compat.cosid.machines_max, counted over all namespaces of the token); raise it, \
                  or grant reserve over fewer namespaces",
                 asking.machines_max
@@ -422,9 +434,9 @@ mod tests {
 
     use super::*;
 
-    fn at(beside: &str) -> At {
+    fn at(secondary_store: &str) -> TargetStore {
         let store = Arc::new(MemoryStore::new("test").unwrap());
-        At { store, beside: beside.into(), in_full: false }
+        TargetStore { store, secondary_store: secondary_store.into(), in_full: false }
     }
 
     /// A token's claims come one after the other, at each store.

@@ -1,17 +1,17 @@
 //! Requests for the store, read from messages.
 
-use snowmint_coord::segment::{Bounds, Within};
+use snowmint_coord::segment::{Bounds, NumberInterval};
 use snowmint_coord::sources::SECTIONS;
 use snowmint_coord::{
     Acquire, ClaimRequest, Exclude, Extend, FastForward, GiveBack, Incarnation, Mark, Member,
     NewDefinition, Pool, Preference, Presence, Release, Relinquish, Reserve, Restripe, Reuse,
-    Silent, SourceState, StoreIdentity, Term, Ticks,
+    SourceState, StalledMember, StoreIdentity, Term, Ticks,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
-use snowmint_wire::grpc::store as said;
+use snowmint_wire::grpc::store as proto;
 
-use super::speaker::Speaker;
+use super::member_alias::MemberAlias;
 use crate::service::Error;
 
 /// Longest name of a reporter that recalls a store, in bytes.
@@ -35,8 +35,8 @@ fn there<T>(name: &str, part: Option<T>) -> Read<T> {
 pub(super) fn few<T, U>(items: Vec<T>, read: impl Fn(T) -> Read<U>) -> Read<Vec<U>> {
     let limit = 2 * usize::from(SECTIONS);
     if items.len() > limit {
-        let asked = items.len();
-        let message = format!("message has {asked} items, limit {limit}; send fewer");
+        let received = items.len();
+        let message = format!("message has {received} items, limit {limit}; send fewer");
         return Err(Error::new(Code::LimitExceeded, message));
     }
     items.into_iter().map(read).collect()
@@ -54,28 +54,31 @@ pub(super) fn incarnation(text: &str) -> Read<Incarnation> {
 
 /// Reads a member, and its known name if it differs from its own.
 pub(super) fn member(
-    speaker: &Speaker,
-    member: Option<said::Member>,
+    member_alias: &MemberAlias,
+    member: Option<proto::Member>,
 ) -> Read<(Option<Incarnation>, Member)> {
-    let said::Member { incarnation: text, owner, host, process, address } =
+    let proto::Member { incarnation: text, owner, host, process, address } =
         there("member", member)?;
-    let known = speaker.own(&text)?;
+    let known = member_alias.own(&text)?;
     let known_as = (known != incarnation(&text)?).then_some(known);
     // Servers send secrets among themselves to the addresses of members, and share sections with
     // them.
-    let address = if speaker.may_serve() { address } else { String::new() };
+    let address = if member_alias.may_serve() { address } else { String::new() };
     Ok((known_as, Member { incarnation: known, owner, host, process, address }))
 }
 
-pub(super) fn presence(speaker: &Speaker, presence: Option<said::Presence>) -> Read<Presence> {
-    let said::Presence { sample, renewals, ttl_ms } = there("presence", presence)?;
-    Ok(Presence { sample: speaker.time(sample), renewals, ttl_ms })
+pub(super) fn presence(
+    member_alias: &MemberAlias,
+    presence: Option<proto::Presence>,
+) -> Read<Presence> {
+    let proto::Presence { sample, renewals, ttl_ms } = there("presence", presence)?;
+    Ok(Presence { sample: member_alias.time(sample), renewals, ttl_ms })
 }
 
 /// Reads a member's memory of the store. The response repeats the name, so it is short.
-pub(super) fn recall(message: said::RecallRequest) -> Read<(String, StoreIdentity)> {
-    let said::RecallRequest { who, seen } = message;
-    let said::Identity { id, writes } = there("identity", seen)?;
+pub(super) fn recall(message: proto::RecallRequest) -> Read<(String, StoreIdentity)> {
+    let proto::RecallRequest { who, seen } = message;
+    let proto::Identity { id, writes } = there("identity", seen)?;
     if who.len() > WHO_BYTES_MAX {
         return Err(Error::bad_request(format!(
             "name of the reporter has {} bytes, maximum {WHO_BYTES_MAX}; shorten it",
@@ -85,13 +88,13 @@ pub(super) fn recall(message: said::RecallRequest) -> Read<(String, StoreIdentit
     Ok((who, StoreIdentity { id, writes }))
 }
 
-fn pool(pool: Option<said::Pool>) -> Read<Pool> {
+fn pool(pool: Option<proto::Pool>) -> Read<Pool> {
     let pool = there("pool", pool)?;
-    let reuse = match said::Reuse::try_from(pool.reuse) {
-        Ok(said::Reuse::Recycle) => Reuse::Recycle,
-        Ok(said::Reuse::Never) => Reuse::Never,
-        Ok(said::Reuse::Ordered) => Reuse::Ordered,
-        Ok(said::Reuse::Unspecified) => {
+    let reuse = match proto::Reuse::try_from(pool.reuse) {
+        Ok(proto::Reuse::Recycle) => Reuse::Recycle,
+        Ok(proto::Reuse::Never) => Reuse::Never,
+        Ok(proto::Reuse::Ordered) => Reuse::Ordered,
+        Ok(proto::Reuse::Unspecified) => {
             let message = "pool has no reuse rule; send recycle, never or ordered";
             return Err(Error::bad_request(message));
         }
@@ -101,42 +104,42 @@ fn pool(pool: Option<said::Pool>) -> Read<Pool> {
 }
 
 pub(super) fn claim(
-    speaker: &Speaker,
-    request: said::ClaimRequest,
+    member_alias: &MemberAlias,
+    request: proto::ClaimRequest,
 ) -> Read<(ClaimRequest, UnixMillis)> {
-    use said::claim_request::Preference as Said;
+    use proto::claim_request::Preference as ProtoPreference;
     let preference = match request.preference {
-        None | Some(Said::LastOfOwner(false)) => Preference::Any,
-        Some(Said::LastOfOwner(true)) => Preference::LastOfOwner,
-        Some(Said::Exactly(group)) => Preference::Exactly(group),
+        None | Some(ProtoPreference::LastOfOwner(false)) => Preference::Any,
+        Some(ProtoPreference::LastOfOwner(true)) => Preference::LastOfOwner,
+        Some(ProtoPreference::Exactly(group)) => Preference::Exactly(group),
     };
     let claim = ClaimRequest {
         pool: pool(request.pool)?,
-        member: speaker.own(&request.member)?,
+        member: member_alias.own(&request.member)?,
         owner: request.owner,
         count: request.count,
         preference,
-        supersedes: speaker.own_if(request.supersedes.as_deref())?,
+        supersedes: member_alias.own_if(request.supersedes.as_deref())?,
         mark_at_most: mark(request.mark_at_most),
         request: request.request,
     };
-    Ok((claim, speaker.time(request.now)))
+    Ok((claim, member_alias.time(request.now)))
 }
 
 pub(super) fn exclude(
-    speaker: &Speaker,
-    request: said::ExcludeRequest,
+    member_alias: &MemberAlias,
+    request: proto::ExcludeRequest,
 ) -> Read<(Exclude, UnixMillis)> {
-    let said::ExcludeRequest { pool: wanted, slots, until, label, now } = request;
-    Ok((Exclude { pool: pool(wanted)?, slots, until: mark(until), label }, speaker.time(now)))
+    let proto::ExcludeRequest { pool: wanted, slots, until, label, now } = request;
+    Ok((Exclude { pool: pool(wanted)?, slots, until: mark(until), label }, member_alias.time(now)))
 }
 
-pub(super) fn extend(speaker: &Speaker, item: said::Extend) -> Read<Extend> {
+pub(super) fn extend(member_alias: &MemberAlias, item: proto::Extend) -> Read<Extend> {
     Ok(Extend {
         pool: item.pool,
         slot: item.slot,
         term: Term::new(item.term),
-        holder: speaker.own_if(item.member.as_deref())?,
+        holder: member_alias.own_if(item.member.as_deref())?,
         from: mark(item.from),
         to: mark(item.to),
         request: item.request,
@@ -145,57 +148,57 @@ pub(super) fn extend(speaker: &Speaker, item: said::Extend) -> Read<Extend> {
 }
 
 pub(super) fn release(
-    speaker: &Speaker,
-    request: said::ReleaseRequest,
+    member_alias: &MemberAlias,
+    request: proto::ReleaseRequest,
 ) -> Read<(Release, UnixMillis)> {
     let release = Release {
         pool: request.pool,
         slot: request.slot,
         term: Term::new(request.term),
-        holder: speaker.own_if(request.member.as_deref())?,
+        holder: member_alias.own_if(request.member.as_deref())?,
         mark: mark(request.mark),
         from: request.from.map(mark),
     };
-    Ok((release, speaker.time(request.now)))
+    Ok((release, member_alias.time(request.now)))
 }
 
 pub(super) fn acquire(
-    speaker: &Speaker,
-    request: said::AcquireRequest,
+    member_alias: &MemberAlias,
+    request: proto::AcquireRequest,
 ) -> Read<(Acquire, UnixMillis)> {
     // Stalled members are those of other callers, named as in lists.
-    let silent = |silent: said::Silent| {
-        Ok(Silent { member: incarnation(&silent.member)?, renewals: silent.renewals })
+    let stalled = |stalled: proto::Silent| {
+        Ok(StalledMember { member: incarnation(&stalled.member)?, renewals: stalled.renewals })
     };
     let acquire = Acquire {
         pool: pool(request.pool)?,
-        member: speaker.own(&request.member)?,
+        member: member_alias.own(&request.member)?,
         owner: request.owner,
         slots: few(request.slots, Ok)?,
-        silent: few(request.silent, silent)?,
-        supersedes: speaker.own_if(request.supersedes.as_deref())?,
+        stalled: few(request.silent, stalled)?,
+        supersedes: member_alias.own_if(request.supersedes.as_deref())?,
         length: request.length,
         request: request.request,
     };
-    Ok((acquire, speaker.time(request.now)))
+    Ok((acquire, member_alias.time(request.now)))
 }
 
 pub(super) fn relinquish(
-    speaker: &Speaker,
-    request: said::RelinquishRequest,
+    member_alias: &MemberAlias,
+    request: proto::RelinquishRequest,
 ) -> Read<(Relinquish, UnixMillis)> {
-    let held = |held: said::HeldBy| Ok((held.slot, Term::new(held.term)));
+    let held = |held: proto::HeldBy| Ok((held.slot, Term::new(held.term)));
     let relinquish = Relinquish {
         pool: request.pool,
-        member: speaker.own(&request.member)?,
+        member: member_alias.own(&request.member)?,
         slots: few(request.slots, held)?,
     };
-    Ok((relinquish, speaker.time(request.now)))
+    Ok((relinquish, member_alias.time(request.now)))
 }
 
-pub(super) fn reserve(request: said::ReserveRequest) -> Reserve {
-    let range = |said::Within { first, end }| Bounds::Range(Within { first, end });
-    let now = request.now.map(|said| Bounds::Now(ticks(&said)));
+pub(super) fn reserve(request: proto::ReserveRequest) -> Reserve {
+    let range = |proto::Within { first, end }| Bounds::Range(NumberInterval { first, end });
+    let now = request.now.map(|now| Bounds::Now(ticks(&now)));
     Reserve {
         source: request.source,
         length: request.length,
@@ -204,48 +207,48 @@ pub(super) fn reserve(request: said::ReserveRequest) -> Reserve {
     }
 }
 
-fn ticks(said: &said::Ticks) -> Ticks {
+fn ticks(message: &proto::Ticks) -> Ticks {
     Ticks {
-        epoch: time(said.epoch),
-        unit_ms: said.unit_ms,
+        epoch: time(message.epoch),
+        unit_ms: message.unit_ms,
         // A count above the bits of any sequence is rejected later.
-        sequence_bits: u8::try_from(said.sequence_bits).unwrap_or(u8::MAX),
-        tick_max: said.tick_max,
-        lag: said.lag,
-        lead: said.lead,
-        now: time(said.now),
+        sequence_bits: u8::try_from(message.sequence_bits).unwrap_or(u8::MAX),
+        tick_max: message.tick_max,
+        lag: message.lag,
+        lead: message.lead,
+        now: time(message.now),
     }
 }
 
-pub(super) fn give_back(request: said::GiveBackRequest) -> GiveBack {
-    let said::GiveBackRequest { source, first, last, version } = request;
+pub(super) fn give_back(request: proto::GiveBackRequest) -> GiveBack {
+    let proto::GiveBackRequest { source, first, last, version } = request;
     GiveBack { source, first, last, version }
 }
 
-pub(super) fn definition(new: Option<said::NewDefinition>) -> Read<NewDefinition> {
-    let said::NewDefinition { name, spec, identity, enabled } = there("definition", new)?;
+pub(super) fn definition(new: Option<proto::NewDefinition>) -> Read<NewDefinition> {
+    let proto::NewDefinition { name, spec, identity, enabled } = there("definition", new)?;
     Ok(NewDefinition { name, spec, identity, enabled })
 }
 
-pub(super) fn restripe(request: said::RestripeRequest) -> Read<Restripe> {
-    let said::RestripeRequest { new, if_version, mark: first } = request;
+pub(super) fn restripe(request: proto::RestripeRequest) -> Read<Restripe> {
+    let proto::RestripeRequest { new, if_version, mark: first } = request;
     Ok(Restripe { new: definition(new)?, if_version, mark: mark(first) })
 }
 
 pub(super) fn state(state: i32) -> Read<SourceState> {
-    match said::State::try_from(state) {
-        Ok(said::State::Enabled) => Ok(SourceState::Enabled),
-        Ok(said::State::Disabled) => Ok(SourceState::Disabled),
-        Ok(said::State::Deleted) => Ok(SourceState::Deleted),
-        Ok(said::State::Unspecified) => {
+    match proto::State::try_from(state) {
+        Ok(proto::State::Enabled) => Ok(SourceState::Enabled),
+        Ok(proto::State::Disabled) => Ok(SourceState::Disabled),
+        Ok(proto::State::Deleted) => Ok(SourceState::Deleted),
+        Ok(proto::State::Unspecified) => {
             Err(Error::bad_request("source state is missing; send enabled, disabled or deleted"))
         }
         Err(_) => Err(newer("source state", state)),
     }
 }
 
-pub(super) fn fast_forward(request: said::FastForwardRequest) -> FastForward {
-    let segment = |segment: said::SourceMark| (segment.source, mark(segment.mark));
+pub(super) fn fast_forward(request: proto::FastForwardRequest) -> FastForward {
+    let segment = |segment: proto::SourceMark| (segment.source, mark(segment.mark));
     FastForward {
         marks_at_least: mark(request.marks_at_least),
         segments: request.segments.into_iter().map(segment).collect(),

@@ -2,47 +2,44 @@
 
 use std::fmt::{self, Display};
 
-use snowmint_coord::lend::is_lent;
+use snowmint_coord::external::is_external;
 use snowmint_coord::{
     Acquired, Error as StoreError, ErrorKind, Extend, Extended, Incarnation, Lease, Mark, Member,
     Release, Relinquish, Result as StoreResult, is_worker_pool,
 };
 
-use super::at::At;
+use super::at::TargetStore;
 use super::words::{Time, few};
 use crate::service::{Service, shown};
 use crate::trail::{About, Line};
 
-impl At {
+impl TargetStore {
     /// Records an action of a program, or its rejection.
-    fn tell<T>(
+    fn audit<T>(
         &self,
         service: &Service,
         (about, what): (About, &str),
         outcome: &StoreResult<T>,
         states: impl FnOnce(&T) -> (Option<String>, Option<String>),
     ) {
-        let beside = if self.beside.is_empty() { "" } else { " beside" };
-        let store = &self.beside;
+        let store = match self.secondary_store.as_str() {
+            "" => String::new(),
+            name => format!("store {name}: "),
+        };
         match outcome {
-            Ok(done) => service.leave(about, || {
+            Ok(done) => service.audit(about, || {
                 let (before, after) = states(done);
-                Line {
-                    what: format!("{store}{beside} program {what}").trim_start().into(),
-                    before,
-                    after,
-                    why: None,
-                }
+                Line { what: format!("{store}program {what}"), before, after, why: None }
             }),
             Err(error) => {
-                let what = format!("{store}{beside} program not {what}");
-                service.not_changed(what.trim_start(), Why(error));
+                let what = format!("{store}program not {what}");
+                service.audit_rejection(what, FailureReason(error));
             }
         }
     }
 
     pub(super) fn joined(&self, service: &Service, member: &Member, joined: &StoreResult<()>) {
-        self.tell(service, (About::Program, "joined"), joined, |()| {
+        self.audit(service, (About::Program, "joined"), joined, |()| {
             let Member { incarnation, owner, host, process, address } = member;
             let (owner, host, address) = (shown(owner), shown(host), shown(address));
             let member =
@@ -52,18 +49,18 @@ impl At {
     }
 
     pub(super) fn left(&self, service: &Service, member: Incarnation, left: &StoreResult<()>) {
-        self.tell(service, (About::Program, "left"), left, |()| (Some(member.to_string()), None));
+        self.audit(service, (About::Program, "left"), left, |()| (Some(member.to_string()), None));
     }
 
     pub(super) fn claimed(&self, service: &Service, claimed: &StoreResult<Vec<Lease>>) {
-        self.tell(service, (About::Program, "claimed"), claimed, |leases| {
+        self.audit(service, (About::Program, "claimed"), claimed, |leases| {
             (None, Some(few(leases, lease)))
         });
     }
 
     pub(super) fn acquired(&self, service: &Service, acquired: &StoreResult<Acquired>) {
         let after = |acquired: &Acquired| (None, Some(few(&acquired.leases, lease)));
-        self.tell(service, (About::Program, "took"), acquired, after);
+        self.audit(service, (About::Program, "acquired"), acquired, after);
     }
 
     pub(super) fn extended(
@@ -72,12 +69,12 @@ impl At {
         items: &[Extend],
         extended: &StoreResult<Vec<StoreResult<Extended>>>,
     ) {
-        let Ok(answers) = extended else {
-            return self.tell(service, (About::Extend, "extended"), extended, |_| (None, None));
+        let Ok(results) = extended else {
+            return self.audit(service, (About::Extend, "extended"), extended, |_| (None, None));
         };
         let (mut moved, mut refused) = (Vec::new(), Vec::new());
-        for (item, answer) in items.iter().zip(answers) {
-            match answer {
+        for (item, result) in items.iter().zip(results) {
+            match result {
                 Ok(_) => moved.push(item),
                 Err(error) => refused.push((item, error)),
             }
@@ -87,17 +84,17 @@ impl At {
                 Some(few(&moved, |item| slot(&item.pool, item.slot, of(item))))
             };
             let states = |_: &()| (at(|item| item.from), at(|item| item.to));
-            self.tell(service, (About::Extend, "extended"), &Ok(()), states);
+            self.audit(service, (About::Extend, "extended"), &Ok(()), states);
         }
         if let Some((item, error)) = refused.first() {
             let (pool, more) = (shown(&item.pool), refused.len() - 1);
             let what = format!("program not extended {pool} {} and {more} more", item.slot);
-            service.not_changed(what, Why(error));
+            service.audit_rejection(what, FailureReason(error));
         }
     }
 
     pub(super) fn released(&self, service: &Service, release: &Release, done: &StoreResult<()>) {
-        self.tell(service, (About::Program, "released"), done, |()| {
+        self.audit(service, (About::Program, "released"), done, |()| {
             let Release { pool, slot: number, term, mark, .. } = release;
             (Some(format!("{} {number} {term}", shown(pool))), Some(slot(pool, *number, *mark)))
         });
@@ -109,7 +106,7 @@ impl At {
         relinquish: &Relinquish,
         done: &StoreResult<()>,
     ) {
-        self.tell(service, (About::Program, "let go"), done, |()| {
+        self.audit(service, (About::Program, "relinquished"), done, |()| {
             let named =
                 |(number, term): &(u64, _)| format!("{} {number} {term}", shown(&relinquish.pool));
             (Some(few(&relinquish.slots, named)), None)
@@ -125,16 +122,18 @@ impl At {
     ) -> Result<T, StoreError> {
         match &changed {
             Ok(_) => self.moved(service, what),
-            Err(error) => service.not_changed(format_args!("store not {what}"), Why(error)),
+            Err(error) => {
+                service.audit_rejection(format_args!("store not {what}"), FailureReason(error))
+            }
         }
         changed
     }
 }
 
 /// Reason of a failure, or of an unknown outcome.
-pub(super) struct Why<'a>(pub(super) &'a StoreError);
+pub(super) struct FailureReason<'a>(pub(super) &'a StoreError);
 
-impl Display for Why<'_> {
+impl Display for FailureReason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.full_message())?;
         match self.0.kind() {
@@ -150,7 +149,7 @@ fn lease(lease: &Lease) -> String {
 
 /// Writes a number and its mark, which is a time for worker numbers.
 fn slot(pool: &str, number: u64, mark: Mark) -> String {
-    let at = if is_worker_pool(pool) || is_lent(pool) {
+    let at = if is_worker_pool(pool) || is_external(pool) {
         Time(mark).to_string()
     } else {
         mark.to_string()
@@ -167,8 +166,8 @@ mod tests {
         let numbers: Vec<u64> = (0..12).collect();
         assert_eq!(few(&numbers, u64::to_string), "0, 1, 2, 3, 4, 5, 6, 7 and 4 more");
         assert_eq!(few(&numbers[..2], u64::to_string), "0, 1");
-        let told = slot("workers-10\n\u{1b}", 3, Mark::new(1_790_000_000_000));
-        assert_eq!(told, "\"workers-10\\n\\u{1b}\" 3 mark 2026-09-21T14:13:20.000Z");
+        let shown = slot("workers-10\n\u{1b}", 3, Mark::new(1_790_000_000_000));
+        assert_eq!(shown, "\"workers-10\\n\\u{1b}\" 3 mark 2026-09-21T14:13:20.000Z");
         assert_eq!(slot("sections", 3, Mark::new(7)), "\"sections\" 3 mark 7");
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn allowed_to_lead(until: Mark) -> String {
 }
 
 /// Describes the worker numbers to exclude.
-pub(super) fn asked_to_exclude(exclude: &Exclude) -> String {
+pub(super) fn exclusion_text(exclude: &Exclude) -> String {
     let Exclude { pool, slots, until, label } = exclude;
     let (name, until) = (&pool.name, Time(*until));
     format!(
@@ -97,7 +97,7 @@ mod tests {
         let label = "leaf\n".to_owned();
         let exclude = Exclude { pool, slots: vec![3, 4], until: Mark::MAX, label };
         assert_eq!(
-            asked_to_exclude(&exclude),
+            exclusion_text(&exclude),
             r#"asked to avoid 3, 4 of pool "workers-10" until the end of all time for "leaf\n""#
         );
     }

@@ -8,20 +8,20 @@ use snowmint_coord::{
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
-use snowmint_wire::grpc::store as said;
+use snowmint_wire::grpc::store as proto;
 use tonic::{Response, Status};
 
 use crate::service::Error;
 
 /// A response that can be an error.
 pub(super) trait Fallible: Default {
-    fn error(&mut self) -> &mut Option<said::Error>;
+    fn error(&mut self) -> &mut Option<proto::Error>;
 }
 
 macro_rules! fallible {
-    ($($answer:ident)*) => {
-        $(impl Fallible for said::$answer {
-            fn error(&mut self) -> &mut Option<said::Error> {
+    ($($message:ident)*) => {
+        $(impl Fallible for proto::$message {
+            fn error(&mut self) -> &mut Option<proto::Error> {
                 &mut self.error
             }
         })*
@@ -36,27 +36,27 @@ fallible! {
 
 /// Writes any result of the store, for a caller that may read details if `in_full`; a status when
 /// the store is closed.
-pub(super) fn told<T, A: Fallible>(
-    answer: StoreResult<T>,
+pub(super) fn respond<T, A: Fallible>(
+    result: StoreResult<T>,
     in_full: bool,
     write: impl FnOnce(T) -> A,
 ) -> Result<Response<A>, Status> {
-    match answer {
-        Ok(answer) => Ok(Response::new(write(answer))),
+    match result {
+        Ok(done) => Ok(Response::new(write(done))),
         // This server's state, not the caller's fault: another server may have the store open.
         Err(error) if matches!(error.kind(), ErrorKind::Closed) => {
             Err(Error::new(Code::Closed, "server has closed its store; call another server").into())
         }
         Err(error) => {
-            let mut answer = A::default();
-            *answer.error() = Some(error_of(&error, in_full));
-            Ok(Response::new(answer))
+            let mut message = A::default();
+            *message.error() = Some(error_of(&error, in_full));
+            Ok(Response::new(message))
         }
     }
 }
 
 /// Writes an error. The back end's own text stays in the log: it may name hosts, paths and users.
-fn error_of(error: &StoreError, in_full: bool) -> said::Error {
+fn error_of(error: &StoreError, in_full: bool) -> proto::Error {
     if std::error::Error::source(error).is_some() {
         tracing::warn!(error = %chain(error), "the store refused a client");
     }
@@ -69,17 +69,17 @@ fn error_of(error: &StoreError, in_full: bool) -> said::Error {
     let message = error.message().into_owned();
     let detail = error.detail().filter(|_| in_full).unwrap_or_default().to_owned();
     let pool_full = full.map(pool_full);
-    said::Error { code, texts, numbers, pool_full, retry_after_ms, message, detail }
+    proto::Error { code, texts, numbers, pool_full, retry_after_ms, message, detail }
 }
 
-fn pool_full(full: PoolFull) -> said::PoolFull {
-    let holder = |holder: snowmint_coord::Holder| said::Holder {
+fn pool_full(full: PoolFull) -> proto::PoolFull {
+    let holder = |holder: snowmint_coord::Holder| proto::Holder {
         slot: holder.slot,
         member: holder.incarnation.to_string(),
         owner: holder.owner,
         lapses_at: holder.lapses_at.get(),
     };
-    said::PoolFull {
+    proto::PoolFull {
         pool: full.pool,
         groups: full.groups,
         only: full.only,
@@ -94,11 +94,11 @@ fn pool_full(full: PoolFull) -> said::PoolFull {
 
 pub(super) fn description(
     store: &dyn Store,
-    (instance, beside): (String, String),
+    (instance, secondary_store): (String, String),
     identity: StoreIdentity,
-) -> said::DescribeResponse {
+) -> proto::DescribeResponse {
     let can = store.capabilities();
-    said::DescribeResponse {
+    proto::DescribeResponse {
         error: None,
         instance,
         namespace: store.namespace().to_owned(),
@@ -109,51 +109,51 @@ pub(super) fn description(
         presence_by_session: can.presence == PresenceBy::Session,
         group_max: store.group_max(),
         warnings: store.warnings(),
-        version: said::VERSION,
-        store: beside,
+        version: proto::VERSION,
+        store: secondary_store,
     }
 }
 
-fn identity_of(identity: StoreIdentity) -> said::Identity {
+fn identity_of(identity: StoreIdentity) -> proto::Identity {
     let StoreIdentity { id, writes } = identity;
-    said::Identity { id, writes }
+    proto::Identity { id, writes }
 }
 
-pub(super) fn identified(identity: StoreIdentity) -> said::IdentityResponse {
-    said::IdentityResponse { error: None, identity: Some(identity_of(identity)) }
+pub(super) fn identified(identity: StoreIdentity) -> proto::IdentityResponse {
+    proto::IdentityResponse { error: None, identity: Some(identity_of(identity)) }
 }
 
-pub(super) fn recalled(recalled: Recalled) -> said::RecallResponse {
-    said::RecallResponse { error: None, recovered: recalled == Recalled::Recovered }
+pub(super) fn recalled(recalled: Recalled) -> proto::RecallResponse {
+    proto::RecallResponse { error: None, recovered: recalled == Recalled::Recovered }
 }
 
-pub(super) fn done((): ()) -> said::DoneResponse {
+pub(super) fn done((): ()) -> proto::DoneResponse {
     joined(None, None)
 }
 
 pub(super) fn joined(
     known_as: Option<Incarnation>,
     seen: Option<StoreIdentity>,
-) -> said::DoneResponse {
+) -> proto::DoneResponse {
     let (known_as, seen) = (known_as.map(|member| member.to_string()), seen.map(identity_of));
-    said::DoneResponse { error: None, known_as, seen }
+    proto::DoneResponse { error: None, known_as, seen }
 }
 
-pub(super) fn members(members: Vec<MemberInfo>) -> said::MembersResponse {
+pub(super) fn members(members: Vec<MemberInfo>) -> proto::MembersResponse {
     let members = members.into_iter().map(member).collect();
-    said::MembersResponse { error: None, members }
+    proto::MembersResponse { error: None, members }
 }
 
-fn member(info: MemberInfo) -> said::MemberInfo {
+fn member(info: MemberInfo) -> proto::MemberInfo {
     let snowmint_coord::Member { incarnation, owner, host, process, address } = info.member;
     let incarnation = incarnation.to_string();
-    let presence = said::Presence {
+    let presence = proto::Presence {
         sample: info.presence.sample.get(),
         renewals: info.presence.renewals,
         ttl_ms: info.presence.ttl_ms,
     };
-    said::MemberInfo {
-        member: Some(said::Member { incarnation, owner, host, process, address }),
+    proto::MemberInfo {
+        member: Some(proto::Member { incarnation, owner, host, process, address }),
         presence: Some(presence),
         joined_at: info.joined_at.get(),
         renewed_at: info.renewed_at.get(),
@@ -161,8 +161,8 @@ fn member(info: MemberInfo) -> said::MemberInfo {
     }
 }
 
-fn lease(lease: Lease) -> said::Lease {
-    said::Lease {
+fn lease(lease: Lease) -> proto::Lease {
+    proto::Lease {
         pool: lease.pool,
         slot: lease.slot,
         term: lease.term.get(),
@@ -171,39 +171,40 @@ fn lease(lease: Lease) -> said::Lease {
     }
 }
 
-pub(super) fn claimed(leases: Vec<Lease>) -> said::ClaimResponse {
+pub(super) fn claimed(leases: Vec<Lease>) -> proto::ClaimResponse {
     let leases = leases.into_iter().map(lease).collect();
-    said::ClaimResponse { error: None, leases }
+    proto::ClaimResponse { error: None, leases }
 }
 
-pub(super) fn extended(items: Vec<StoreResult<Extended>>, in_full: bool) -> said::ExtendResponse {
+pub(super) fn extended(items: Vec<StoreResult<Extended>>, in_full: bool) -> proto::ExtendResponse {
     let item = |item: StoreResult<Extended>| match item {
         Ok(Extended { mark, catalog_version, writes }) => {
-            said::Extended { error: None, mark: mark.get(), catalog_version, writes }
+            proto::Extended { error: None, mark: mark.get(), catalog_version, writes }
         }
         Err(error) => {
             let error = Some(error_of(&error, in_full));
-            said::Extended { error, ..said::Extended::default() }
+            proto::Extended { error, ..proto::Extended::default() }
         }
     };
-    said::ExtendResponse { error: None, items: items.into_iter().map(item).collect() }
+    proto::ExtendResponse { error: None, items: items.into_iter().map(item).collect() }
 }
 
-pub(super) fn acquired(acquired: Acquired) -> said::AcquireResponse {
-    let held = |(slot, member): (u64, Incarnation)| said::Held { slot, member: member.to_string() };
-    said::AcquireResponse {
+pub(super) fn acquired(acquired: Acquired) -> proto::AcquireResponse {
+    let held =
+        |(slot, member): (u64, Incarnation)| proto::Held { slot, member: member.to_string() };
+    proto::AcquireResponse {
         error: None,
         leases: acquired.leases.into_iter().map(lease).collect(),
         held: acquired.held.into_iter().map(held).collect(),
     }
 }
 
-pub(super) fn slots(slots: Vec<SlotInfo>) -> said::WorkersResponse {
-    said::WorkersResponse { error: None, slots: slots.into_iter().map(slot).collect() }
+pub(super) fn slots(slots: Vec<SlotInfo>) -> proto::WorkersResponse {
+    proto::WorkersResponse { error: None, slots: slots.into_iter().map(slot).collect() }
 }
 
-fn slot(slot: SlotInfo) -> said::Slot {
-    said::Slot {
+fn slot(slot: SlotInfo) -> proto::Slot {
+    proto::Slot {
         pool: slot.pool,
         slot: slot.slot,
         term: slot.term.get(),
@@ -219,19 +220,19 @@ fn slot(slot: SlotInfo) -> said::Slot {
     }
 }
 
-pub(super) fn segment(segment: Segment) -> said::ReserveResponse {
+pub(super) fn segment(segment: Segment) -> proto::ReserveResponse {
     let Segment { first, last, version, catalog_version, writes, at } = segment;
     let at = at.map(UnixMillis::get);
-    said::ReserveResponse { error: None, first, last, version, catalog_version, writes, at }
+    proto::ReserveResponse { error: None, first, last, version, catalog_version, writes, at }
 }
 
-fn definition(definition: Definition) -> said::Definition {
+fn definition(definition: Definition) -> proto::Definition {
     let state = match definition.state {
-        SourceState::Enabled => said::State::Enabled,
-        SourceState::Disabled => said::State::Disabled,
-        SourceState::Deleted => said::State::Deleted,
+        SourceState::Enabled => proto::State::Enabled,
+        SourceState::Disabled => proto::State::Disabled,
+        SourceState::Deleted => proto::State::Deleted,
     };
-    said::Definition {
+    proto::Definition {
         name: definition.name,
         spec: definition.spec,
         identity: definition.identity,
@@ -243,11 +244,11 @@ fn definition(definition: Definition) -> said::Definition {
     }
 }
 
-pub(super) fn defined(source: Definition) -> said::DefinitionResponse {
-    said::DefinitionResponse { error: None, definition: Some(definition(source)) }
+pub(super) fn defined(source: Definition) -> proto::DefinitionResponse {
+    proto::DefinitionResponse { error: None, definition: Some(definition(source)) }
 }
 
-pub(super) fn catalog(catalog: Catalog) -> said::ListResponse {
+pub(super) fn catalog(catalog: Catalog) -> proto::ListResponse {
     let definitions = catalog.definitions.into_iter().map(definition).collect();
-    said::ListResponse { error: None, version: catalog.version, definitions }
+    proto::ListResponse { error: None, version: catalog.version, definitions }
 }

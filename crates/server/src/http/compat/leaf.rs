@@ -23,8 +23,8 @@ use snowmint_wire::http::compat::{
 use super::params::Params;
 use super::{PATH_ENDS, error, json, makes_numbers, number, source_of, status_of, text};
 use crate::access::Right;
-use crate::config::{Keys, LeafSettings};
-use crate::http::asked::{Asked, Shared};
+use crate::config::{KeySources, LeafSettings};
+use crate::http::for_caller::{ForCaller, HasService};
 use crate::http::ids;
 use crate::service::{Error, Service, invalid};
 
@@ -36,7 +36,7 @@ const NO_PARAMETER: &str = "org.springframework.web.bind.MissingServletRequestPa
 #[derive(Debug)]
 struct Leaf {
     service: Service,
-    keys: Keys,
+    keys: KeySources,
     snowflake: String,
     layout: Layout,
     zone: TimeZone,
@@ -68,31 +68,32 @@ pub(super) fn routes(
         router = router
             .route(
                 &path("/api/segment/get/{key}"),
-                ids::taking(get(segment).post(segment), "GET,POST"),
+                ids::id_methods(get(segment).post(segment), "GET,POST"),
             )
             .route(
                 &path("/api/snowflake/get/{key}"),
-                ids::taking(get(snowflake).post(snowflake), "GET,POST"),
+                ids::id_methods(get(snowflake).post(snowflake), "GET,POST"),
             )
             .route(&path("/decodeSnowflakeId"), get(decode).post(decode));
     }
     Ok(router.with_state(Arc::new(leaf)))
 }
 
-async fn segment(leaf: Asked<Leaf>, key: Key, uri: Uri) -> Response {
-    leaf.answer(Kind::Segment, key, &uri).await
+async fn segment(leaf: ForCaller<Leaf>, key: Key, uri: Uri) -> Response {
+    leaf.response(Kind::Segment, key, &uri).await
 }
 
-async fn snowflake(leaf: Asked<Leaf>, key: Key, uri: Uri) -> Response {
-    leaf.answer(Kind::Snowflake, key, &uri).await
+async fn snowflake(leaf: ForCaller<Leaf>, key: Key, uri: Uri) -> Response {
+    leaf.response(Kind::Snowflake, key, &uri).await
 }
 
-async fn decode(leaf: Asked<Leaf>, request: Request) -> Response {
+async fn decode(leaf: ForCaller<Leaf>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let params = Params::of(request, leaf.body_bytes_max).await;
     let id = params.and_then(|params| Ok(params.get("snowflakeId")?.map(str::to_owned)));
-    let refused =
-        |status, message: &str, why: &str| refusal(status, NO_PARAMETER, message, &path, why);
+    let refused = |status, message: &str, cause: &str| {
+        error_response(status, NO_PARAMETER, message, &path, cause)
+    };
     let id = leaf.service.caller().may_somewhere(Right::Decode).and(id);
     match id {
         Ok(Some(id)) => match leaf.decoded(&id) {
@@ -104,8 +105,8 @@ async fn decode(leaf: Asked<Leaf>, request: Request) -> Response {
         },
         Ok(None) => {
             let message = "Required String parameter 'snowflakeId' is not present";
-            let why = "parameter snowflakeId is missing; write /decodeSnowflakeId?snowflakeId=ID";
-            refused(StatusCode::BAD_REQUEST, message, why)
+            let cause = "parameter snowflakeId is missing; write /decodeSnowflakeId?snowflakeId=ID";
+            refused(StatusCode::BAD_REQUEST, message, cause)
         }
         Err(error) => {
             let status = status_of(&error, StatusCode::BAD_REQUEST);
@@ -114,25 +115,25 @@ async fn decode(leaf: Asked<Leaf>, request: Request) -> Response {
     }
 }
 
-impl Shared for Leaf {
+impl HasService for Leaf {
     fn service(&self) -> &Service {
         &self.service
     }
 }
 
-impl Asked<Leaf> {
-    async fn answer(&self, kind: Kind, key: Key, uri: &Uri) -> Response {
+impl ForCaller<Leaf> {
+    async fn response(&self, kind: Kind, key: Key, uri: &Uri) -> Response {
         let minted = match key {
             Ok(Path(key)) => self.mint(kind, &key).await,
             Err(_) => Err(invalid::path()),
         };
         match minted {
             Ok(id) => text(TEXT_UTF8, id.to_string()),
-            Err(why) => {
-                let result = format!("Result{{id={}, status=EXCEPTION}}", result_of(why.code()));
-                let status = status_of(&why, StatusCode::INTERNAL_SERVER_ERROR);
-                error(&why, |message| {
-                    refusal(status, SERVER_EXCEPTION, &result, uri.path(), message)
+            Err(cause) => {
+                let result = format!("Result{{id={}, status=EXCEPTION}}", result_of(cause.code()));
+                let status = status_of(&cause, StatusCode::INTERNAL_SERVER_ERROR);
+                error(&cause, |message| {
+                    error_response(status, SERVER_EXCEPTION, &result, uri.path(), message)
                 })
             }
         }
@@ -182,7 +183,7 @@ const fn result_of(code: Code) -> i8 {
     }
 }
 
-fn refusal(
+fn error_response(
     status: StatusCode,
     exception: &str,
     message: &str,

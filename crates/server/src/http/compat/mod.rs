@@ -19,13 +19,13 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use snowmint_coord::spec::Kind;
-use snowmint_coord::{Row, Source, Values};
+use snowmint_coord::{IdBatch, NumberRange, Source};
 use snowmint_wire::error::Code;
 
-use super::answer;
-use crate::config::{CompatSettings, HttpSettings, Keys};
+use super::response;
+use crate::config::{CompatSettings, HttpSettings, KeySources};
 use crate::hosts::Hosts;
-use crate::service::{Error, Hold, Service};
+use crate::service::{Error, Service, UnsentPermit};
 
 /// Ends of a path: it may end in a slash, as Spring matched paths when Leaf and Tinyid were
 /// written.
@@ -70,26 +70,30 @@ pub(crate) fn paths(
 async fn own_pages_only(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
     match hosts.check_page(&request) {
         Ok(()) => next.run(request).await,
-        Err(error) => answer::Refusal(error).into_response(),
+        Err(error) => response::ErrorResponse(error).into_response(),
     }
 }
 
 /// Returns the source of a key.
-fn source_of<'a>(keys: &'a Keys, key: &'a str) -> &'a str {
+fn source_of<'a>(keys: &'a KeySources, key: &'a str) -> &'a str {
     keys.get(key).map_or(key, String::as_str)
 }
 
 /// Mints exactly `count` IDs of a source whose IDs are numbers.
-async fn numbers(service: &Service, name: &str, count: u64) -> Result<(Vec<u64>, Hold), Error> {
+async fn numbers(
+    service: &Service,
+    name: &str,
+    count: u64,
+) -> Result<(Vec<u64>, UnsentPermit), Error> {
     let source = service.source(name).await?;
     if !makes_numbers(&source) {
         return Err(no_numbers(&source));
     }
-    let (source, minted) = service.mint_anywhere(name, count, None).await?;
+    let (source, minted) = service.mint_or_forward(name, count, None).await?;
     match minted.into_parts() {
-        (Values::Numbers(ids), hold) => Ok((ids, hold)),
+        (IdBatch::Numbers(ids), unsent_permit) => Ok((ids, unsent_permit)),
         // Another caller has just redefined the source.
-        (Values::Texts(_), _) => Err(no_numbers(&source)),
+        (IdBatch::Texts(_), _) => Err(no_numbers(&source)),
     }
 }
 
@@ -121,11 +125,11 @@ async fn number(service: &Service, name: &str) -> Result<u64, Error> {
 
 /// Takes `length` numbers for a client that issues them by its own arithmetic. It knows the first,
 /// the last and the distance: so all numbers between must belong to this range.
-async fn row(service: &Service, name: &str, length: u64) -> Result<Row, Error> {
-    let row = service.reserve_segment(name, length).await?;
-    let wanted = length.checked_sub(1).and_then(|steps| steps.checked_mul(row.increment));
-    if row.last.checked_sub(row.first) == wanted {
-        return Ok(row);
+async fn range(service: &Service, name: &str, length: u64) -> Result<NumberRange, Error> {
+    let range = service.reserve_segment(name, length).await?;
+    let wanted = length.checked_sub(1).and_then(|steps| steps.checked_mul(range.increment));
+    if range.last.checked_sub(range.first) == wanted {
+        return Ok(range);
     }
     let message = format!("stripe of source {name:?} changed during the request; retry");
     Err(Error::new(Code::Unavailable, message))
@@ -148,11 +152,11 @@ fn status_of(error: &Error, otherwise: StatusCode) -> StatusCode {
 /// Returns the error response that `write` makes of a message, with the time of a retry where one
 /// may help.
 fn error(error: &Error, write: impl Fn(&str) -> Response) -> Response {
-    let mut response = answer::refusal(error, write);
+    let mut response = response::error_response(error, write);
     if response.status() == StatusCode::UNAUTHORIZED {
-        answer::ask_for_token(&mut response);
+        response::set_www_authenticate(&mut response);
     }
-    answer::say_when(&mut response, error.retry_after_ms());
+    response::set_retry_after(&mut response, error.retry_after_ms());
     response
 }
 

@@ -5,7 +5,7 @@ use axum::http::Uri;
 use axum::http::header::CONTENT_TYPE;
 use percent_encoding::percent_decode;
 
-use crate::http::answer::{self, Refusal};
+use crate::http::response::{self, ErrorResponse};
 use crate::service::{Error, shown};
 
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -18,7 +18,8 @@ impl Params {
     pub(super) async fn of(request: Request, body_bytes_max: usize) -> Result<Self, Error> {
         let (head, body) = request.into_parts();
         let mut params = Self::of_query(&head.uri)?;
-        let body = answer::bytes(body, body_bytes_max).await.map_err(|Refusal(error)| error)?;
+        let body =
+            response::bytes(body, body_bytes_max).await.map_err(|ErrorResponse(error)| error)?;
         let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let kind = content_type.and_then(|value| value.split(';').next());
         if kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(FORM)) {

@@ -15,7 +15,7 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 use serde::Serialize;
 use snowmint_coord::spec::{Plan, StepPlan};
-use snowmint_coord::{Row, Source};
+use snowmint_coord::{NumberRange, Source};
 use snowmint_wire::error::Code;
 use snowmint_wire::http::compat::{
     JSON_UTF8, TEXT_UTF8, TINYID_ERROR, TINYID_TOKEN, TINYID_TOKEN_MESSAGE, TinyidBody,
@@ -23,12 +23,12 @@ use snowmint_wire::http::compat::{
 };
 
 use super::params::{Params, whole};
-use super::{PATH_ENDS, error, json, numbers, row, source_of};
-use crate::access::{ByToken, Caller, Places, TokenHash, too_many};
-use crate::config::{Keys, TinyidSettings};
-use crate::http::asked::{Asked, Shared};
-use crate::http::{answer, ids};
-use crate::service::{Error, Hold, Limit, Service};
+use super::{PATH_ENDS, error, json, numbers, range, source_of};
+use crate::access::{ByToken, Caller, KnownAddresses, TokenHash, too_many};
+use crate::config::{KeySources, TinyidSettings};
+use crate::http::for_caller::{ForCaller, HasService};
+use crate::http::{ids, response};
+use crate::service::{Error, Limit, Service, UnsentPermit};
 
 /// Used percentage of its segment at which a client fetches the next.
 const LOADING_PERCENT: u64 = 20;
@@ -39,22 +39,22 @@ pub(super) const PREFIXES: [&str; 2] = ["/id/", "/tinyid/id/"];
 #[derive(Debug)]
 struct Tinyid {
     service: Service,
-    keys: Keys,
+    keys: KeySources,
     /// Rights by token of Tinyid. Empty: the server's tokens count.
-    rights: ByToken<(Right, Places)>,
+    rights: ByToken<(TokenTypes, KnownAddresses)>,
     segment_length: u64,
     body_bytes_max: usize,
 }
 
 /// Business types that a token may request.
 #[derive(Debug)]
-enum Right {
+enum TokenTypes {
     All,
     Only(HashSet<String>),
 }
 
 /// A request that passed its checks: its caller and its source.
-struct Wanted {
+struct CheckedRequest {
     service: Service,
     params: Params,
     source: String,
@@ -62,15 +62,15 @@ struct Wanted {
 
 pub(super) fn routes(service: Service, settings: &TinyidSettings, body_bytes_max: usize) -> Router {
     let right = |types: &String| match types.trim() {
-        "*" => Right::All,
-        types => Right::Only(types.split(',').map(|name| name.trim().to_owned()).collect()),
+        "*" => TokenTypes::All,
+        types => TokenTypes::Only(types.split(',').map(|name| name.trim().to_owned()).collect()),
     };
     let mut rights = ByToken::default();
     for (token, types) in &settings.tokens {
         let token = token.text();
         let hash = token.parse().unwrap_or_else(|_| TokenHash::of(token.as_bytes()));
         // Once: it is the key of a table.
-        rights.insert(hash, (right(types), Places::default()));
+        rights.insert(hash, (right(types), KnownAddresses::default()));
     }
     let tinyid = Tinyid {
         service,
@@ -96,13 +96,13 @@ pub(super) fn routes(service: Service, settings: &TinyidSettings, body_bytes_max
 }
 
 fn both(methods: MethodRouter<Arc<Tinyid>>) -> MethodRouter<Arc<Tinyid>> {
-    ids::taking(methods, "GET,POST")
+    ids::id_methods(methods, "GET,POST")
 }
 
-async fn next_id(tinyid: Asked<Tinyid>, request: Request) -> Response {
+async fn next_id(tinyid: ForCaller<Tinyid>, request: Request) -> Response {
     match tinyid.ids(request).await {
-        Ok((ids, hold)) => match serde_json::to_vec(&TinyidBody::of(ids)) {
-            Ok(bytes) => answer::held(JSON_UTF8, bytes, hold),
+        Ok((ids, unsent_permit)) => match serde_json::to_vec(&TinyidBody::of(ids)) {
+            Ok(bytes) => response::counted_bytes(JSON_UTF8, bytes, unsent_permit),
             Err(error) => {
                 let message =
                     format!("internal error: IDs cannot be written: {error}; please report it");
@@ -113,21 +113,23 @@ async fn next_id(tinyid: Asked<Tinyid>, request: Request) -> Response {
     }
 }
 
-async fn next_id_simple(tinyid: Asked<Tinyid>, request: Request) -> Response {
+async fn next_id_simple(tinyid: ForCaller<Tinyid>, request: Request) -> Response {
     match tinyid.ids(request).await {
-        Ok((ids, hold)) => answer::held(TEXT_UTF8, joined(&ids).into_bytes(), hold),
+        Ok((ids, unsent_permit)) => {
+            response::counted_bytes(TEXT_UTF8, joined(&ids).into_bytes(), unsent_permit)
+        }
         Err(error) => refused(status_of(&error), &error),
     }
 }
 
-async fn next_segment(tinyid: Asked<Tinyid>, request: Request) -> Response {
+async fn next_segment(tinyid: ForCaller<Tinyid>, request: Request) -> Response {
     match tinyid.segment(request).await {
-        Ok(segment) => said(StatusCode::OK, &TinyidBody::of(segment)),
+        Ok(segment) => json_response(StatusCode::OK, &TinyidBody::of(segment)),
         Err(error) => refused(StatusCode::OK, &error),
     }
 }
 
-async fn next_segment_simple(tinyid: Asked<Tinyid>, request: Request) -> Response {
+async fn next_segment_simple(tinyid: ForCaller<Tinyid>, request: Request) -> Response {
     match tinyid.segment(request).await {
         Ok(TinyidSegment { current_id, loading_id, max_id, delta, remainder }) => {
             let text = joined(&[current_id, loading_id, max_id, delta.into(), remainder.into()]);
@@ -137,15 +139,15 @@ async fn next_segment_simple(tinyid: Asked<Tinyid>, request: Request) -> Respons
     }
 }
 
-impl Shared for Tinyid {
+impl HasService for Tinyid {
     fn service(&self) -> &Service {
         &self.service
     }
 }
 
-impl Asked<Tinyid> {
-    async fn ids(&self, request: Request) -> Result<(Vec<u64>, Hold), Error> {
-        let Wanted { service, params, source } = self.wanted(request).await?;
+impl ForCaller<Tinyid> {
+    async fn ids(&self, request: Request) -> Result<(Vec<u64>, UnsentPermit), Error> {
+        let CheckedRequest { service, params, source } = self.checked(request).await?;
         let count = match params.get("batchSize")? {
             None | Some("") => 1,
             Some(count) => whole("batchSize", count, 1)?,
@@ -154,23 +156,23 @@ impl Asked<Tinyid> {
     }
 
     async fn segment(&self, request: Request) -> Result<TinyidSegment, Error> {
-        let Wanted { service, source, .. } = self.wanted(request).await?;
+        let CheckedRequest { service, source, .. } = self.checked(request).await?;
         let opened = service.source(&source).await?;
         let length = self.length(&opened).min(service.most(&source, Limit::Segment));
-        segment_of(row(&service, &source, length).await?)
+        segment_of(range(&service, &source, length).await?)
     }
 
     /// Returns the source of a request that may use it.
-    async fn wanted(&self, request: Request) -> Result<Wanted, Error> {
+    async fn checked(&self, request: Request) -> Result<CheckedRequest, Error> {
         let params = Params::of(request, self.body_bytes_max).await?;
         let token = params.get("token")?.unwrap_or_default();
         let biz_type = params.get("bizType")?.unwrap_or_default();
         let service = match self.caller(biz_type, token)? {
-            Some(caller) => self.service.asked_by(caller),
+            Some(caller) => self.service.for_caller(caller),
             None => self.service.clone(),
         };
         let source = source_of(&self.keys, params.need("bizType")?).to_owned();
-        Ok(Wanted { service, params, source })
+        Ok(CheckedRequest { service, params, source })
     }
 
     /// Returns the caller that this token names; `None` if the request's sender is the caller.
@@ -187,12 +189,12 @@ impl Asked<Tinyid> {
             return Ok(named);
         }
         self.check(biz_type, token)?;
-        let caller = access.map(|_| Caller::of_door("compat.tinyid"));
+        let caller = access.map(|_| Caller::compat_api("compat.tinyid"));
         Ok(caller.map(|caller| caller.of_same_connection(self.service.caller())))
     }
 }
 
-impl Asked<Tinyid> {
+impl ForCaller<Tinyid> {
     /// Checks a token of Tinyid's own, which admits its clients to these numbers.
     fn check(&self, biz_type: &str, token: &str) -> Result<(), Error> {
         let found = self.rights.find(&TokenHash::of(token.as_bytes()));
@@ -218,7 +220,7 @@ impl Asked<Tinyid> {
     }
 }
 
-impl Right {
+impl TokenTypes {
     fn has(&self, biz_type: &str) -> bool {
         match self {
             Self::All => !biz_type.is_empty(),
@@ -243,23 +245,23 @@ impl Tinyid {
 
 /// Returns a range in the client's form: the client searches the first number above `current_id`
 /// with the remainder `remainder`, and continues by `delta` up to `max_id`.
-fn segment_of(row: Row) -> Result<TinyidSegment, Error> {
+fn segment_of(range: NumberRange) -> Result<TinyidSegment, Error> {
     let too_far = || {
         let message = format!(
             "source has increment {}, but Tinyid clients count by at most {}; use another source",
-            row.increment,
+            range.increment,
             i32::MAX
         );
         Error::bad_request(message)
     };
-    let delta = i32::try_from(row.increment).ok().and_then(|delta| u32::try_from(delta).ok());
+    let delta = i32::try_from(range.increment).ok().and_then(|delta| u32::try_from(delta).ok());
     let delta = delta.filter(|delta| *delta > 0).ok_or_else(too_far)?;
-    let remainder = row.first.checked_rem(delta.into()).and_then(|rest| rest.try_into().ok());
+    let remainder = range.first.checked_rem(delta.into()).and_then(|rest| rest.try_into().ok());
     let remainder = remainder.ok_or_else(too_far)?;
-    let current_id = row.first.saturating_sub(1);
-    let width = row.last.saturating_sub(current_id);
+    let current_id = range.first.saturating_sub(1);
+    let width = range.last.saturating_sub(current_id);
     let loading_id = current_id.saturating_add(width.saturating_mul(LOADING_PERCENT) / 100);
-    Ok(TinyidSegment { max_id: row.last, loading_id, current_id, delta, remainder })
+    Ok(TinyidSegment { max_id: range.last, loading_id, current_id, delta, remainder })
 }
 
 fn joined(numbers: &[u64]) -> String {
@@ -270,13 +272,15 @@ fn status_of(error: &Error) -> StatusCode {
     StatusCode::from_u16(error.code().row().http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-fn refused(status: StatusCode, why: &Error) -> Response {
-    let is_token = matches!(why.code(), Code::Unauthenticated | Code::Forbidden);
+fn refused(status: StatusCode, cause: &Error) -> Response {
+    let is_token = matches!(cause.code(), Code::Unauthenticated | Code::Forbidden);
     let code = if is_token { TINYID_TOKEN } else { TINYID_ERROR };
-    error(why, |message| said(status, &TinyidBody::<()>::error(code, message.to_owned())))
+    error(cause, |message| {
+        json_response(status, &TinyidBody::<()>::error(code, message.to_owned()))
+    })
 }
 
-fn said<T: Serialize>(status: StatusCode, body: &TinyidBody<T>) -> Response {
+fn json_response<T: Serialize>(status: StatusCode, body: &TinyidBody<T>) -> Response {
     json(status, JSON_UTF8, body)
 }
 
@@ -293,7 +297,7 @@ mod tests {
             let found =
                 (0..=delta).map(|more| current + 1 + more).find(|id| id % delta == remainder);
             current =
-                found.expect("the client finds no number and goes on from a wrong one") - delta;
+                found.expect("the client finds no number and continues from a wrong one") - delta;
         }
         let mut ids = Vec::new();
         loop {
@@ -311,14 +315,15 @@ mod tests {
         for increment in [1, 2, 3, 7, 100] {
             for first in 1..=2 * increment + 3 {
                 for length in [1, 2, 5, 100] {
-                    let row = Row { first, last: first + (length - 1) * increment, increment };
-                    let segment = segment_of(row).unwrap();
+                    let range =
+                        NumberRange { first, last: first + (length - 1) * increment, increment };
+                    let segment = segment_of(range).unwrap();
                     let wanted: Vec<_> = (0..length)
                         .map(|index| i64::try_from(first + index * increment).unwrap())
                         .collect();
-                    assert_eq!(spent(segment), wanted, "{row:?}");
-                    assert!(segment.current_id <= segment.loading_id, "{row:?}");
-                    assert!(segment.loading_id <= segment.max_id, "{row:?}");
+                    assert_eq!(spent(segment), wanted, "{range:?}");
+                    assert!(segment.current_id <= segment.loading_id, "{range:?}");
+                    assert!(segment.loading_id <= segment.max_id, "{range:?}");
                     rows += 1;
                 }
             }
@@ -328,7 +333,7 @@ mod tests {
 
     #[test]
     fn the_loading_id_lies_at_a_fifth() {
-        let segment = segment_of(Row { first: 1, last: 100_000, increment: 1 }).unwrap();
+        let segment = segment_of(NumberRange { first: 1, last: 100_000, increment: 1 }).unwrap();
         assert_eq!((segment.current_id, segment.loading_id), (0, 20_000));
         assert_eq!((segment.delta, segment.remainder), (1, 0));
     }
@@ -336,8 +341,8 @@ mod tests {
     #[test]
     fn numbers_too_far_apart_for_a_client_are_refused() {
         for increment in [0, 1 << 31, u64::MAX] {
-            let row = Row { first: 1, last: 1, increment };
-            assert!(segment_of(row).is_err(), "{increment}");
+            let range = NumberRange { first: 1, last: 1, increment };
+            assert!(segment_of(range).is_err(), "{increment}");
         }
     }
 }

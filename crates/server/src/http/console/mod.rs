@@ -16,8 +16,8 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use sha2::{Digest as _, Sha256};
 
-use super::Door;
-use super::fixed::Fixed;
+use super::HttpState;
+use super::static_text::StaticText;
 
 /// Cache policy: browsers keep the files and revalidate each before use, so an upgrade shows on the
 /// next load.
@@ -92,12 +92,12 @@ pub(super) const fn guards(policy: HeaderValue) -> [(HeaderName, HeaderValue); 3
 }
 
 /// Returns the routes of all files.
-pub(super) fn pages() -> Router<Arc<Door>> {
+pub(super) fn pages() -> Router<Arc<HttpState>> {
     FILES.iter().fold(Router::new(), |pages, file| {
         let tag = tag_of(file.bytes);
-        let text = Arc::new(Fixed::new(file.content_type, Bytes::from_static(file.bytes)));
-        let answer = move |headers: HeaderMap| ready(answer(&text, &tag, &headers));
-        pages.route(&file.path(), get(answer))
+        let text = Arc::new(StaticText::new(file.content_type, Bytes::from_static(file.bytes)));
+        let response = move |headers: HeaderMap| ready(response(&text, &tag, &headers));
+        pages.route(&file.path(), get(response))
     })
 }
 
@@ -111,13 +111,13 @@ impl File {
 }
 
 /// Returns a file, or 304 if the caller has it.
-fn answer(text: &Fixed, tag: &HeaderValue, asked: &HeaderMap) -> Response {
+fn response(text: &StaticText, tag: &HeaderValue, request_headers: &HeaderMap) -> Response {
     let headers = [(ETAG, tag.clone()), (CACHE_CONTROL, CACHED)];
     let guards = guards(POLICY);
-    if has(asked, tag) {
+    if has(request_headers, tag) {
         return (StatusCode::NOT_MODIFIED, text.headers(), headers, guards).into_response();
     }
-    (headers, guards, text.answer(asked)).into_response()
+    (headers, guards, text.response(request_headers)).into_response()
 }
 
 /// Returns the tag of a file's content. Weak, since the file may be sent compressed.
@@ -129,8 +129,9 @@ fn tag_of(bytes: &[u8]) -> HeaderValue {
 }
 
 /// Returns whether the caller has the file already.
-fn has(asked: &HeaderMap, tag: &HeaderValue) -> bool {
-    let texts = asked.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+fn has(request_headers: &HeaderMap, tag: &HeaderValue) -> bool {
+    let texts =
+        request_headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     texts.flat_map(|text| text.split(',')).any(|known| known.trim().as_bytes() == tag.as_bytes())
 }
 

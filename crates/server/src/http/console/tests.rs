@@ -48,7 +48,7 @@ fn every_file_of_the_folder_is_served() {
 }
 
 #[test]
-fn nothing_comes_from_elsewhere() {
+fn console_loads_nothing_from_other_sites() {
     // The name of the SVG namespace is an address that no client calls.
     const NAME: &str = "http://www.w3.org/2000/svg";
     for file in FILES {
@@ -65,7 +65,8 @@ fn nothing_comes_from_elsewhere() {
     }
     for script in scripts() {
         for part in between(text(script), "from \"", '"') {
-            let name = part.strip_prefix("./").unwrap_or_else(|| panic!("{part} is not beside it"));
+            let name =
+                part.strip_prefix("./").unwrap_or_else(|| panic!("{part} is in another folder"));
             assert!(scripts().any(|other| other.name == name), "{} loads {name}", script.name);
             loaded += 1;
         }
@@ -128,10 +129,10 @@ fn a_tag_is_that_of_the_bytes() {
     let tag = tag_of(b"abc");
     assert_eq!(tag, "W/\"ba7816bf8f01cfea414140de5dae2223\"");
     assert_ne!(tag_of(b"abd"), tag);
-    let asked = |value: &'static str| {
+    let request_headers = |value: &'static str| {
         HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_static(value))])
     };
-    assert!(has(&asked("W/\"ba7816bf8f01cfea414140de5dae2223\""), &tag));
-    assert!(has(&asked("\"x\", W/\"ba7816bf8f01cfea414140de5dae2223\""), &tag));
-    assert!(!has(&asked("W/\"00\""), &tag) && !has(&HeaderMap::new(), &tag));
+    assert!(has(&request_headers("W/\"ba7816bf8f01cfea414140de5dae2223\""), &tag));
+    assert!(has(&request_headers("\"x\", W/\"ba7816bf8f01cfea414140de5dae2223\""), &tag));
+    assert!(!has(&request_headers("W/\"00\""), &tag) && !has(&HeaderMap::new(), &tag));
 }

@@ -1,6 +1,6 @@
 //! `/openapi.json`, made from the handlers, and `/docs`, a page for trying them.
 
-mod shapes;
+mod schemas;
 
 use std::future::ready;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use utoipa::openapi::{ContentBuilder, OpenApi, PathItem, Ref, RefOr, ResponseBui
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-#[cfg(feature = "swagger-ui")]
-use super::answer::no_such_path;
 use super::console::guards;
-use super::fixed::Fixed;
-use super::{Door, admin, counters, health, ids, metrics};
+#[cfg(feature = "swagger-ui")]
+use super::response::no_such_path;
+use super::static_text::StaticText;
+use super::{HttpState, admin, counters, health, ids, metrics};
 
 /// Name of tokens in the description; they have no scopes.
 const TOKEN: &str = "token";
 const NO_SCOPES: [&str; 0] = [];
 /// Name in the description of the error response of every call.
-const REFUSAL: &str = "Refusal";
+const ERROR_RESPONSE: &str = "Refusal";
 
 /// The console's policy, relaxed: the page writes styles and pictures into itself, and its library
 /// knows no trusted types.
@@ -56,11 +56,11 @@ const POLICY: HeaderValue = HeaderValue::from_static(
         (name = "health", description = "State of the server, for monitoring"),
     ),
 )]
-struct About;
+struct CommonDescription;
 
 /// Returns every described path, with its handler.
-pub(super) fn described() -> OpenApiRouter<Arc<Door>> {
-    let mut about = About::openapi();
+pub(super) fn described() -> OpenApiRouter<Arc<HttpState>> {
+    let mut about = CommonDescription::openapi();
     about.info.version = env!("CARGO_PKG_VERSION").into();
     OpenApiRouter::with_openapi(about)
         .routes(routes!(admin::layouts))
@@ -81,10 +81,10 @@ pub(super) fn described() -> OpenApiRouter<Arc<Door>> {
 }
 
 /// Returns the routes of the description itself, and of the page that reads it.
-pub(super) fn pages(about: &OpenApi, asks: Asks) -> Router<Arc<Door>> {
-    let about = complete(about.clone(), asks).to_json().unwrap_or_default();
-    let about = Arc::new(Fixed::new(JSON, about.into()));
-    let description = move |headers: HeaderMap| ready(about.answer(&headers));
+pub(super) fn pages(about: &OpenApi, token_policy: TokenPolicy) -> Router<Arc<HttpState>> {
+    let about = complete(about.clone(), token_policy).to_json().unwrap_or_default();
+    let about = Arc::new(StaticText::new(JSON, about.into()));
+    let description = move |headers: HeaderMap| ready(about.response(&headers));
     let page = Router::new()
         // With the slash, so that relative links of the page work.
         .route("/docs", get(|| async { Redirect::permanent("/docs/") }))
@@ -96,21 +96,21 @@ pub(super) fn pages(about: &OpenApi, asks: Asks) -> Router<Arc<Door>> {
 
 /// Callers that a server admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asks {
+pub(super) enum TokenPolicy {
     /// All callers: a token is accepted, but optional.
-    Nobody,
+    NotRequired,
     /// Callers with a token, except on open paths.
-    ForTokens {
+    Required {
         /// Whether `/metrics` is open as well.
         but_for_metrics: bool,
     },
 }
 
-impl Asks {
+impl TokenPolicy {
     fn is_open(self, path: &str) -> bool {
         match self {
-            Self::Nobody => true,
-            Self::ForTokens { but_for_metrics } => {
+            Self::NotRequired => true,
+            Self::Required { but_for_metrics } => {
                 path.starts_with("/v1/layouts")
                     || ["/livez", "/readyz"].contains(&path)
                     || but_for_metrics && path == "/metrics"
@@ -121,40 +121,41 @@ impl Asks {
 
 /// Adds the common parts: every call can fail, in one form; every call takes a token, and needs one
 /// where tokens are required.
-fn complete(mut about: OpenApi, asks: Asks) -> OpenApi {
+fn complete(mut about: OpenApi, token_policy: TokenPolicy) -> OpenApi {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     if let Some(components) = &mut about.components {
         components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer));
-        shapes::fill_in(components);
+        schemas::fill_in(components);
     }
     let token = SecurityRequirement::new(TOKEN, NO_SCOPES);
     let optional = vec![SecurityRequirement::default(), token.clone()];
-    let is_asked = asks != Asks::Nobody;
-    about.security = Some(if is_asked { vec![token] } else { optional.clone() });
+    let is_required = token_policy != TokenPolicy::NotRequired;
+    about.security = Some(if is_required { vec![token] } else { optional.clone() });
     let error = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
-    let refusal = ResponseBuilder::new().description("Error with its code").content(JSON, error);
-    let refusal = shapes::headers()
+    let error_response =
+        ResponseBuilder::new().description("Error with its code").content(JSON, error);
+    let error_response = schemas::headers()
         .into_iter()
-        .fold(refusal, |refusal, (name, header)| refusal.header(name, header))
+        .fold(error_response, |error_response, (name, header)| error_response.header(name, header))
         .build();
     if let Some(components) = &mut about.components {
-        components.responses.insert(REFUSAL.into(), refusal.into());
+        components.responses.insert(ERROR_RESPONSE.into(), error_response.into());
     }
     for (name, path) in &mut about.paths.paths {
         let PathItem { get, put, post, patch, delete, .. } = path;
         let calls = [get, put, post, patch, delete];
         for call in calls.into_iter().flatten() {
-            let refusal = RefOr::Ref(Ref::from_response_name(REFUSAL));
-            call.responses.responses.insert("default".into(), refusal);
+            let error_response = RefOr::Ref(Ref::from_response_name(ERROR_RESPONSE));
+            call.responses.responses.insert("default".into(), error_response);
             for parameter in call.parameters.iter_mut().flatten() {
                 if let RefOr::T(parameter) = parameter {
-                    shapes::narrow(parameter);
+                    schemas::narrow(parameter);
                 }
             }
             if let Some(RefOr::T(body)) = &mut call.request_body {
-                shapes::no_null(body);
+                schemas::no_null(body);
             }
-            if is_asked && asks.is_open(name) {
+            if is_required && token_policy.is_open(name) {
                 call.security = Some(optional.clone());
             }
         }
@@ -165,10 +166,10 @@ fn complete(mut about: OpenApi, asks: Asks) -> OpenApi {
 /// Explains that the page is absent.
 #[cfg(not(feature = "swagger-ui"))]
 async fn file(_: &str) -> Response {
-    let why =
+    let message =
         "this server was built without feature `swagger-ui`; /openapi.json describes every call";
-    let error = crate::service::Error::new(snowmint_wire::error::Code::NotFound, why);
-    super::answer::Refusal(error).into_response()
+    let error = crate::service::Error::new(snowmint_wire::error::Code::NotFound, message);
+    super::response::ErrorResponse(error).into_response()
 }
 
 /// Returns a file of the page from this program's own memory: the longest is neither copied nor
@@ -195,7 +196,7 @@ mod tests {
     fn the_committed_description_is_that_of_the_code() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
         let (_, about) = described().split_for_parts();
-        let made = complete(about, Asks::Nobody).to_pretty_json().unwrap() + "\n";
+        let made = complete(about, TokenPolicy::NotRequired).to_pretty_json().unwrap() + "\n";
         if std::env::var_os(WRITE).is_some() {
             std::fs::write(&path, &made).unwrap();
         }
@@ -207,17 +208,18 @@ mod tests {
     fn every_call_documents_its_errors() {
         let (_, about) = described().split_for_parts();
         let about: serde_json::Value =
-            serde_json::from_str(&complete(about, Asks::Nobody).to_json().unwrap()).unwrap();
-        let refusal = &about["components"]["responses"][REFUSAL];
-        let error = &refusal["content"][JSON]["schema"]["$ref"];
+            serde_json::from_str(&complete(about, TokenPolicy::NotRequired).to_json().unwrap())
+                .unwrap();
+        let error_response = &about["components"]["responses"][ERROR_RESPONSE];
+        let error = &error_response["content"][JSON]["schema"]["$ref"];
         assert_eq!(error, "#/components/schemas/ErrorBody");
-        assert!(refusal["headers"]["Retry-After"].is_object(), "{refusal}");
+        assert!(error_response["headers"]["Retry-After"].is_object(), "{error_response}");
         let mut calls = 0;
         for (path, methods) in about["paths"].as_object().unwrap() {
             for (method, call) in methods.as_object().unwrap() {
                 calls += 1;
-                let refusal = &call["responses"]["default"]["$ref"];
-                assert_eq!(refusal, "#/components/responses/Refusal", "{method} {path}");
+                let error_response = &call["responses"]["default"]["$ref"];
+                assert_eq!(error_response, "#/components/responses/Refusal", "{method} {path}");
                 assert!(
                     !call["summary"].as_str().unwrap_or_default().is_empty(),
                     "{method} {path}"
@@ -229,16 +231,16 @@ mod tests {
 
     #[test]
     fn server_that_requires_tokens_says_which_calls_need_one() {
-        let needs = |asks: Asks, path: &str| {
+        let needs = |token_policy: TokenPolicy, path: &str| {
             let (_, about) = described().split_for_parts();
-            let about = serde_json::to_value(complete(about, asks)).unwrap();
+            let about = serde_json::to_value(complete(about, token_policy)).unwrap();
             let call = &about["paths"][path]["get"];
             let security = call.get("security").unwrap_or(&about["security"]);
             let ways = security.as_array().unwrap();
             assert!(ways.iter().any(|way| way.get(TOKEN).is_some()), "{path}");
             ways.iter().all(|way| way.get(TOKEN).is_some())
         };
-        let tokens = Asks::ForTokens { but_for_metrics: false };
+        let tokens = TokenPolicy::Required { but_for_metrics: false };
         for (path, is_needed) in [
             ("/livez", false),
             ("/readyz", false),
@@ -250,8 +252,8 @@ mod tests {
             ("/v1/ids/{source}", true),
         ] {
             assert_eq!(needs(tokens, path), is_needed, "{path}");
-            assert!(!needs(Asks::Nobody, path), "{path}");
+            assert!(!needs(TokenPolicy::NotRequired, path), "{path}");
         }
-        assert!(!needs(Asks::ForTokens { but_for_metrics: true }, "/metrics"));
+        assert!(!needs(TokenPolicy::Required { but_for_metrics: true }, "/metrics"));
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn identify(
     token: &[u8],
 ) -> Result<Caller, (&'static str, &'static str)> {
     let access = session.service.access().ok_or(("ERR", NOT_CONFIGURED))?;
-    let caller = access.caller(token, session.ticket.entry());
+    let caller = access.caller(token, session.guard.connection());
     // Peers have no name, and no use of RESP.
     let is_named = caller.name().is_some_and(|own| match name {
         None | Some(DEFAULT_USER) => true,

@@ -4,7 +4,7 @@ use snowmint_wire::resp::{Command, Protocol};
 
 use super::{Flow, Session, Spec, unknown_subcommand, wrong_arity};
 use crate::access::Right;
-use crate::roster::{Entry, lock};
+use crate::tracker::{TrackedConnection, lock};
 
 pub(super) const SPEC: Spec = Spec {
     name: "client",
@@ -41,9 +41,9 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     let args_left = command.len().saturating_sub(2);
     let mut reply = session.reply(output);
     if is("id") && args_left == 0 {
-        reply.id(session.ticket.entry().id);
+        reply.id(session.guard.connection().id);
     } else if is("getname") && args_left == 0 {
-        match lock(&session.ticket.entry().label).name.as_str() {
+        match lock(&session.guard.connection().label).name.as_str() {
             "" => reply.null(),
             name => reply.bulk(name.as_bytes()),
         }
@@ -59,25 +59,25 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
         let option = command.arg(2).unwrap_or_default();
         match read_name(command.arg(3).unwrap_or_default()) {
             Ok(value) if option.eq_ignore_ascii_case(b"lib-name") => {
-                lock(&session.ticket.entry().label).library = value;
+                lock(&session.guard.connection().label).library = value;
                 reply.simple("OK");
             }
             Ok(value) if option.eq_ignore_ascii_case(b"lib-ver") => {
-                lock(&session.ticket.entry().label).library_version = value;
+                lock(&session.guard.connection().label).library_version = value;
                 reply.simple("OK");
             }
             Ok(_) => reply.error("ERR", "unknown option; use LIB-NAME or LIB-VER"),
             Err((prefix, message)) => reply.error(prefix, &message),
         }
     } else if is("info") && args_left == 0 {
-        let text = line(session, session.ticket.entry(), session.protocol);
+        let text = line(session, session.guard.connection(), session.protocol);
         reply.verbatim(&text);
     } else if is("list") && session.service.caller().may_over_all(Right::Admin).is_err() {
         reply.error("NOPERM", "CLIENT LIST needs the right admin over all sources");
     } else if is("list") {
         // The protocol version of other connections is not shared: Redis's 2 is shown.
-        let entries = session.ticket.roster().entries();
-        let lines = entries.iter().map(|entry| line(session, entry, Protocol::Resp2));
+        let entries = session.guard.tracker().entries();
+        let lines = entries.iter().map(|connection| line(session, connection, Protocol::Resp2));
         reply.verbatim(&lines.collect::<String>());
     } else if is("help") && args_left == 0 {
         reply.array(HELP.len());
@@ -106,16 +106,16 @@ pub(super) fn read_name(name: &[u8]) -> Result<String, (&'static str, String)> {
 }
 
 pub(super) fn set_name(session: &Session, name: String) {
-    lock(&session.ticket.entry().label).name = name;
+    lock(&session.guard.connection().label).name = name;
 }
 
-fn line(session: &Session, entry: &Entry, protocol: Protocol) -> String {
-    let label = lock(&entry.label).clone();
-    let now_ms = session.ticket.roster().now_ms();
-    let age_s = now_ms.saturating_sub(entry.since_ms) / 1_000;
+fn line(session: &Session, connection: &TrackedConnection, protocol: Protocol) -> String {
+    let label = lock(&connection.label).clone();
+    let now_ms = session.guard.tracker().now_ms();
+    let age_s = now_ms.saturating_sub(connection.since_ms) / 1_000;
     let version = if protocol == Protocol::Resp3 { 3 } else { 2 };
     format!(
         "id={} addr={} name={} age={age_s} db=0 resp={version} lib-name={} lib-ver={}\n",
-        entry.id, entry.peer, label.name, label.library, label.library_version
+        connection.id, connection.peer, label.name, label.library, label.library_version
     )
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use snowmint_coord::sources::{SECTIONS, Server, Shares, hash_slot};
+use snowmint_coord::sources::{SECTIONS, SectionAssignment, Server, hash_slot};
 use snowmint_wire::resp::{Command, Encoder};
 
 use super::{Flow, Session, Spec, unknown_subcommand, wrong_arity};
-use crate::reach::Reach;
+use crate::advertised_addrs::AdvertisedAddrs;
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster",
@@ -82,18 +82,19 @@ struct Node {
 
 impl View {
     fn of(session: &Session) -> Self {
-        let shares = session.service.shares();
-        let own_port = session.door.port;
+        let section_assignment = session.service.section_assignment();
+        let own_port = session.state.port;
         let mut nodes: BTreeMap<_, Node> = BTreeMap::new();
-        for server in shares.servers() {
-            let is_own = Some(server.member) == shares.own();
+        for server in section_assignment.servers() {
+            let is_own = Some(server.member) == section_assignment.own();
             if let Some(node) = Node::of(server, is_own) {
                 nodes.insert(server.member, node);
             }
         }
         if !nodes.values().any(|node| node.is_own) {
             // No address was announced: the client knows the one that it used.
-            let member = shares.own().unwrap_or_else(|| snowmint_coord::Incarnation::new(0));
+            let member =
+                section_assignment.own().unwrap_or_else(|| snowmint_coord::Incarnation::new(0));
             let own = Node {
                 id: id(member),
                 host: String::new(),
@@ -103,7 +104,7 @@ impl View {
             };
             nodes.insert(member, own);
         }
-        for (first, last, owner) in ranges(&shares) {
+        for (first, last, owner) in ranges(&section_assignment) {
             if let Some(node) = nodes.get_mut(&owner) {
                 node.ranges.push((first, last));
             }
@@ -194,7 +195,7 @@ impl View {
 impl Node {
     /// Returns `None` for a server that does not speak RESP.
     fn of(server: &Server, is_own: bool) -> Option<Self> {
-        let address = Reach::read(&server.address).resp?;
+        let address = AdvertisedAddrs::read(&server.address).resp?;
         let (host, port) = address.rsplit_once(':')?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let (id, port) = (id(server.member), port.parse().ok()?);
@@ -203,9 +204,9 @@ impl Node {
 }
 
 /// Returns all sections in ranges; sections without an owner count as ours.
-fn ranges(shares: &Shares) -> Vec<(u16, u16, snowmint_coord::Incarnation)> {
-    let own = shares.own().unwrap_or_else(|| snowmint_coord::Incarnation::new(0));
-    let ranges = shares.ranges();
+fn ranges(section_assignment: &SectionAssignment) -> Vec<(u16, u16, snowmint_coord::Incarnation)> {
+    let own = section_assignment.own().unwrap_or_else(|| snowmint_coord::Incarnation::new(0));
+    let ranges = section_assignment.ranges();
     if ranges.is_empty() {
         return vec![(0, SECTIONS - 1, own)];
     }

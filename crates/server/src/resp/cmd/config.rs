@@ -18,7 +18,7 @@ pub(super) const SPEC: Spec = Spec {
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let subcommand = command.arg(1).unwrap_or_default();
     let is = |name: &str| subcommand.eq_ignore_ascii_case(name.as_bytes());
-    let settings = &session.door.settings;
+    let settings = &session.state.settings;
     let values = [
         // Redis's values for a server that loses nothing it has acknowledged.
         ("save", String::new()),
@@ -26,7 +26,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
         ("databases", "1".to_owned()),
         ("maxclients", settings.connections_max.to_string()),
         ("timeout", (settings.idle_max.ms() / 1_000).to_string()),
-        ("port", session.door.port.to_string()),
+        ("port", session.state.port.to_string()),
         ("proto-max-bulk-len", BULK_BYTES_MAX.to_string()),
         ("cluster-enabled", "yes".to_owned()),
     ];

@@ -5,7 +5,7 @@ use snowmint_wire::resp::{Command, Encoder};
 
 use super::{Flow, Session, Spec, Work};
 use crate::resp::session::text;
-use crate::service::{Error, Hold, decoded_body};
+use crate::service::{Error, UnsentPermit, decoded_body};
 
 pub(super) const SPEC: Spec = Spec {
     name: "decode",
@@ -36,12 +36,12 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
 }
 
 impl Decode {
-    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> Hold {
+    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> UnsentPermit {
         match self.decoded(session).await {
             Ok(decoded) => write(&decoded, &mut session.reply(output)),
             Err(error) => super::error(&error, session, output),
         }
-        Hold::default()
+        UnsentPermit::default()
     }
 
     async fn decoded(&self, session: &Session) -> Result<DecodedBody, Error> {

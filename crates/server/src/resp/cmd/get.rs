@@ -4,7 +4,7 @@ use snowmint_wire::resp::Command;
 
 use super::{Flow, Session, Spec, Work};
 use crate::resp::session::Target;
-use crate::service::{Error, Hold};
+use crate::service::{Error, UnsentPermit};
 
 pub(super) const SPEC: Spec = Spec {
     name: "get",
@@ -24,7 +24,7 @@ pub(in crate::resp) struct Get {
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
-    match Target::counter(arg, &session.door.settings.default_counter_source) {
+    match Target::counter(arg, &session.state.settings.default_counter_source) {
         Ok(target) => Flow::Wait(Box::new(Work::Get(Get { target }))),
         Err(error) => {
             super::error(&error, session, output);
@@ -34,14 +34,14 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
 }
 
 impl Get {
-    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> Hold {
+    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> UnsentPermit {
         match self.bound(session).await {
             // Redis's form: the value of a key is a text, and null before the first.
             Ok(0) => session.reply(output).null(),
             Ok(bound) => session.reply(output).bulk(bound.to_string().as_bytes()),
             Err(error) => super::error(&error, session, output),
         }
-        Hold::default()
+        UnsentPermit::default()
     }
 
     async fn bound(&self, session: &Session) -> Result<u64, Error> {
@@ -49,6 +49,6 @@ impl Get {
         let Some(key) = key else {
             return Err(Error::bad_request("GET needs the key of a counter; write source:key"));
         };
-        session.service.counted(source, key).await
+        session.service.bound_of(source, key).await
     }
 }

@@ -15,13 +15,13 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 /// Redis's message to clients that must authenticate.
-const NOT_SAID: &str = "HELLO must be called with the client already authenticated, otherwise the \
+const NOT_AUTHENTICATED: &str = "HELLO must be called with the client already authenticated, otherwise the \
      HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the \
      RESP protocol version at the same time";
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     match greet(session, command) {
-        Ok(()) => answer(session, output),
+        Ok(()) => write_greeting(session, output),
         Err((prefix, message)) => session.reply(output).error(prefix, &message),
     }
     Flow::Next
@@ -57,8 +57,8 @@ fn greet(session: &mut Session, command: &Command<'_>) -> Result<(), (&'static s
     if let Some(caller) = caller {
         session.is_now(caller);
     }
-    if session.is_nobody {
-        return Err(("NOAUTH", NOT_SAID.into()));
+    if session.is_anonymous {
+        return Err(("NOAUTH", NOT_AUTHENTICATED.into()));
     }
     session.protocol = protocol;
     if let Some(name) = name {
@@ -67,7 +67,7 @@ fn greet(session: &mut Session, command: &Command<'_>) -> Result<(), (&'static s
     Ok(())
 }
 
-fn answer(session: &Session, output: &mut Vec<u8>) {
+fn write_greeting(session: &Session, output: &mut Vec<u8>) {
     let mut reply = session.reply(output);
     reply.map(7);
     reply.bulk(b"server");
@@ -77,7 +77,7 @@ fn answer(session: &Session, output: &mut Vec<u8>) {
     reply.bulk(b"proto");
     reply.integer(if session.protocol == Protocol::Resp3 { 3 } else { 2 });
     reply.bulk(b"id");
-    reply.id(session.ticket.entry().id);
+    reply.id(session.guard.connection().id);
     reply.bulk(b"mode");
     reply.bulk(b"standalone");
     reply.bulk(b"role");

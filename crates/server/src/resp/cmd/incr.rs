@@ -20,7 +20,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     let arg = command.arg(1).unwrap_or_default();
     // Path of nearly every request: the source is cached and has an ID immediately.
     let mut admitted = false;
-    if let Some((source, key)) = session.target_at_hand(arg) {
+    if let Some((source, key)) = session.cached_target(arg) {
         if let Err(error) = session.spend() {
             super::error(&error, session, output);
             return Flow::Next;
@@ -36,7 +36,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
             return Flow::Next;
         }
     }
-    match Target::counter(arg, &session.door.settings.default_counter_source) {
+    match Target::counter(arg, &session.state.settings.default_counter_source) {
         Ok(target) => Flow::Wait(Box::new(Work::Mint(Mint { target, count: None, admitted }))),
         Err(error) => {
             super::error(&error, session, output);

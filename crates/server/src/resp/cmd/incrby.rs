@@ -8,7 +8,7 @@ use snowmint_wire::resp::Command;
 use super::mint::read_count;
 use super::{Flow, Session, Spec, Work, incr};
 use crate::resp::session::Target;
-use crate::service::{Error, Hold};
+use crate::service::{Error, UnsentPermit};
 
 pub(super) const SPEC: Spec = Spec {
     name: "incrby",
@@ -29,7 +29,7 @@ pub(in crate::resp) struct InARow {
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
-    let default = &session.door.settings.default_counter_source;
+    let default = &session.state.settings.default_counter_source;
     let work = Target::counter(arg, default).and_then(|target| {
         Ok(InARow { target, length: read_count(command.arg(2).unwrap_or_default())? })
     });
@@ -46,20 +46,20 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
 }
 
 impl InARow {
-    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> Hold {
-        match self.taken(session).await {
+    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> UnsentPermit {
+        match self.reserved(session).await {
             Ok(last) => session.reply(output).id(last),
             Err(error) => super::error(&error, session, output),
         }
-        Hold::default()
+        UnsentPermit::default()
     }
 
-    async fn taken(&self, session: &Session) -> Result<u64, Error> {
+    async fn reserved(&self, session: &Session) -> Result<u64, Error> {
         let (service, length) = (&session.service, self.length.get());
         let Target { source, key } = &self.target;
         match key {
             Some(key) => Ok(service.count(source, key, length).await?.last),
-            None => Ok(service.take_in_a_row(source, length).await?.last),
+            None => Ok(service.reserve_consecutive(source, length).await?.last),
         }
     }
 }

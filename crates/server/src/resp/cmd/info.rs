@@ -45,10 +45,10 @@ fn sections(session: &Session, wanted: impl Fn(&str) -> bool) -> String {
             }
         }
     };
-    let door = &session.door;
-    let counts = session.ticket.roster().counts();
-    let readiness = door.service.readiness();
-    let up_s = door.timer.elapsed().get().saturating_sub(door.started_ms) / 1_000;
+    let state = &session.state;
+    let counts = session.guard.tracker().counts();
+    let readiness = state.service.readiness();
+    let up_s = state.timer.elapsed().get().saturating_sub(state.started_ms) / 1_000;
     section(
         "Server",
         &[
@@ -58,7 +58,7 @@ fn sections(session: &Session, wanted: impl Fn(&str) -> bool) -> String {
             ("snowmint_version", env!("CARGO_PKG_VERSION").to_owned()),
             ("os", std::env::consts::OS.to_owned()),
             ("process_id", std::process::id().to_string()),
-            ("tcp_port", door.port.to_string()),
+            ("tcp_port", state.port.to_string()),
             ("uptime_in_seconds", up_s.to_string()),
         ],
     );
@@ -88,7 +88,7 @@ fn sections(session: &Session, wanted: impl Fn(&str) -> bool) -> String {
         "Snowmint",
         &[
             ("ready", u8::from(readiness.ready).to_string()),
-            ("not_ready_because", session.service.told_reasons(&readiness).join("; ")),
+            ("not_ready_because", session.service.reasons_for_caller(&readiness).join("; ")),
         ],
     );
     text

@@ -1,12 +1,12 @@
 //! `MINT source [count]`: one ID, or an array of exactly `count`.
 
-use snowmint_coord::Values;
+use snowmint_coord::IdBatch;
 use snowmint_wire::http::Count;
 use snowmint_wire::resp::{Command, Encoder};
 
 use super::{Flow, Session, Spec, Work, wrong_arity};
 use crate::resp::session::Target;
-use crate::service::{Error, Hold, Minted, shown};
+use crate::service::{Error, Minted, UnsentPermit, shown};
 
 pub(super) const SPEC: Spec = Spec {
     name: "mint",
@@ -56,17 +56,17 @@ pub(super) fn read_count(digits: &[u8]) -> Result<Count, Error> {
 }
 
 impl Mint {
-    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> Hold {
+    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> UnsentPermit {
         match self.minted(session).await {
             Ok(minted) => {
-                let (values, hold) = minted.into_parts();
+                let (values, unsent_permit) = minted.into_parts();
                 write(&values, self.count.is_some(), &mut session.reply(output));
-                hold
+                unsent_permit
             }
             Err(error) => {
                 session.forget_source();
                 super::error(&error, session, output);
-                Hold::default()
+                UnsentPermit::default()
             }
         }
     }
@@ -78,18 +78,18 @@ impl Mint {
             service.mint_admitted(name, 1, key).await?
         } else {
             let count = self.count.unwrap_or_default().get();
-            service.mint_anywhere(name, count, key).await?
+            service.mint_or_forward(name, count, key).await?
         };
         session.keep_source(name, source);
         Ok(minted)
     }
 }
 
-fn write(values: &Values, as_array: bool, reply: &mut Encoder<'_>) {
+fn write(values: &IdBatch, as_array: bool, reply: &mut Encoder<'_>) {
     match values {
-        Values::Numbers(ids) if as_array => reply.ids(ids),
-        Values::Numbers(ids) => ids.iter().for_each(|&id| reply.id(id)),
-        Values::Texts(ids) => {
+        IdBatch::Numbers(ids) if as_array => reply.ids(ids),
+        IdBatch::Numbers(ids) => ids.iter().for_each(|&id| reply.id(id)),
+        IdBatch::Texts(ids) => {
             if as_array {
                 reply.array(ids.len());
             }

@@ -25,11 +25,11 @@ mod web;
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Command, Encoder};
 
-use super::kept;
+use super::buffered_bytes;
 use super::session::Session;
-use super::transaction::{NotKept, TRANSACTION_BYTES_MAX, Transaction};
-use crate::reach::Reach;
-use crate::service::{Error, Hold, SectionOwner};
+use super::transaction::{NotQueued, TRANSACTION_BYTES_MAX, Transaction};
+use crate::advertised_addrs::AdvertisedAddrs;
+use crate::service::{Error, SectionOwner, UnsentPermit};
 
 /// A command of the table.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +96,7 @@ pub(super) enum Work {
 
 impl Work {
     /// Does the work, and writes the reply. Keep the result until the reply is sent.
-    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> Hold {
+    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> UnsentPermit {
         match self {
             Self::Mint(work) => work.run(session, output).await,
             Self::InARow(work) => work.run(session, output).await,
@@ -115,7 +115,7 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
         if web::speaks(name) {
             return Flow::Close;
         }
-        if session.is_nobody {
+        if session.is_anonymous {
             return unauthenticated(session, output);
         }
         session.abort_transaction();
@@ -129,7 +129,7 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
         wrong_arity(spec.name, &mut session.reply(output));
         return Flow::Next;
     }
-    if session.is_nobody && !spec.is_for_all {
+    if session.is_anonymous && !spec.is_for_all {
         return unauthenticated(session, output);
     }
     if session.transaction.is_some() && spec.waits_for_exec() {
@@ -151,16 +151,17 @@ pub(super) fn waits_for_exec(command: &Command<'_>) -> bool {
 /// Queues a command for `EXEC`.
 #[cold]
 fn queue(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
-    let (requests, connection) = (&session.door.requests, session.ticket.entry());
+    let (requests, connection) = (&session.state.requests, session.guard.connection());
     let transaction = session.transaction.as_mut();
-    let queued = transaction.map_or(Ok(()), |kept| kept.queue(command, requests, connection));
+    let queued =
+        transaction.map_or(Ok(()), |transaction| transaction.queue(command, requests, connection));
     match queued {
         Ok(()) => session.reply(output).simple("QUEUED"),
-        Err(NotKept::Full(length, full)) => {
-            let refused = kept::refusal("a transaction", length, full, requests);
+        Err(NotQueued::Full(length, full)) => {
+            let refused = buffered_bytes::limit_error("a transaction", length, full, requests);
             error(&refused, session, output);
         }
-        Err(NotKept::TooLong(length)) => {
+        Err(NotQueued::TooLong(length)) => {
             session.refused(Code::LimitExceeded, None);
             let message = format!(
                 "commands since MULTI have {length} bytes, maximum {TRANSACTION_BYTES_MAX}; send \
@@ -230,7 +231,10 @@ fn unknown_subcommand(container: &str, given: &[u8], reply: &mut Encoder<'_>) {
 fn error(error: &Error, session: &Session, output: &mut Vec<u8>) {
     session.refused(error.code(), error.cause());
     let mut reply = session.reply(output);
-    if let Some(SectionOwner { section, reach: Reach { resp: Some(address), .. } }) = error.owner()
+    if let Some(SectionOwner {
+        section,
+        advertised_addrs: AdvertisedAddrs { resp: Some(address), .. },
+    }) = error.owner()
     {
         // Redis's words, which its cluster clients follow.
         return reply.error("MOVED", &format!("{section} {address}"));

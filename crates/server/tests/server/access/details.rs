@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use snowmint_coord::{BootTimer, Error, LateStore, Node, NodeSettings, Opening, Parts, Timer as _};
+use snowmint_coord::{
+    BootTimer, Error, LazyStore, Node, NodeSettings, Opening, Platform, Timer as _,
+};
 use snowmint_wire::grpc::ListSourcesRequest;
 use snowmint_wire::grpc::store::store_client::StoreClient;
 use snowmint_wire::http::ErrorBody;
@@ -25,8 +27,8 @@ async fn away(has_tokens: bool) -> Server {
             Err(error.with_detail(format!("at {ADDRESS}")))
         })
     };
-    let store = Arc::new(LateStore::new("test", open));
-    let node = Node::open(store, NodeSettings::default(), Parts::system()).await.unwrap();
+    let store = Arc::new(LazyStore::new("test", open));
+    let node = Node::open(store, NodeSettings::default(), Platform::system()).await.unwrap();
     let mut settings = settings();
     settings.compat.leaf.enabled = true;
     settings.compat.tinyid.enabled = true;
@@ -60,35 +62,35 @@ async fn http_shows_addresses_to_admins_over_all_alone() {
     let server = away(true).await;
     for (method, path, body) in CALLS {
         for (token, in_full) in [(MINTER, false), (PEER, false), (ADMIN, true)] {
-            let answer = server.send(method, path, &bearer(token), body).await;
-            check(&answer.body, in_full, &format!("{method} {path} {token}"));
+            let response = server.send(method, path, &bearer(token), body).await;
+            check(&response.body, in_full, &format!("{method} {path} {token}"));
             if path.starts_with("/v1/") {
-                let whole = serde_json::from_str::<ErrorBody>(&answer.body);
-                assert!(whole.is_ok(), "{method} {path} {token}: {answer:?}");
+                let whole = serde_json::from_str::<ErrorBody>(&response.body);
+                assert!(whole.is_ok(), "{method} {path} {token}: {response:?}");
             }
         }
     }
     let open = away(false).await;
     for (method, path, body) in CALLS {
-        let answer = open.send(method, path, "", body).await;
-        check(&answer.body, true, &format!("{method} {path}"));
+        let response = open.send(method, path, "", body).await;
+        check(&response.body, true, &format!("{method} {path}"));
     }
 }
 
 #[tokio::test]
 async fn readiness_shows_addresses_to_admins_over_all_alone() {
     let server = away(true).await;
-    let asked = async |headers: &str| server.send("GET", "/readyz", headers, "").await.body;
+    let response = async |headers: &str| server.send("GET", "/readyz", headers, "").await.body;
     // The node has yet to learn that the store is away.
     soon(async {
-        while !asked(&bearer(ADMIN)).await.contains(SENTENCE) {
+        while !response(&bearer(ADMIN)).await.contains(SENTENCE) {
             BootTimer.sleep_ms(1).await;
         }
     })
     .await;
-    check(&asked(&bearer(MINTER)).await, false, "minter");
-    check(&asked(&bearer(ADMIN)).await, true, "admin");
-    assert!(!asked("").await.contains("store is away"), "no sentence without a right");
+    check(&response(&bearer(MINTER)).await, false, "minter");
+    check(&response(&bearer(ADMIN)).await, true, "admin");
+    assert!(!response("").await.contains("store is away"), "no sentence without a right");
 }
 
 #[tokio::test]

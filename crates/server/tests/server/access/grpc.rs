@@ -1,7 +1,7 @@
 //! Tests of tokens over gRPC: minting, the store, and long streams.
 
 use snowmint_server::Tokens;
-use snowmint_wire::error::Code as Told;
+use snowmint_wire::error::Code as ErrorCode;
 use snowmint_wire::grpc::mint_client::MintClient;
 use snowmint_wire::grpc::store::{self, store_client::StoreClient};
 use snowmint_wire::grpc::{
@@ -29,10 +29,10 @@ pub(crate) fn named<T>(message: T, token: &str) -> Request<T> {
 async fn grpc_requires_a_token_and_its_rights() {
     let (server, _) = guarded().await;
     let mut client = server.grpc().await;
-    let told =
+    let error_codes =
         |outcome: Result<(), Status>| outcome.err().map(|status| (status.code(), reason(&status)));
-    let unknown = Some((Code::Unauthenticated, Told::Unauthenticated));
-    let forbidden = Some((Code::PermissionDenied, Told::Forbidden));
+    let unknown = Some((Code::Unauthenticated, ErrorCode::Unauthenticated));
+    let forbidden = Some((Code::PermissionDenied, ErrorCode::Forbidden));
     for (token, mint, reserve, admin) in [
         ("", unknown, unknown, unknown),
         ("wrong", unknown, unknown, unknown),
@@ -41,19 +41,19 @@ async fn grpc_requires_a_token_and_its_rights() {
         (ADMIN, None, None, None),
     ] {
         let minted = client.mint(named(wish("default", None), token)).await.map(drop);
-        assert_eq!(told(minted), mint, "{token}");
+        assert_eq!(error_codes(minted), mint, "{token}");
         let stream = client.mint_stream(named(many("numbers", 5), token)).await.map(drop);
-        assert_eq!(told(stream), mint, "{token}");
+        assert_eq!(error_codes(stream), mint, "{token}");
         let wanted = ReserveRequest { source: "numbers".into(), length: 2 };
         let reserved = client.reserve(named(wanted, token)).await.map(drop);
-        assert_eq!(told(reserved), reserve, "{token}");
+        assert_eq!(error_codes(reserved), reserve, "{token}");
         let workers = client.list_workers(named(ListWorkersRequest {}, token)).await.map(drop);
-        assert_eq!(told(workers), admin, "{token}");
+        assert_eq!(error_codes(workers), admin, "{token}");
         let wanted = DeleteSourceRequest { name: "counters".into() };
         let deleted = client.delete_source(named(wanted, token)).await.map(drop);
-        assert_eq!(told(deleted), admin, "{token}");
+        assert_eq!(error_codes(deleted), admin, "{token}");
         let listed = client.list_sources(named(ListSourcesRequest {}, token)).await.map(drop);
-        assert_eq!(told(listed), mint.filter(|told| Some(*told) == unknown), "{token}");
+        assert_eq!(error_codes(listed), mint.filter(|codes| Some(*codes) == unknown), "{token}");
     }
 }
 
@@ -78,8 +78,8 @@ async fn store_service_requires_the_join_right() {
         let mut client = StoreClient::new(channel.unwrap().connect().await.unwrap());
         let described = client.describe(named(describe_request(), token)).await;
         assert_eq!(described.as_ref().err().map(Status::code), join, "{token}");
-        let instance = described.map(|answer| answer.into_inner().instance).unwrap_or_default();
-        macro_rules! told {
+        let instance = described.map(|response| response.into_inner().instance).unwrap_or_default();
+        macro_rules! error_codes {
             ($call:ident, $message:expr) => {{
                 let mut request = named($message, token);
                 if !instance.is_empty() {
@@ -98,14 +98,18 @@ async fn store_service_requires_the_join_right() {
             length: 2,
             ..Default::default()
         };
-        assert_eq!(told!(reserve, segment("numbers")), reserve, "{token}");
-        assert_eq!(told!(reserve, segment("orders")), other, "{token}");
+        assert_eq!(error_codes!(reserve, segment("numbers")), reserve, "{token}");
+        assert_eq!(error_codes!(reserve, segment("orders")), other, "{token}");
         let new = store::NewDefinition { name: "orders".into(), ..Default::default() };
-        assert_eq!(told!(define, store::DefineRequest { new: Some(new) }), other, "{token}");
+        assert_eq!(error_codes!(define, store::DefineRequest { new: Some(new) }), other, "{token}");
         let forward = store::AcceptLeadRequest { until: 1 };
-        assert_eq!(told!(accept_lead, forward), operate, "{token}");
-        assert_eq!(told!(fast_forward, store::FastForwardRequest::default()), operate, "{token}");
-        assert_eq!(told!(list, store::ListRequest {}), join, "{token}");
+        assert_eq!(error_codes!(accept_lead, forward), operate, "{token}");
+        assert_eq!(
+            error_codes!(fast_forward, store::FastForwardRequest::default()),
+            operate,
+            "{token}"
+        );
+        assert_eq!(error_codes!(list, store::ListRequest {}), join, "{token}");
     }
 }
 
@@ -165,7 +169,7 @@ async fn store_service_rejects_anonymous_calls_before_the_message() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_when_its_token_is_taken_away() {
+async fn stream_ends_when_its_token_is_removed() {
     let (server, access) = guarded().await;
     let mut client: MintClient<_> = server.grpc().await;
     let stream = client.mint_stream(named(many("numbers", 1_000_000_000), MINTER)).await;
@@ -179,5 +183,5 @@ async fn a_stream_ends_when_its_token_is_taken_away() {
             Err(status) => break status,
         }
     };
-    assert_eq!(reason(&status), Told::Unauthenticated, "{status:?}");
+    assert_eq!(reason(&status), ErrorCode::Unauthenticated, "{status:?}");
 }

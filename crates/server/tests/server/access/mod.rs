@@ -1,18 +1,18 @@
 //! Tests of rights over every protocol: each call is tried with no token, a wrong one, one without
 //! the right and one with it.
 
+mod anonymous;
+mod compat;
 mod details;
-mod doors;
 pub(crate) mod grpc;
 mod guesses;
 mod own;
-mod strangers;
 
 use std::sync::Arc;
 
 use snowmint_coord::ManualTimer;
 use snowmint_server::{Access, Limits, Secret, Settings, TokenHash, TokenSettings, Tokens};
-use snowmint_wire::error::Code as Told;
+use snowmint_wire::error::Code as ErrorCode;
 use snowmint_wire::grpc::DefineSourceRequest;
 use tonic::Code;
 use tonic_types::StatusExt as _;
@@ -77,20 +77,20 @@ pub(crate) async fn guarded_with(change: impl FnOnce(&mut Settings)) -> (Server,
 }
 
 impl Server {
-    async fn as_whom(&self, token: &str, method: &str, path: &str, body: &str) -> u16 {
+    async fn status_as(&self, token: &str, method: &str, path: &str, body: &str) -> u16 {
         let headers = match token {
             "" => String::new(),
             token => format!("authorization: Bearer {token}\r\n"),
         };
-        let answer = self.send(method, path, &headers, body).await;
-        if answer.status == 401 {
-            assert_eq!(answer.header("www-authenticate"), Some("bearer"));
+        let response = self.send(method, path, &headers, body).await;
+        if response.status == 401 {
+            assert_eq!(response.header("www-authenticate"), Some("bearer"));
         }
-        if answer.status >= 400 {
-            answer.code();
-            assert!(token.is_empty() || !answer.body.contains(token), "{answer:?}");
+        if response.status >= 400 {
+            response.code();
+            assert!(token.is_empty() || !response.body.contains(token), "{response:?}");
         }
-        answer.status
+        response.status
     }
 }
 
@@ -114,7 +114,7 @@ async fn http_requires_a_token_and_its_rights() {
         ("POST", "/v1/ids/numbers", "", [401, 401, 200, 403, 200]),
         ("POST", "/v1/ids/counters", r#"{"key":"k"}"#, [401, 401, 403, 403, 200]),
         // A caller without the right does not learn which sources exist.
-        ("GET", "/v1/ids/nobody", "", [401, 401, 403, 403, 404]),
+        ("GET", "/v1/ids/absent", "", [401, 401, 403, 403, 404]),
         ("GET", "/v1/counters/counters/k", "", [401, 401, 403, 403, 200]),
         ("PUT", "/v1/counters/counters/k", r#"{"bound":"70"}"#, [401, 401, 403, 403, 200]),
         ("POST", "/v1/segments/numbers", r#"{"length":5}"#, [401, 401, 200, 403, 200]),
@@ -137,11 +137,11 @@ async fn http_requires_a_token_and_its_rights() {
         ("POST", "/v1/peers/catalog", "", [401, 401, 403, 403, 403]),
     ] {
         for (token, status) in ["", "wrong", MINTER, READER, ADMIN].into_iter().zip(wanted) {
-            let answered = server.as_whom(token, method, path, body).await;
-            assert_eq!(answered, status, "{method} {path} with {token:?}");
+            let actual = server.status_as(token, method, path, body).await;
+            assert_eq!(actual, status, "{method} {path} with {token:?}");
         }
     }
-    assert_eq!(server.as_whom(PEER, "POST", "/v1/peers/catalog", "").await, 204);
+    assert_eq!(server.status_as(PEER, "POST", "/v1/peers/catalog", "").await, 204);
     let about = server.send("GET", "/v1/server", &bearer(MINTER), "").await;
     let token = serde_json::json!(
         { "name": "minter", "grants": ["mint default", "mint,reserve num*"], "rates": [] }
@@ -165,15 +165,15 @@ async fn token_for_metrics_sees_nothing_else() {
         ("/v1/workers", 403),
         ("/v1/ids/default", 403),
     ] {
-        assert_eq!(server.as_whom(SCRAPER, "GET", path, "").await, status, "{path}");
+        assert_eq!(server.status_as(SCRAPER, "GET", path, "").await, status, "{path}");
     }
     let sources = server.send("GET", "/v1/sources", &bearer(SCRAPER), "").await;
     assert_eq!(sources.json()["sources"], serde_json::json!([]));
     let one = [("scraper".to_owned(), token(SCRAPER, &["metrics num*"], &[]))].into();
     access.replace(&Tokens { tokens: one, ..Tokens::default() }).unwrap();
-    assert_eq!(server.as_whom(SCRAPER, "GET", "/metrics", "").await, 403, "it is of all sources");
+    assert_eq!(server.status_as(SCRAPER, "GET", "/metrics", "").await, 403, "it is of all sources");
     access.replace(&Tokens { open_metrics: true, ..Tokens::default() }).unwrap();
-    assert_eq!(server.as_whom("", "GET", "/metrics", "").await, 200);
+    assert_eq!(server.status_as("", "GET", "/metrics", "").await, 200);
 }
 
 #[tokio::test]
@@ -187,17 +187,17 @@ async fn token_ends_when_it_expires() {
     };
     let mut resp = server.resp().await;
     access.replace(&until("2999-01-01T00:00:00Z")).unwrap();
-    assert_eq!(server.as_whom(MINTER, "GET", "/v1/ids/default", "").await, 200);
+    assert_eq!(server.status_as(MINTER, "GET", "/v1/ids/default", "").await, 200);
     assert_eq!(resp.ask(&["AUTH", "minter", MINTER]).await, "+OK");
     assert!(resp.ask(&["INCR", "numbers"]).await.starts_with(':'));
     access.replace(&until("2026-01-01T00:00:00+01:00")).unwrap();
-    assert_eq!(server.as_whom(MINTER, "GET", "/v1/ids/default", "").await, 401);
+    assert_eq!(server.status_as(MINTER, "GET", "/v1/ids/default", "").await, 401);
     let refused = resp.ask(&["INCR", "numbers"]).await;
     assert!(refused.starts_with("-NOAUTH"), "{refused}");
     assert!(resp.ask(&["AUTH", "minter", MINTER]).await.starts_with("-WRONGPASS"));
     for wrong in ["soon", "2027-01-01", "1900-01-01T00:00:00Z", ""] {
-        let why = access.replace(&until(wrong)).unwrap_err();
-        assert!(why.contains("minter") && why.contains("expires"), "{wrong}: {why}");
+        let error = access.replace(&until(wrong)).unwrap_err();
+        assert!(error.contains("minter") && error.contains("expires"), "{wrong}: {error}");
     }
     assert_eq!(access.expiring().len(), 1);
 }
@@ -215,7 +215,7 @@ async fn request_over_a_limit_costs_nothing_of_a_rate() {
     })
     .await;
     for _ in 0..3 {
-        assert_eq!(server.as_whom(SLOW, "GET", "/v1/ids/default?count=2", "").await, 413);
+        assert_eq!(server.status_as(SLOW, "GET", "/v1/ids/default?count=2", "").await, 413);
     }
     let mut client = server.resp().await;
     assert_eq!(client.ask(&["AUTH", SLOW]).await, "+OK");
@@ -224,7 +224,7 @@ async fn request_over_a_limit_costs_nothing_of_a_rate() {
         assert!(refused.starts_with("-ERR count 2 exceeds limits."), "{refused}");
     }
     for status in [200, 200, 429] {
-        assert_eq!(server.as_whom(SLOW, "GET", "/v1/ids/default", "").await, status);
+        assert_eq!(server.status_as(SLOW, "GET", "/v1/ids/default", "").await, status);
     }
 }
 
@@ -237,7 +237,7 @@ async fn right_over_one_source_excludes_the_default_counter() {
     let (server, _) = guarded_with(default).await;
     // A per-request source.
     let each = r#"{"name":"num-each","kind":"segment","step":{"rule":"fixed","size":1}}"#;
-    assert_eq!(server.as_whom(ADMIN, "POST", "/v1/sources", each).await, 200);
+    assert_eq!(server.status_as(ADMIN, "POST", "/v1/sources", each).await, 200);
     let mut client = server.resp().await;
     assert_eq!(client.ask(&["AUTH", MINTER]).await, "+OK");
     for source in ["default", "num-each"] {
@@ -256,9 +256,9 @@ async fn only_administrators_exceed_the_limits() {
     })
     .await;
     for (token, status) in [(MINTER, 413), (ADMIN, 200), (PEER, 200)] {
-        let batch = server.as_whom(token, "GET", "/v1/ids/numbers?count=11", "").await;
+        let batch = server.status_as(token, "GET", "/v1/ids/numbers?count=11", "").await;
         let segment =
-            server.as_whom(token, "POST", "/v1/segments/numbers", r#"{"length":11}"#).await;
+            server.status_as(token, "POST", "/v1/segments/numbers", r#"{"length":11}"#).await;
         assert_eq!((batch, segment), (status, status), "{token}");
     }
     let mut client = server.resp().await;
@@ -272,7 +272,7 @@ async fn only_administrators_exceed_the_limits() {
 #[tokio::test]
 async fn a_rate_is_kept_over_every_protocol() {
     let (server, _) = guarded().await;
-    assert_eq!(server.as_whom(SLOW, "GET", "/v1/ids/default", "").await, 200);
+    assert_eq!(server.status_as(SLOW, "GET", "/v1/ids/default", "").await, 200);
     let mut client = server.resp().await;
     assert_eq!(client.ask(&["AUTH", SLOW]).await, "+OK");
     assert!(client.ask(&["INCR", "default"]).await.starts_with(':'));
@@ -282,13 +282,13 @@ async fn a_rate_is_kept_over_every_protocol() {
     assert_eq!((over.status, over.code().as_str()), (429, "rate_limited"));
     assert_eq!(over.header("retry-after"), Some("1800"), "half an hour for each");
     // Another source, and another token, have rates of their own.
-    assert_eq!(server.as_whom(SLOW, "GET", "/v1/ids/numbers?count=10", "").await, 200);
-    assert_eq!(server.as_whom(SLOW, "GET", "/v1/ids/numbers?count=11", "").await, 413);
-    assert_eq!(server.as_whom(MINTER, "GET", "/v1/ids/default", "").await, 200);
+    assert_eq!(server.status_as(SLOW, "GET", "/v1/ids/numbers?count=10", "").await, 200);
+    assert_eq!(server.status_as(SLOW, "GET", "/v1/ids/numbers?count=11", "").await, 413);
+    assert_eq!(server.status_as(MINTER, "GET", "/v1/ids/default", "").await, 200);
 
     let mut grpc = server.grpc().await;
     let status = grpc.mint(named(wish("default", None), SLOW)).await.unwrap_err();
-    assert_eq!((status.code(), reason(&status)), (Code::ResourceExhausted, Told::RateLimited));
+    assert_eq!((status.code(), reason(&status)), (Code::ResourceExhausted, ErrorCode::RateLimited));
     let delay = status.get_details_retry_info().and_then(|info| info.retry_delay).unwrap();
     assert_eq!(delay.as_secs(), 1_800, "{delay:?}");
 }
@@ -299,37 +299,37 @@ async fn a_rate_is_kept_over_every_protocol() {
 async fn rate_limited_caller_defines_and_enables_new_sources() {
     let (server, _) = guarded().await;
     let define = r#"{"name":"orders","kind":"segment","enabled":false}"#;
-    assert_eq!(server.as_whom(DEFINER, "POST", "/v1/sources", define).await, 200);
+    assert_eq!(server.status_as(DEFINER, "POST", "/v1/sources", define).await, 200);
     let (at, on) = ("/v1/sources/orders", r#"{"enabled":true}"#);
-    assert_eq!(server.as_whom(DEFINER, "PATCH", at, on).await, 200);
-    assert_eq!(server.as_whom(DEFINER, "GET", "/v1/ids/orders", "").await, 200);
+    assert_eq!(server.status_as(DEFINER, "PATCH", at, on).await, 200);
+    assert_eq!(server.status_as(DEFINER, "GET", "/v1/ids/orders", "").await, 200);
     // An existing source counts: of five an hour, the change and the ID took two.
     let mut changes = Vec::new();
     for _ in 0..5 {
-        changes.push(server.as_whom(DEFINER, "PATCH", at, on).await);
+        changes.push(server.status_as(DEFINER, "PATCH", at, on).await);
     }
     assert_eq!(changes, [200, 200, 200, 429, 429]);
     // A caller without the right gets the usual error.
-    assert_eq!(server.as_whom(SLOW, "POST", "/v1/sources", define).await, 403);
-    assert_eq!(server.as_whom(DEFINER, "DELETE", "/v1/sources/nobody", "").await, 404);
+    assert_eq!(server.status_as(SLOW, "POST", "/v1/sources", define).await, 403);
+    assert_eq!(server.status_as(DEFINER, "DELETE", "/v1/sources/absent", "").await, 404);
     // Two of five definitions of missing sources were these; the count is the same over every
     // protocol.
     let define = |number: u32| format!(r#"{{"name":"more-{number}","kind":"segment"}}"#);
     for number in 0..3 {
-        assert_eq!(server.as_whom(DEFINER, "POST", "/v1/sources", &define(number)).await, 200);
+        assert_eq!(server.status_as(DEFINER, "POST", "/v1/sources", &define(number)).await, 200);
     }
-    assert_eq!(server.as_whom(DEFINER, "POST", "/v1/sources", &define(3)).await, 429);
+    assert_eq!(server.status_as(DEFINER, "POST", "/v1/sources", &define(3)).await, 429);
     let mut grpc = server.grpc().await;
     let wish = DefineSourceRequest { name: "more-4".into(), ..DefineSourceRequest::default() };
     let status = grpc.define_source(named(wish, DEFINER)).await.unwrap_err();
-    assert_eq!((status.code(), reason(&status)), (Code::ResourceExhausted, Told::RateLimited));
+    assert_eq!((status.code(), reason(&status)), (Code::ResourceExhausted, ErrorCode::RateLimited));
     assert!(status.message().contains("definitions"), "{status:?}");
 }
 
 /// Definitions take room that is never free again, or that all share: each name, and the memory of
 /// queues.
 #[tokio::test]
-async fn definitions_of_a_token_take_a_share_of_the_catalog() {
+async fn definitions_of_a_token_use_a_share_of_the_catalog() {
     let (server, _) = guarded_with(|settings| {
         settings.limits.sources_max = 12;
         settings.limits.prefill_ids_max = 4 * 16_384;
@@ -338,11 +338,11 @@ async fn definitions_of_a_token_take_a_share_of_the_catalog() {
     let define = async |token: &str, name: &str, keys: &str| {
         let body = format!(r#"{{"name":"{name}"{keys}}}"#);
         let bearer = bearer(token);
-        let answer = server.send("POST", "/v1/sources", &bearer, &body).await;
-        (answer.status, answer.body)
+        let response = server.send("POST", "/v1/sources", &bearer, &body).await;
+        (response.status, response.body)
     };
-    let full = |answer: (u16, String), key: &str| {
-        assert!(answer.0 == 413 && answer.1.contains(key), "{key}: {answer:?}");
+    let full = |response: (u16, String), key: &str| {
+        assert!(response.0 == 413 && response.1.contains(key), "{key}: {response:?}");
     };
     let kind = r#","kind":"segment""#;
     // Three are built in, and count for no share.
@@ -352,7 +352,7 @@ async fn definitions_of_a_token_take_a_share_of_the_catalog() {
     full(define(SHARER, "mine-3", kind).await, "a quarter of limits.sources_max");
     assert_eq!(define(SHARER, "mine-1", kind).await.0, 200, "it is there");
     // The name of a deleted source stays.
-    assert_eq!(server.as_whom(SHARER, "DELETE", "/v1/sources/mine-1", "").await, 204);
+    assert_eq!(server.status_as(SHARER, "DELETE", "/v1/sources/mine-1", "").await, 204);
     full(define(SHARER, "mine-3", kind).await, "limits.sources_max");
     assert_eq!(define(SHARER, "mine-1", kind).await.0, 200);
     for number in 7..=12 {
@@ -370,12 +370,12 @@ async fn definitions_of_a_token_take_a_share_of_the_catalog() {
     full(define(SHARER, "mine-s", &queue(0)).await, "limits.prefill_ids_max");
     let larger = r#"{"prefill":{"boost":2}}"#;
     let patch =
-        async |token: &str| server.as_whom(token, "PATCH", "/v1/sources/mine-q", larger).await;
+        async |token: &str| server.status_as(token, "PATCH", "/v1/sources/mine-q", larger).await;
     assert_eq!(patch(SHARER).await, 413);
     assert_eq!(patch(ADMIN).await, 200, "who may define all has all of it");
     full(define(ADMIN, "all", &queue(4)).await, "limits.prefill_ids_max");
     assert_eq!(define(ADMIN, "all", &queue(3)).await.0, 200);
-    assert_eq!(server.as_whom(ADMIN, "GET", "/v1/ids/all", "").await, 200);
+    assert_eq!(server.status_as(ADMIN, "GET", "/v1/ids/all", "").await, 200);
 }
 
 #[tokio::test]
@@ -432,7 +432,7 @@ async fn resp_requires_a_name_and_a_token() {
     for wrong in [
         &["AUTH", "wrong"][..],
         &["AUTH", "reader", MINTER],
-        &["AUTH", "nobody", MINTER],
+        &["AUTH", "absent", MINTER],
         &["AUTH", PEER],
         &["AUTH", "minter", ""],
     ] {

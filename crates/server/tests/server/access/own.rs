@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use snowmint_coord::{MemoryStore, Node, NodeSettings, Parts};
+use snowmint_coord::{MemoryStore, Node, NodeSettings, Platform};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -24,16 +24,16 @@ async fn server(store: &MemoryStore) -> Server {
         window_ms: LONG_MS,
         ..NodeSettings::default()
     };
-    let node = Node::open(store, long, Parts::system()).await.unwrap();
+    let node = Node::open(store, long, Platform::system()).await.unwrap();
     server_for(node, settings(), (Some(access(&timer())), timer())).await
 }
 
 /// Returns the sources that cannot mint at a server that must be ready, as this token learns.
 async fn stuck(server: &Server, token: &str) -> Vec<String> {
     let headers = if token.is_empty() { String::new() } else { bearer(token) };
-    let told = server.send("GET", "/readyz", &headers, "").await;
-    assert_eq!(told.status, 200, "{told:?}");
-    let body = told.json();
+    let response = server.send("GET", "/readyz", &headers, "").await;
+    assert_eq!(response.status, 200, "{response:?}");
+    let body = response.json();
     let none = serde_json::json!([]);
     assert_eq!((&body["reasons"], &body["codes"]), (&none, &none), "{body}");
     let stuck = body["not_minting"].as_array().cloned().unwrap_or_default();
@@ -59,16 +59,16 @@ async fn token_with_one_name_makes_no_server_unready() {
     assert_eq!((full.status, full.code().as_str()), (503, "pool_full"));
 
     for token in [SHARER, ADMIN] {
-        let told = stuck(&lacks, token).await;
-        assert!(told.len() == 1 && told[0].contains(SMALL), "{told:?}");
+        let reasons = stuck(&lacks, token).await;
+        assert!(reasons.len() == 1 && reasons[0].contains(SMALL), "{reasons:?}");
     }
     for stranger in ["", BARE, MINTER] {
         assert_eq!(stuck(&lacks, stranger).await, [""; 0], "{stranger}");
     }
     assert_eq!(stuck(&has, ADMIN).await, [""; 0], "it has the number");
     let mut health = HealthClient::new(lacks.channel().await);
-    let asked = HealthCheckRequest { service: String::new() };
-    let status = soon(health.check(asked)).await.unwrap().into_inner().status();
+    let request = HealthCheckRequest { service: String::new() };
+    let status = soon(health.check(request)).await.unwrap().into_inner().status();
     assert_eq!(status, ServingStatus::Serving);
     let page = lacks.send("GET", "/metrics", &bearer(ADMIN), "").await.body;
     assert!(page.contains("\nsnowmint_ready 1.0\n"), "{page}");
@@ -84,7 +84,7 @@ async fn token_with_one_name_makes_no_server_unready() {
 async fn token_with_one_name_moves_marks_no_window_further() {
     let (server, _) = guarded().await;
     let send = async |token: &str, method: &str, path: &str, body: &str| {
-        server.as_whom(token, method, path, body).await
+        server.status_as(token, method, path, body).await
     };
     let slow = r#"{"name":"mine-slow","layout":"time=20,worker=10,sequence=22,unit=86400s"}"#;
     let leads = r#"{"name":"mine-leading","lead_max":"1h"}"#;

@@ -5,8 +5,8 @@ mod parts;
 use std::collections::BTreeSet;
 
 use snowmint_coord::lease::{ExtendStep, decide_extend, decide_release};
-use snowmint_coord::machine::{Pace, WindowMachine};
-use snowmint_coord::pool::{Choice, Ground, choose};
+use snowmint_coord::machine::{WindowMachine, WindowPolicy};
+use snowmint_coord::pool::{Choice, SlotDefaults, choose};
 use snowmint_coord::{
     ClaimRequest, ErrorKind, Extend, Lease, Mark, Pool, Preference, Release, Reuse, SlotRow, Term,
 };
@@ -14,7 +14,8 @@ use snowmint_core::UnixMillis;
 use stateright::{Model, Property};
 
 use parts::{
-    Action, Answer, Held, Message, POOL, PROCESSES, Process, Row, State, incarnation, members,
+    Action, HeldLease, Message, POOL, PROCESSES, Process, Response, Row, State, incarnation,
+    members,
 };
 pub(crate) use parts::{Flaw, Leases};
 
@@ -40,11 +41,11 @@ impl Leases {
                 };
                 let rows: Vec<_> = state.rows.iter().map(Row::whole).collect();
                 let members = members(|other| other == member || others_live, self.lives);
-                let ground = Ground::default();
+                let ground = SlotDefaults::default();
                 let chosen = choose(&claim, &rows, &members, ground, 0, UnixMillis::ZERO, 0);
-                let taken = match chosen {
+                let used = match chosen {
                     Ok(Choice::Repeat(rows)) => rows,
-                    Ok(Choice::Take { rows, .. }) => {
+                    Ok(Choice::Claim { rows, .. }) => {
                         for row in &rows {
                             state.rows.retain(|known| known.slot != row.slot);
                             state.rows.push(Row::of(row));
@@ -55,9 +56,9 @@ impl Leases {
                     // The claim is retried later: the message is still there.
                     Err(_) => return,
                 };
-                for row in taken {
+                for row in used {
                     let SlotRow { slot, term, floor, mark, .. } = row;
-                    state.answers.insert(Answer::Claimed { request, slot, term, floor, mark });
+                    state.responses.insert(Response::Claimed { request, slot, term, floor, mark });
                 }
             }
             Message::Extend { request, slot, term, from, to } => {
@@ -83,16 +84,16 @@ impl Leases {
                     }
                     decided => decided,
                 };
-                let answer = match decided {
+                let response = match decided {
                     Ok(step) => {
                         if step == ExtendStep::Move {
                             (row.mark, row.extend_request) = (to, request);
                         }
-                        Answer::Extended { request, mark: row.mark }
+                        Response::Extended { request, mark: row.mark }
                     }
-                    Err(_) => Answer::Lost { request },
+                    Err(_) => Response::Lost { request },
                 };
-                state.answers.insert(answer);
+                state.responses.insert(response);
             }
             Message::Release { slot, term, mark } => {
                 let Some(row) = state.rows.iter_mut().find(|row| row.slot == slot) else { return };
@@ -113,32 +114,32 @@ impl Leases {
         if self.flaw == Some(Flaw::SkipTheTermCheck) { row.term } else { term }
     }
 
-    fn hear(process: &mut Process, answer: Answer) {
+    fn hear(process: &mut Process, response: Response) {
         process.waiting = None;
-        match answer {
-            Answer::Claimed { slot, term, floor, mark, .. } => {
+        match response {
+            Response::Claimed { slot, term, floor, mark, .. } => {
                 // The node does the same: one term after the journal's, no member held the slot in
                 // between.
                 let finer = process
                     .journal
                     .filter(|(of, before, _)| *of == slot && before.next() == term)
                     .map_or(floor.get(), |(_, _, mark)| mark.min(floor.get()));
-                let taken = finer;
-                let held = Held { slot, term, floor: finer, lease_floor: floor, mark, taken };
+                let used = finer;
+                let held = HeldLease { slot, term, floor: finer, lease_floor: floor, mark, used };
                 process.held = Some(held);
             }
-            Answer::Extended { mark, .. } => {
+            Response::Extended { mark, .. } => {
                 if let Some(held) = &mut process.held {
                     held.mark = mark;
                 }
             }
-            Answer::Lost { .. } => process.held = None,
+            Response::Lost { .. } => process.held = None,
         }
     }
 }
 
 /// Returns the release by which a process gives up its slot: the real closing of a window.
-fn release(held: &Held) -> Release {
+fn release(held: &HeldLease) -> Release {
     let lease = Lease {
         pool: POOL.into(),
         slot: held.slot,
@@ -147,9 +148,9 @@ fn release(held: &Held) -> Release {
         floor: held.lease_floor,
         mark: held.mark,
     };
-    let pace = Pace::new(1_000, 1, 0, 0, false);
-    let mut window = WindowMachine::new(lease, UnixMillis::new(held.floor), pace, 1);
-    window.close(UnixMillis::new(held.taken))
+    let window_policy = WindowPolicy::new(1_000, 1, 0, 0, false);
+    let mut window = WindowMachine::new(lease, UnixMillis::new(held.floor), window_policy, 1);
+    window.close(UnixMillis::new(held.used))
 }
 
 impl Model for Leases {
@@ -162,7 +163,7 @@ impl Model for Leases {
             rows: Vec::new(),
             processes: vec![process; PROCESSES],
             sent: BTreeSet::new(),
-            answers: BTreeSet::new(),
+            responses: BTreeSet::new(),
             requests: 0,
             minted: BTreeSet::new(),
             twice: false,
@@ -174,7 +175,7 @@ impl Model for Leases {
         for (index, process) in state.processes.iter().enumerate() {
             if let Some(held) = &process.held {
                 actions.extend(
-                    (held.taken..held.mark.get()).map(|tick| Action::Mint { process: index, tick }),
+                    (held.used..held.mark.get()).map(|tick| Action::Mint { process: index, tick }),
                 );
                 if may_ask {
                     if process.waiting.is_none() {
@@ -191,14 +192,14 @@ impl Model for Leases {
             }
             if process.life < self.lives {
                 let marks = match &process.held {
-                    Some(held) if self.journal => held.taken..=held.mark.get().max(held.taken),
+                    Some(held) if self.journal => held.used..=held.mark.get().max(held.used),
                     _ => 0..=0,
                 };
                 actions.extend(marks.map(|journal| Action::Die { process: index, journal }));
             }
-            for answer in &state.answers {
-                if process.waiting == Some(answer.request()) {
-                    actions.push(Action::Hear { process: index, answer: *answer });
+            for response in &state.responses {
+                if process.waiting == Some(response.request()) {
+                    actions.push(Action::Hear { process: index, response: *response });
                 }
             }
         }
@@ -231,7 +232,7 @@ impl Model for Leases {
                 let request = state.requests;
                 let process = &mut state.processes[process];
                 process.waiting = Some(request);
-                let Held { slot, term, mark: from, .. } = process.held?;
+                let HeldLease { slot, term, mark: from, .. } = process.held?;
                 let to = Mark::new(from.get() + by);
                 state.sent.insert(Message::Extend { request, slot, term, from, to });
             }
@@ -245,7 +246,7 @@ impl Model for Leases {
             }
             Action::Mint { process: index, tick } => {
                 let held = state.processes[index].held.as_mut()?;
-                held.taken = tick + 1;
+                held.used = tick + 1;
                 let slot = held.slot;
                 let again = (0..PROCESSES).any(|by| state.minted.contains(&(slot, tick, by)));
                 state.minted.insert((slot, tick, index));
@@ -265,7 +266,9 @@ impl Model for Leases {
             Action::Arrive { message, others_live } => {
                 self.arrive(&mut state, message, others_live);
             }
-            Action::Hear { process, answer } => Self::hear(&mut state.processes[process], answer),
+            Action::Hear { process, response } => {
+                Self::hear(&mut state.processes[process], response)
+            }
         }
         (state != *last).then_some(state)
     }

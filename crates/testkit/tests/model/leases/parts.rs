@@ -80,7 +80,7 @@ impl Row {
 
 /// A lease as its process sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Held {
+pub(crate) struct HeldLease {
     pub(super) slot: u64,
     pub(super) term: Term,
     /// Start of its generator.
@@ -89,7 +89,7 @@ pub(crate) struct Held {
     /// Mark that the store acknowledged.
     pub(super) mark: Mark,
     /// End of everything minted.
-    pub(super) taken: u64,
+    pub(super) used: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -97,7 +97,7 @@ pub(crate) struct Process {
     pub(super) life: u64,
     /// Request in flight.
     pub(super) waiting: Option<u64>,
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<HeldLease>,
     /// Slot, term, and a mark at and above which nothing was minted.
     pub(super) journal: Option<(u64, Term, u64)>,
 }
@@ -110,7 +110,7 @@ pub(crate) enum Message {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Answer {
+pub(crate) enum Response {
     Claimed {
         request: u64,
         slot: u64,
@@ -128,7 +128,7 @@ pub(crate) enum Answer {
     },
 }
 
-impl Answer {
+impl Response {
     pub(super) const fn request(&self) -> u64 {
         match self {
             Self::Claimed { request, .. }
@@ -143,7 +143,7 @@ pub(crate) struct State {
     pub(super) rows: Vec<Row>,
     pub(super) processes: Vec<Process>,
     pub(super) sent: BTreeSet<Message>,
-    pub(super) answers: BTreeSet<Answer>,
+    pub(super) responses: BTreeSet<Response>,
     pub(super) requests: u64,
     /// Slot, tick and minter.
     pub(super) minted: BTreeSet<(u64, u64, usize)>,
@@ -174,7 +174,7 @@ pub(crate) enum Action {
     },
     Hear {
         process: usize,
-        answer: Answer,
+        response: Response,
     },
 }
 

@@ -10,7 +10,7 @@
 //! The stores of a multi-store source are deployments like any other, which this command opens
 //! itself. A store that does not have the source yet gets it above the parting number.
 
-mod place;
+mod stripe_target;
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ use crate::client::DEFAULT_SERVER;
 use crate::config::{Config, Given, warn_of_secret};
 use crate::exit::{Failure, Outcome};
 use crate::output::Output;
-use place::Place;
+use stripe_target::StripeTarget;
 
 /// Number of attempts with a parting number that stores overtake before they record it.
 const TRIES: u32 = 8;
@@ -94,14 +94,14 @@ struct Installation {
     /// Stripe that it gets, if any.
     offset: Option<u64>,
     url: String,
-    place: Place,
+    stripe_target: StripeTarget,
     /// Last seen source; `None` while the deployment does not have it.
     body: Option<SourceBody>,
 }
 
 impl Restripe {
     pub(crate) fn run(self) -> Outcome {
-        let mut all = self.look()?;
+        let mut all = self.read_state()?;
         if !all.iter().all(|one| self.is_done(one)) {
             // A single store needs no parting number: its own mark separates old from new. Nor do
             // several stores that keep their stripes and only begin further up.
@@ -134,7 +134,7 @@ impl Restripe {
     }
 
     /// Reads the current state of every deployment.
-    fn look(&self) -> Outcome<Vec<Installation>> {
+    fn read_state(&self) -> Outcome<Vec<Installation>> {
         let lone = self.offset.map(|offset| (offset, self.server.clone()));
         let stripes: Vec<_> = lone.into_iter().chain(self.stripe.iter().cloned()).collect();
         for (index, (offset, url)) in stripes.iter().enumerate() {
@@ -155,35 +155,36 @@ impl Restripe {
             }
         }
         let config = self.configuration()?;
-        let look = |(offset, url): (Option<u64>, String)| {
+        let read_state = |(offset, url): (Option<u64>, String)| {
             let option = if offset.is_some() { "--stripe" } else { "--remove" };
             let instead =
                 "name it under [stores], which takes env:NAME and file:PATH, and say that name";
             warn_of_secret(&url, option, instead);
-            let place = Place::open(&url, &config).map_err(unchanged)?;
-            let body = place.look(&self.name).map_err(unchanged)?;
+            let stripe_target = StripeTarget::open(&url, &config).map_err(unchanged)?;
+            let body = stripe_target.read_state(&self.name).map_err(unchanged)?;
             let url = shown(&url);
             if body.as_ref().is_some_and(|body| body.next.is_none()) {
-                let why = format!(
+                let reason = format!(
                     "source {:?} of {url} has no stripe; only a segment source of one store has \
                      one",
                     self.name
                 );
-                return Err(Failure::usage(why));
+                return Err(Failure::usage(reason));
             }
-            Ok(Installation { offset, url, place, body })
+            Ok(Installation { offset, url, stripe_target, body })
         };
         let stay = stripes.into_iter().map(|(offset, url)| (Some(offset), url));
         let removed = self.remove.iter().map(|url| (None, url.clone()));
-        let all: Vec<_> = stay.chain(removed).map(look).collect::<Outcome<_>>()?;
+        let all: Vec<_> = stay.chain(removed).map(read_state).collect::<Outcome<_>>()?;
         if let Some(lost) = all.iter().find(|one| one.body.is_none() && one.offset.is_none()) {
             let (name, url) = (&self.name, &lost.url);
-            let why = format!("source {name:?} is not defined in {url}; leave it out");
-            return Err(unchanged(Failure::usage(why)));
+            let reason = format!("source {name:?} is not defined in {url}; leave it out");
+            return Err(unchanged(Failure::usage(reason)));
         }
         if all.iter().all(|one| one.body.is_none()) {
-            let why = format!("source {:?} is defined in none of them; define it first", self.name);
-            return Err(unchanged(Failure::usage(why)));
+            let reason =
+                format!("source {:?} is defined in none of them; define it first", self.name);
+            return Err(unchanged(Failure::usage(reason)));
         }
         Ok(all)
     }
@@ -192,18 +193,18 @@ impl Restripe {
     /// one.
     fn part(&self, all: &mut [Installation]) -> Outcome<u64> {
         if all.iter().any(|one| one.has(self.increment)) {
-            return self.go_on(all);
+            return self.resume(all);
         }
         if let Some(first) = self.first {
             if self.agree(all, first)? {
                 return Ok(first);
             }
-            let why = format!(
+            let reason = format!(
                 "--first {first} is too low: numbers below {} of source {:?} were issued; raise it",
                 highest(all),
                 self.name
             );
-            return Err(self.undo(all, Failure::usage(why)));
+            return Err(self.undo(all, Failure::usage(reason)));
         }
         let mut room = all.iter().map(Installation::stride).fold(1, u64::max);
         for _ in 0..TRIES {
@@ -214,12 +215,12 @@ impl Restripe {
             }
             room = room.saturating_mul(FURTHER);
         }
-        let why = format!(
+        let reason = format!(
             "source {:?} issues numbers too fast: {TRIES} proposed numbers were passed; retry \
              later",
             self.name
         );
-        Err(self.undo(all, Failure::unavailable(why)))
+        Err(self.undo(all, Failure::unavailable(reason)))
     }
 
     /// Ends all old stripes at this number. Returns whether no deployment had passed it.
@@ -249,7 +250,7 @@ impl Restripe {
 
     /// Returns the number that an earlier command agreed on: some deployments have their new stripe
     /// already.
-    fn go_on(&self, all: &[Installation]) -> Outcome<u64> {
+    fn resume(&self, all: &[Installation]) -> Outcome<u64> {
         let (done, left): (Vec<_>, Vec<_>) =
             all.iter().filter(|one| one.body.is_some()).partition(|one| one.has(self.increment));
         if left.is_empty() {
@@ -289,7 +290,7 @@ impl Restripe {
 
     fn cap(&self, all: &mut [Installation], parting: u64) -> Outcome {
         for one in all.iter_mut().filter(|one| one.body.is_some()) {
-            one.body = Some(one.place.end(&self.name, Some(parting))?);
+            one.body = Some(one.stripe_target.end(&self.name, Some(parting))?);
         }
         Ok(())
     }
@@ -297,30 +298,30 @@ impl Restripe {
     /// Reads the current state of all deployments, as far as they respond.
     fn look_again(&self, all: &mut [Installation]) {
         for one in all.iter_mut().filter(|one| one.body.is_some()) {
-            if let Ok(Some(body)) = one.place.look(&self.name) {
+            if let Ok(Some(body)) = one.stripe_target.read_state(&self.name) {
                 one.body = Some(body);
             }
         }
     }
 
     /// Removes the ends of the old stripes, as far as servers respond.
-    fn undo(&self, all: &mut [Installation], why: Failure) -> Failure {
+    fn undo(&self, all: &mut [Installation], reason: Failure) -> Failure {
         let mut left = Vec::new();
         for one in all.iter_mut().filter(|one| one.body.is_some()) {
-            match one.place.end(&self.name, None) {
+            match one.stripe_target.end(&self.name, None) {
                 Ok(body) => one.body = Some(body),
                 Err(_) => left.push(one.url.as_str()),
             }
         }
         if left.is_empty() {
-            return unchanged(why);
+            return unchanged(reason);
         }
         let still = format!(
             "no stripe was changed, but the ends of {} may be set; repeat this command once all \
              can be reached",
             left.join(", ")
         );
-        why.after(&still)
+        reason.after(&still)
     }
 
     fn change(&self, all: &mut [Installation], parting: Option<u64>) -> Outcome {
@@ -333,7 +334,7 @@ impl Restripe {
                 Some(body) => {
                     let version = Some(body.version);
                     let request = RestripeRequest { offset, increment, first: parting, version };
-                    one.place.restripe(&self.name, request)
+                    one.stripe_target.restripe(&self.name, request)
                 }
                 None => {
                     let mut keys = keys.clone().unwrap_or_default();
@@ -343,7 +344,7 @@ impl Restripe {
                     keys.insert("offset".into(), offset.into());
                     keys.insert("increment".into(), increment.into());
                     keys.insert("first".into(), parting.unwrap_or(offset).into());
-                    one.place.define(&self.name, keys)
+                    one.stripe_target.define(&self.name, keys)
                 }
             };
             let changed = changed.map_err(|failure| {
@@ -375,8 +376,8 @@ fn room_in(period: Period, highest: u64, room: u64) -> Option<u64> {
     (half > 0).then(|| room.min(half))
 }
 
-fn unchanged(why: impl Into<Failure>) -> Failure {
-    why.into().after("nothing was changed")
+fn unchanged(reason: impl Into<Failure>) -> Failure {
+    reason.into().after("nothing was changed")
 }
 
 impl Installation {

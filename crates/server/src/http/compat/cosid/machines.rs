@@ -8,16 +8,16 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, post};
 use jiff::SignedDuration;
-use snowmint_coord::lend::KEEP_MS_MAX;
-use snowmint_coord::{Borrower, Lent, Loan};
+use snowmint_coord::external::KEEP_MS_MAX;
+use snowmint_coord::{ExternalClient, ExternalLease, ExternalLeaseStatus};
 use snowmint_wire::error::Code;
 use snowmint_wire::http::JSON;
 use snowmint_wire::http::compat::{COSID_LOST, COSID_NOT_FOUND, COSID_OVERFLOW, CosIdMachineBody};
 
-use super::{Answer, CosId, Name, Refusal, part};
-use crate::http::asked::Asked;
+use super::{CosId, CosIdError, CosIdResult, Name, part};
 use crate::http::compat::json;
 use crate::http::compat::params::{Params, whole};
+use crate::http::for_caller::ForCaller;
 use crate::service::{Error, shown};
 
 /// Returns the methods: lease a machine ID, renew it, release it.
@@ -28,26 +28,29 @@ pub(super) fn methods() -> MethodRouter<std::sync::Arc<CosId>> {
 /// The calling instance, and whether it keeps the number forever.
 #[derive(Debug)]
 struct Instance {
-    borrower: Borrower,
+    external_client: ExternalClient,
     stable: bool,
     params: Params,
 }
 
-async fn distribute(cosid: Asked<CosId>, namespace: Name, request: Request) -> Answer {
+async fn distribute(cosid: ForCaller<CosId>, namespace: Name, request: Request) -> CosIdResult {
     let instance = Instance::of(&cosid, namespace, request).await?;
     let bits = whole("machineBit", instance.params.need("machineBit")?, 1)?;
     let bits = u32::try_from(bits).unwrap_or(u32::MAX);
     let keep_ms = instance.keep_ms()?;
-    let lent = cosid.service.lend(&instance.borrower, bits, keep_ms, cosid.machines_max).await;
-    let Lent { number, after } = lent.map_err(|error| match error.code() {
-        Code::PoolFull | Code::LimitExceeded => Refusal { error, code: Some(COSID_OVERFLOW) },
+    let lease = cosid
+        .service
+        .lease_external(&instance.external_client, bits, keep_ms, cosid.machines_max)
+        .await;
+    let ExternalLease { number, after } = lease.map_err(|error| match error.code() {
+        Code::PoolFull | Code::LimitExceeded => CosIdError { error, code: Some(COSID_OVERFLOW) },
         _ => error.into(),
     })?;
     let body = CosIdMachineBody { machine_id: number, last_time_stamp: after.get() };
     Ok(json(StatusCode::OK, JSON, &body))
 }
 
-async fn guard(cosid: Asked<CosId>, namespace: Name, request: Request) -> Answer {
+async fn guard(cosid: ForCaller<CosId>, namespace: Name, request: Request) -> CosIdResult {
     let instance = Instance::of(&cosid, namespace, request).await?;
     let keep_ms = instance.keep_ms()?;
     instance.kept(&cosid, keep_ms).await
@@ -55,12 +58,12 @@ async fn guard(cosid: Asked<CosId>, namespace: Name, request: Request) -> Answer
 
 /// Releases a number, unless the request is for a stable instance: this keeps its number, as in
 /// CosId.
-async fn revert(cosid: Asked<CosId>, namespace: Name, request: Request) -> Answer {
+async fn revert(cosid: ForCaller<CosId>, namespace: Name, request: Request) -> CosIdResult {
     let instance = Instance::of(&cosid, namespace, request).await?;
     if instance.stable {
         return instance.kept(&cosid, KEEP_MS_MAX).await;
     }
-    if cosid.service.take_back(&instance.borrower).await? {
+    if cosid.service.take_back(&instance.external_client).await? {
         return Ok(StatusCode::OK.into_response());
     }
     Err(instance.without(COSID_NOT_FOUND, "has no machine ID"))
@@ -68,7 +71,7 @@ async fn revert(cosid: Asked<CosId>, namespace: Name, request: Request) -> Answe
 
 impl Instance {
     async fn of(cosid: &CosId, namespace: Name, request: Request) -> Result<Self, Error> {
-        let space = part(namespace)?;
+        let scope = part(namespace)?;
         let params = Params::of(request, cosid.body_bytes_max).await?;
         let stable = match params.get("stable")? {
             Some("true") => true,
@@ -79,7 +82,7 @@ impl Instance {
             }
         };
         let label = params.need("instanceId")?.to_owned();
-        Ok(Self { borrower: Borrower { space, label }, stable, params })
+        Ok(Self { external_client: ExternalClient { scope, label }, stable, params })
     }
 
     /// Returns how long an instance keeps its number after its last heartbeat.
@@ -88,21 +91,21 @@ impl Instance {
         Ok(if self.stable { KEEP_MS_MAX } else { keep_ms })
     }
 
-    async fn kept(&self, cosid: &Asked<CosId>, keep_ms: u64) -> Answer {
-        match cosid.service.keep_lent(&self.borrower, keep_ms).await? {
-            Loan::Held => Ok(StatusCode::OK.into_response()),
-            Loan::Lost => {
+    async fn kept(&self, cosid: &ForCaller<CosId>, keep_ms: u64) -> CosIdResult {
+        match cosid.service.renew_external(&self.external_client, keep_ms).await? {
+            ExternalLeaseStatus::Held => Ok(StatusCode::OK.into_response()),
+            ExternalLeaseStatus::Lost => {
                 Err(self.without(COSID_LOST, "missed its heartbeats and lost its machine ID"))
             }
-            Loan::Unknown => Err(self.without(COSID_NOT_FOUND, "has no machine ID")),
+            ExternalLeaseStatus::Unknown => Err(self.without(COSID_NOT_FOUND, "has no machine ID")),
         }
     }
 
-    fn without(&self, code: &'static str, why: &str) -> Refusal {
-        let Borrower { space, label } = &self.borrower;
+    fn without(&self, code: &'static str, reason: &str) -> CosIdError {
+        let ExternalClient { scope, label } = &self.external_client;
         let message =
-            format!("instance {} of namespace {} {why}; restart it", shown(label), shown(space));
-        Refusal { error: Error::bad_request(message), code: Some(code) }
+            format!("instance {} of namespace {} {reason}; restart it", shown(label), shown(scope));
+        CosIdError { error: Error::bad_request(message), code: Some(code) }
     }
 }
 

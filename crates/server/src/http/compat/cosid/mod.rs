@@ -14,15 +14,15 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, patch, post};
 use snowmint_coord::spec::{Kind, Plan};
-use snowmint_coord::{Source, SourceSpec, Values};
+use snowmint_coord::{IdBatch, Source, SourceSpec};
 use snowmint_wire::error::Code;
 use snowmint_wire::http::JSON;
 use snowmint_wire::http::compat::{CosIdErrorBody, TEXT_UTF8};
 
 use super::params::{Params, whole};
-use super::{error, json, number, row, source_of, status_of, text};
-use crate::config::{CosIdSettings, Keys};
-use crate::http::asked::{Asked, Shared};
+use super::{error, json, number, range, source_of, status_of, text};
+use crate::config::{CosIdSettings, KeySources};
+use crate::http::for_caller::{ForCaller, HasService};
 use crate::http::ids;
 use crate::service::{Error, Service, invalid};
 
@@ -35,25 +35,25 @@ pub(super) const PREFIXES: [&str; 3] = ["/segments/", "/machines/", "/ids"];
 #[derive(Debug)]
 struct CosId {
     service: Service,
-    keys: Keys,
+    keys: KeySources,
     define: bool,
     machines_max: u64,
     body_bytes_max: usize,
 }
 
 /// An error response, with the code that clients look for, if it has one.
-struct Refusal {
+struct CosIdError {
     error: Error,
     code: Option<&'static str>,
 }
 
-impl<E: Into<Error>> From<E> for Refusal {
+impl<E: Into<Error>> From<E> for CosIdError {
     fn from(error: E) -> Self {
         Self { error: error.into(), code: None }
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for CosIdError {
     fn into_response(self) -> Response {
         let Self { error: refused, code } = self;
         let status = match refused.code().row().http {
@@ -69,7 +69,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-type Answer = Result<Response, Refusal>;
+type CosIdResult = Result<Response, CosIdError>;
 type Name = Result<Path<String>, PathRejection>;
 type Names = Result<Path<(String, String)>, PathRejection>;
 
@@ -80,14 +80,14 @@ pub(super) fn routes(service: Service, settings: &CosIdSettings, body_bytes_max:
         .route("/segments/distributor/{namespace}/{name}", post(distributor))
         .route("/segments/{namespace}/{name}", patch(next_max_id))
         .route("/machines/{namespace}", machines::methods())
-        .route("/ids", ids::taking(get(share), "GET"))
-        .route("/ids/{name}", ids::taking(get(id), "GET"))
-        .route("/ids/as-string", ids::taking(get(share_as_string), "GET"))
-        .route("/ids/as-string/{name}", ids::taking(get(id_as_string), "GET"))
+        .route("/ids", ids::id_methods(get(share), "GET"))
+        .route("/ids/{name}", ids::id_methods(get(id), "GET"))
+        .route("/ids/as-string", ids::id_methods(get(share_as_string), "GET"))
+        .route("/ids/as-string/{name}", ids::id_methods(get(id_as_string), "GET"))
         .with_state(Arc::new(cosid))
 }
 
-async fn distributor(cosid: Asked<CosId>, names: Names, request: Request) -> Answer {
+async fn distributor(cosid: ForCaller<CosId>, names: Names, request: Request) -> CosIdResult {
     let key = key_of(names)?;
     let params = Params::of(request, cosid.body_bytes_max).await?;
     let offset = whole("offset", params.need("offset")?, 0)?;
@@ -96,7 +96,7 @@ async fn distributor(cosid: Asked<CosId>, names: Names, request: Request) -> Ans
     Ok(StatusCode::OK.into_response())
 }
 
-async fn next_max_id(cosid: Asked<CosId>, names: Names, request: Request) -> Answer {
+async fn next_max_id(cosid: ForCaller<CosId>, names: Names, request: Request) -> CosIdResult {
     let key = key_of(names)?;
     let params = Params::of(request, cosid.body_bytes_max).await?;
     let step = whole("step", params.need("step")?, 1)?;
@@ -104,29 +104,29 @@ async fn next_max_id(cosid: Asked<CosId>, names: Names, request: Request) -> Ans
     Ok(text(JSON, max_id.to_string()))
 }
 
-async fn share(cosid: Asked<CosId>) -> Answer {
+async fn share(cosid: ForCaller<CosId>) -> CosIdResult {
     cosid.id(SHARE).await
 }
 
-async fn id(cosid: Asked<CosId>, name: Name) -> Answer {
+async fn id(cosid: ForCaller<CosId>, name: Name) -> CosIdResult {
     cosid.id(&part(name)?).await
 }
 
-async fn share_as_string(cosid: Asked<CosId>) -> Answer {
+async fn share_as_string(cosid: ForCaller<CosId>) -> CosIdResult {
     cosid.id_as_string(SHARE).await
 }
 
-async fn id_as_string(cosid: Asked<CosId>, name: Name) -> Answer {
+async fn id_as_string(cosid: ForCaller<CosId>, name: Name) -> CosIdResult {
     cosid.id_as_string(&part(name)?).await
 }
 
-impl Shared for CosId {
+impl HasService for CosId {
     fn service(&self) -> &Service {
         &self.service
     }
 }
 
-impl Asked<CosId> {
+impl ForCaller<CosId> {
     /// Ensures that a source for a client's segments exists. As in CosId, an existing definition
     /// wins over the client's.
     async fn distributor(&self, name: &str, offset: u64) -> Result<(), Error> {
@@ -153,24 +153,24 @@ impl Asked<CosId> {
     /// Returns the last of `step` numbers, which the client may issue now.
     async fn next_max_id(&self, name: &str, step: u64) -> Result<u64, Error> {
         check(&self.service.source(name).await?)?;
-        let row = row(&self.service, name, step).await?;
+        let range = range(&self.service, name, step).await?;
         // Striped since the check: the client would take all numbers between for its own.
-        if row.increment != 1 { Err(striped(name, row.increment)) } else { Ok(row.last) }
+        if range.increment != 1 { Err(striped(name, range.increment)) } else { Ok(range.last) }
     }
 
-    async fn id(&self, key: &str) -> Answer {
+    async fn id(&self, key: &str) -> CosIdResult {
         let id = number(&self.service, source_of(&self.keys, key)).await?;
         Ok(text(JSON, id.to_string()))
     }
 
     /// Returns an ID in its source's own form.
-    async fn id_as_string(&self, key: &str) -> Answer {
+    async fn id_as_string(&self, key: &str) -> CosIdResult {
         let name = source_of(&self.keys, key);
-        let (source, minted) = self.service.mint_anywhere(name, 1, None).await?;
+        let (source, minted) = self.service.mint_or_forward(name, 1, None).await?;
         let (values, _) = minted.into_parts();
         let id = match values {
-            Values::Texts(ids) => ids.into_iter().next(),
-            Values::Numbers(ids) => match ids.first() {
+            IdBatch::Texts(ids) => ids.into_iter().next(),
+            IdBatch::Numbers(ids) => match ids.first() {
                 Some(&id) => Some(source.encode(id, Some(source.format()))?.to_string()),
                 None => None,
             },

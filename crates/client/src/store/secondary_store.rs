@@ -1,0 +1,48 @@
+//! Secondary stores, which serve multi-store sources: the servers lead to each of them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use snowmint_coord::secondary::StoreConnector;
+use snowmint_coord::{Result, Store};
+
+use super::{ClientDeps, RemoteStore};
+use crate::settings::Settings;
+
+/// Parameters with which the servers' store is opened.
+#[derive(Clone)]
+pub(super) struct OpenParams {
+    pub(super) url: String,
+    pub(super) namespace: String,
+    pub(super) settings: Settings,
+    pub(super) deps: ClientDeps,
+}
+
+/// Leaves out the URL, which may contain a token.
+impl fmt::Debug for OpenParams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenParams").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+/// A secondary store that servers know by this name.
+#[derive(Debug)]
+struct RemoteConnector {
+    name: String,
+    open_params: OpenParams,
+}
+
+#[async_trait]
+impl StoreConnector for RemoteConnector {
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(RemoteStore::open_at(&self.open_params, &self.name).await?))
+    }
+}
+
+impl RemoteStore {
+    pub(super) fn secondary_connector(&self, name: &str) -> Option<Arc<dyn StoreConnector>> {
+        let open_params = self.open_params.clone()?;
+        Some(Arc::new(RemoteConnector { name: name.into(), open_params }))
+    }
+}

@@ -1,0 +1,71 @@
+//! Knowledge of a node about its store, and its reset after a recovery.
+
+use super::super::store_knowledge::StoreKnowledge;
+use super::Driver;
+use crate::catalog::Catalog;
+use crate::error::Error;
+use crate::history::{History, Known};
+use crate::lease::Mark;
+use crate::machine::WindowMachine;
+use crate::store::StoreIdentity;
+
+impl Driver {
+    /// Returns what this process, its journal, and the journal's earlier processes know of the
+    /// store.
+    pub(super) fn knowledge(&self) -> StoreKnowledge {
+        let mut known = self.journal_writer.known();
+        let held = self.leases.values().flat_map(|held| held.windows());
+        let marks = held.map(WindowMachine::mark).chain(self.past.iter().map(|past| past.mark));
+        let marks = marks.chain([self.past_mark]);
+        let writes = self.fingerprint.writes.max(self.core.ctx.writes_seen());
+        let recoveries = History::of(&self.fingerprint.store).recoveries;
+        let mark = marks.max().unwrap_or(Mark::ZERO).get();
+        let (ends, ids) = (self.core.ends_seen(), self.core.ids_seen());
+        known.merge(&Known {
+            mark,
+            ends: ends.clone(),
+            ids,
+            writes,
+            recoveries,
+            catalog: self.core.ctx.catalog_seen(),
+            ..Known::default()
+        });
+        let (fingerprint, journal) =
+            (self.fingerprint.clone(), self.journal_writer.id().map(Into::into));
+        // While the store is in doubt, nothing more is taken from it.
+        let is_whole = self.core.ctx.doubts.check().is_err();
+        StoreKnowledge { fingerprint, known, ends, journal, is_whole }
+    }
+
+    /// Returns whether the store was recovered since the join. Any response may have shown this,
+    /// also one to another caller, or one that no caller waited for. The node must then join again,
+    /// since its numbers may belong to the lost history. It may also be another namespace's
+    /// recovery, where namespaces share a history: if that is the only evidence, the slot defaults
+    /// need not have leapt before the next join.
+    pub(super) fn was_recovered(&mut self, seen: &StoreIdentity) -> bool {
+        if seen.id == self.fingerprint.store {
+            return false;
+        }
+        let (known, found) = (History::of(&self.fingerprint.store), History::of(&seen.id));
+        if known.store != found.store || found.recoveries <= known.recoveries {
+            return false;
+        }
+        let evidence = format!("write count seen by {}", self.fingerprint.who);
+        let error = Error::store_rolled_back(evidence, self.fingerprint.writes, seen.writes);
+        if self.core.ctx.doubts.rolled_back().is_none() {
+            self.fingerprint.ground = None;
+        }
+        self.core.ctx.doubt(&error);
+        true
+    }
+
+    /// Resets this node after a recovery of its store: prefetched or kept numbers may be another
+    /// process's by now, and sources are those that the store has.
+    pub(super) fn forget_lost_history(&mut self, catalog: &Catalog, writes: u64) {
+        self.journal_writer.forget_tails();
+        self.core.forget_tails();
+        self.core.drop_prefetched_numbers();
+        self.core.ctx.reset_counts(catalog.version, writes);
+        self.core.adopt_catalog(catalog);
+    }
+}

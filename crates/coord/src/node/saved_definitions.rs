@@ -1,0 +1,87 @@
+//! Definitions of sources that the journal keeps, for offline minting before the store is reached.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::{Node, NodeState};
+use crate::catalog::{Definition, SourceState};
+use crate::error::{Error, ErrorKind, Result};
+use crate::journal::SavedDefinition;
+use crate::segment::SegmentRow;
+use crate::sources::SourceInner;
+use crate::spec::SourceSpec;
+
+/// Returns whether the store did not respond at all.
+pub(super) fn is_away(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Unavailable)
+}
+
+/// Returns the journal's entry for a source; none for a source that may not be used.
+pub(super) fn saved_definition(source: &SourceInner) -> Option<(String, SavedDefinition)> {
+    let defined = source.defined.load();
+    (defined.state == SourceState::Enabled).then(|| {
+        let text = || defined.spec.to_stored();
+        let spec = defined.text.get_or_init(text).clone();
+        (source.name.clone(), SavedDefinition { spec, version: defined.version })
+    })
+}
+
+/// Definitions from an earlier process, until the store is reached.
+#[derive(Debug, Default)]
+pub(super) struct SavedDefinitions(Mutex<BTreeMap<String, SavedDefinition>>);
+
+impl SavedDefinitions {
+    pub(super) fn new(sources: BTreeMap<String, SavedDefinition>) -> Self {
+        Self(Mutex::new(sources))
+    }
+
+    fn sources(&self) -> BTreeMap<String, SavedDefinition> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Drops the definitions: the catalog is newer.
+    pub(super) fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn definition(&self, name: &str) -> Option<Definition> {
+        let SavedDefinition { spec, version } = self.sources().remove(name)?;
+        // A definition that is not for this version gives an error when it is used.
+        let identity = SourceSpec::from_stored(&spec).ok().and_then(|spec| spec.identity().ok());
+        Some(Definition {
+            name: name.into(),
+            identity: identity.unwrap_or_default(),
+            spec,
+            version,
+            state: SourceState::Enabled,
+            segment: SegmentRow::NEW,
+        })
+    }
+}
+
+impl NodeState {
+    /// Returns the definition of a source, also of a deleted one. It is the journal's if the store
+    /// does not respond and was not reached yet.
+    pub(super) async fn find(&self, name: &str) -> Result<Definition> {
+        match self.lookup.find((&*self.ctx, &*self.reads), name).await {
+            Err(error) if is_away(&error) => self.saved_definitions.definition(name).ok_or(error),
+            found => found,
+        }
+    }
+
+    /// Returns whether an error can be ignored: the store is unavailable, and an earlier process
+    /// knew its sources.
+    pub(super) fn does_without(&self, error: &Error) -> bool {
+        is_away(error) && !self.saved_definitions.sources().is_empty()
+    }
+}
+
+impl Node {
+    /// Returns the sources that can be minted from although the store was not reached yet, where
+    /// that is allowed
+    /// ([`NodeSettings::start_without_store`](super::NodeSettings::start_without_store)).
+    #[must_use]
+    pub fn saved_sources(&self) -> Vec<String> {
+        self.core().saved_definitions.sources().into_keys().collect()
+    }
+}

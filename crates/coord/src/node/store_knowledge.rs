@@ -1,0 +1,197 @@
+//! Knowledge of a node about its store, and checks for a store that lacks some of it.
+
+use std::collections::BTreeMap;
+
+use super::settings::NodeSettings;
+use crate::catalog::Catalog;
+use crate::error::{Error, ErrorKind, Result, Verb, chain};
+use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing, check_ends};
+use crate::lease::Term;
+use crate::pool::SlotDefaults;
+use crate::sources::NodeContext;
+use crate::store::StoreIdentity;
+
+/// Fingerprint of the store.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StoreFingerprint {
+    /// Identity; empty when the store was never reached.
+    pub(super) store: String,
+    /// Highest write count.
+    pub(super) writes: u64,
+    /// Term of slots that no member has had, at the last join: it leaps when an operator moves the
+    /// store forward.
+    pub(super) ground: Option<Term>,
+    /// Name of the holder of this fingerprint, for messages.
+    pub(super) who: String,
+}
+
+/// Knowledge of a node about its store, for comparison and reports.
+#[derive(Clone, Debug)]
+pub(super) struct StoreKnowledge {
+    pub(super) fingerprint: StoreFingerprint,
+    /// State that the store had reached.
+    pub(super) known: Known,
+    /// Next number of each source, as far as it was surely seen handed out and not given back
+    /// since.
+    pub(super) ends: BTreeMap<String, u64>,
+    /// Store's name for the journal; none without a journal.
+    pub(super) journal: Option<String>,
+    /// Nothing was taken from the store since this was put together.
+    pub(super) is_whole: bool,
+}
+
+impl StoreKnowledge {
+    fn seen(&self) -> StoreIdentity {
+        StoreIdentity { id: self.fingerprint.store.clone(), writes: self.fingerprint.writes }
+    }
+
+    pub(super) fn journal(
+        &self,
+        ctx: &NodeContext,
+        settings: &NodeSettings,
+    ) -> Option<JournalInfo> {
+        Some(JournalInfo {
+            id: self.journal.clone()?,
+            owner: settings.owner.clone(),
+            host: settings.host.clone(),
+            seen_at_ms: ctx.clock.unix_ms().get(),
+            has_reported: false,
+            is_heard_of: false,
+        })
+    }
+
+    /// Checks that the store has everything that this node has seen of it. If it has not, no
+    /// process may mint from it, and this node reports to the store how far it had come.
+    pub(super) async fn recall(
+        &self,
+        ctx: &NodeContext,
+        settings: &NodeSettings,
+    ) -> Result<Recalled> {
+        match self.compare(ctx).await {
+            Ok((recalled, None)) => Ok(recalled),
+            // It was recovered without this node, which does not report that it knows more.
+            Ok((Recalled::Recovered, Some(above))) => Err(above),
+            Ok((Recalled::Same, Some(error))) => Err(self.doubts(ctx, settings, error).await),
+            Err(error) => Err(self.doubts(ctx, settings, error).await),
+        }
+    }
+
+    /// Compares the store's history with what was seen of it. The error is for rows that lie below
+    /// what was seen.
+    async fn compare(&self, ctx: &NodeContext) -> Result<(Recalled, Option<Error>)> {
+        let (who, seen) = (&self.fingerprint.who, self.seen());
+        let recalled = ctx.store_call(Verb::Recall, ctx.store.recall(who, &seen)).await?;
+        // Servers show an embedded client no more than its token permits, and compare for
+        // themselves.
+        if ctx.store.owner_client().is_some() {
+            return Ok((recalled, None));
+        }
+        let ground = ctx.store_call(Verb::Ground, ctx.store.ground()).await?;
+        let catalog = ctx.store_call(Verb::List, ctx.store.list()).await?;
+        let covered = match recalled {
+            Recalled::Recovered => self.check_recovered(ground, &catalog),
+            Recalled::Same => self.check_same(&catalog),
+        };
+        Ok((recalled, covered.err()))
+    }
+
+    /// Puts the store in doubt, and reports, if this error is a reason. Returns the error.
+    async fn doubts(&self, ctx: &NodeContext, settings: &NodeSettings, error: Error) -> Error {
+        // Servers put their store in doubt themselves.
+        if ctx.store.owner_client().is_some() || !is_in_doubt(&error) {
+            return error;
+        }
+        if let Err(report_error) = self.report(ctx, settings).await {
+            tracing::warn!(error = %chain(&report_error), "failed to report the rollback of the store");
+        }
+        error
+    }
+
+    async fn report(&self, ctx: &NodeContext, settings: &NodeSettings) -> Result<()> {
+        let standing = ctx.store_call(Verb::Standing, ctx.store.standing()).await?;
+        if standing.doubt.is_none() {
+            // The first finding may have been resolved meanwhile; a finding now belongs to this
+            // history.
+            let error = match self.compare(ctx).await {
+                Ok((Recalled::Same, Some(error))) => error,
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+            let who = match settings.owner.as_str() {
+                "" => format!("{} on {}", self.fingerprint.who, settings.host),
+                owner => format!("{} of {owner}", self.fingerprint.who),
+            };
+            let Some(doubt) = Doubt::of(error.kind(), &who) else { return Ok(()) };
+            let (id, seen, ends) = (standing.id, self.seen(), self.ends.clone());
+            let evidence = Evidence { id, seen, ends, other_server: false };
+            ctx.store_call(Verb::Doubt, ctx.store.doubt(&doubt, &evidence)).await?;
+        }
+        // The next attempt also knows what was taken meanwhile: a recovery waits for that as for a
+        // missing report.
+        if !self.is_whole {
+            return Ok(());
+        }
+        let journal = self.journal(ctx, settings).unwrap_or_default();
+        ctx.store_call(Verb::Report, ctx.store.report(&journal, Some(&self.known))).await
+    }
+
+    /// Returns the journals that the store knows. Registers this one again if the store has
+    /// forgotten it, as it does after many others have joined: a recovery would not wait for it.
+    pub(super) async fn read_journals(
+        &self,
+        ctx: &NodeContext,
+        settings: &NodeSettings,
+    ) -> Result<Standing> {
+        let standing = ctx.store_call(Verb::Standing, ctx.store.standing()).await?;
+        if let Some(own) = self.journal(ctx, settings)
+            && standing.journals.iter().all(|known| known.id != own.id)
+        {
+            ctx.store_call(Verb::Report, ctx.store.report(&own, None)).await?;
+        }
+        Ok(standing)
+    }
+
+    /// Rejects a store with sources below the ends that are sure and were not given back since.
+    fn check_same(&self, catalog: &Catalog) -> Result<()> {
+        check_ends(&self.fingerprint.who, &self.ends, &catalog.definitions)?;
+        Ok(())
+    }
+
+    /// Rejects a store that was recovered without this node, and lies below what it knows: the ends
+    /// of sources, and the marks.
+    fn check_recovered(&self, ground: SlotDefaults, catalog: &Catalog) -> Result<()> {
+        check_ends(&self.fingerprint.who, &self.known.ends, &catalog.definitions)?;
+        if ground.mark.get() >= self.known.mark {
+            return Ok(());
+        }
+        let evidence = format!(
+            "worker mark seen by {} (the store was recovered without it)",
+            self.fingerprint.who
+        );
+        Err(Error::store_rolled_back(evidence, self.known.mark, ground.mark.get()))
+    }
+}
+
+/// Rejects a store that is another one, or an older state, by the journal's knowledge. Returns the
+/// result of the comparison; none if the store was not reached and is waited for: it is compared
+/// before anything is minted.
+pub(super) async fn refuse_other_store(
+    ctx: &NodeContext,
+    settings: &NodeSettings,
+    knowledge: &StoreKnowledge,
+) -> Result<Option<Recalled>> {
+    if knowledge.fingerprint.store.is_empty() {
+        return Ok(None);
+    }
+    match knowledge.recall(ctx, settings).await {
+        Ok(recalled) => Ok(Some(recalled)),
+        Err(error) if matches!(error.kind(), ErrorKind::Unavailable) => Ok(None),
+        Err(error) if settings.waits_for_recovery && is_in_doubt(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns whether an operator must recover the store because of this error.
+pub(super) fn is_in_doubt(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::StoreRolledBack { .. })
+}

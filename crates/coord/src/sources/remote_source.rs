@@ -1,0 +1,120 @@
+//! Remote sources: counters and global-order sources for which the store names servers to ask.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+
+use super::backing::Backing;
+use super::counter::Slots;
+use super::{IdBatch, NodeContext};
+use crate::error::{Error, Result};
+use crate::owner_client::OwnerClient;
+use crate::spec::{Kind, Order, Plan};
+
+/// Keys of one call that are requested from servers at the same time.
+const REQUESTS_MAX: usize = 64;
+
+/// A source served by servers: each call is one request or more.
+pub(crate) struct RemoteSource {
+    name: String,
+    owner_client: Arc<dyn OwnerClient>,
+    ctx: Arc<NodeContext>,
+    /// Sections of a counter's keys; absent in a global-order source.
+    slots: Option<Slots>,
+}
+
+impl RemoteSource {
+    /// Returns the backing of a remote source; `None` where the source mints in this process.
+    pub(super) fn backing(name: &str, plan: &Plan, ctx: &Arc<NodeContext>) -> Option<Backing> {
+        let slots = match plan {
+            Plan::Counter(plan) => Some(Slots::new(name, plan.keys_alone)),
+            Plan::Snowflake(plan) if plan.order == Order::Global => None,
+            _ => return None,
+        };
+        let owner_client = ctx.store.owner_client()?;
+        let (name, ctx) = (name.to_owned(), Arc::clone(ctx));
+        Some(Backing::Remote(Self { name, owner_client, ctx, slots }))
+    }
+
+    pub(super) async fn mint(
+        &self,
+        count: u32,
+        key: Option<&str>,
+        within_ms: u64,
+    ) -> Result<IdBatch> {
+        let numbers = match (&self.slots, key) {
+            (Some(_), Some(key)) => {
+                let (first, last) = self.count(key.as_bytes(), count.into(), within_ms).await?;
+                (first..=last).collect()
+            }
+            (Some(_), None) => {
+                return Err(Error::invalid(format!(
+                    "source {:?} counts by key; give a key",
+                    self.name
+                )));
+            }
+            (None, Some(_)) => {
+                return Err(Error::invalid(format!(
+                    "source {:?} takes no key; leave it out",
+                    self.name
+                )));
+            }
+            (None, None) => {
+                let request = self.owner_client.mint(&self.name, count, within_ms);
+                self.ctx.with_deadline(within_ms, request).await?
+            }
+        };
+        Ok(IdBatch::Numbers(numbers))
+    }
+
+    pub(super) async fn count(&self, key: &[u8], count: u64, within_ms: u64) -> Result<(u64, u64)> {
+        self.section(key)?;
+        let request = self.owner_client.count(&self.name, key, count, within_ms);
+        self.ctx.with_deadline(within_ms, request).await
+    }
+
+    /// Requests a few keys at a time, to not flood a server.
+    pub(super) async fn count_each(&self, keys: &[&[u8]], within_ms: u64) -> Result<Vec<u64>> {
+        let deadline = self.ctx.timer.elapsed().saturating_add(within_ms);
+        let mut numbers = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(REQUESTS_MAX) {
+            let left_ms = deadline.since(self.ctx.timer.elapsed());
+            let each = keys.iter().map(|key| self.count(key, 1, left_ms));
+            numbers.extend(try_join_all(each).await?.into_iter().map(|(_, last)| last));
+        }
+        Ok(numbers)
+    }
+
+    pub(super) async fn bound_of(&self, key: &[u8], within_ms: u64) -> Result<u64> {
+        self.section(key)?;
+        let request = self.owner_client.bound_of(&self.name, key, within_ms);
+        self.ctx.with_deadline(within_ms, request).await
+    }
+
+    pub(super) fn section(&self, key: &[u8]) -> Result<u16> {
+        match &self.slots {
+            Some(slots) => Ok(slots.of(key)),
+            None => Err(Error::invalid(format!(
+                "source {:?} has kind {}; keys need kind counter",
+                self.name,
+                Kind::Snowflake.name()
+            ))),
+        }
+    }
+
+    /// Returns the error for a call that cannot wait: a remote source has nothing prefetched.
+    #[cold]
+    pub(super) fn at_once(&self) -> Error {
+        Error::unsupported(format!(
+            "source {:?} is served by servers at each call; use a call that waits",
+            self.name
+        ))
+    }
+}
+
+impl fmt::Debug for RemoteSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteSource").field("name", &self.name).finish_non_exhaustive()
+    }
+}

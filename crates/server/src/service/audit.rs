@@ -1,0 +1,146 @@
+//! Audit lines of use cases.
+
+use std::fmt::{self, Display};
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use serde_json::Value;
+use snowmint_coord::{SourceInfo, Verb};
+use snowmint_wire::error::Code;
+
+use super::{Error, Service};
+use crate::access::Logins;
+use crate::trail::{About, Line};
+
+impl Service {
+    /// Returns the logins, for every place that checks secrets.
+    pub(crate) fn logins(&self) -> Arc<Logins> {
+        Arc::clone(&self.logins)
+    }
+
+    /// Leaves a line about an action of the caller.
+    pub(crate) fn audit(&self, about: About, line: impl FnOnce() -> Line) {
+        self.logins.trail().leave(about, self.caller(), line);
+    }
+
+    /// Leaves a line about a rejected change.
+    pub(crate) fn audit_rejection(&self, what: impl Display, why: impl Display) {
+        self.audit(About::Refused, || Line {
+            what: what.to_string(),
+            why: Some(why.to_string()),
+            ..Line::default()
+        });
+    }
+
+    /// Leaves a line about a program's call that was rejected before it reached the store: without
+    /// the right, or beyond a bound.
+    pub(crate) fn audit_client_rejection(&self, verb: Option<Verb>, code: Code, why: &str) {
+        if matches!(code, Code::Forbidden | Code::BadRequest | Code::LimitExceeded | Code::Conflict)
+        {
+            let verb = verb.map_or("describe", Verb::label);
+            self.audit_rejection(format_args!("program not allowed to {verb}"), why);
+        }
+    }
+
+    /// Leaves a line about a move of the whole store, through this server.
+    pub(crate) fn audit_store_move(&self, how: &str) {
+        self.audit(About::Change, || Line { what: format!("store {how}"), ..Line::default() });
+    }
+
+    /// Leaves a line in the audit trail, and notifies the peers. A repeated equal definition
+    /// changes nothing.
+    pub(super) fn record_change(
+        &self,
+        how: &str,
+        name: &str,
+        before: Option<&SourceInfo>,
+        after: Option<&SourceInfo>,
+    ) {
+        let version = |info: Option<&SourceInfo>| info.map(|info| info.version);
+        if version(before) != version(after) {
+            self.audit(About::Change, || Line {
+                what: format!("source {name} {how}"),
+                before: Some(AuditDefinition(before).to_string()),
+                after: Some(AuditDefinition(after).to_string()),
+                why: None,
+            });
+        }
+        self.notify_peers();
+    }
+
+    /// Leaves a line about raised numbers: all numbers of the section continue above them. The key
+    /// may be a person's name, and is omitted.
+    pub(super) fn audit_raise(
+        &self,
+        (name, section): (&str, Option<u16>),
+        before: Option<u64>,
+        after: u64,
+    ) {
+        self.audit(About::Change, || {
+            let section =
+                section.map_or_else(String::new, |section| format!(" (section {section})"));
+            let before =
+                before.map_or_else(|| "not known here".to_owned(), |bound| bound.to_string());
+            Line {
+                what: format!("counter of source {name}{section} raised"),
+                before: Some(before),
+                after: Some(after.to_string()),
+                why: None,
+            }
+        });
+    }
+
+    /// Leaves a line about a raise that the section owner performed.
+    pub(crate) fn audit_owner_raise(
+        &self,
+        name: &str,
+        highest: u64,
+        outcome: Result<StatusCode, &Error>,
+    ) {
+        match outcome {
+            Ok(status) if status.is_success() => self.audit_raise((name, None), None, highest),
+            Ok(status) => {
+                let why = format!("its owner responded with {status}");
+                self.audit_rejection(format_args!("source {} not raised", super::shown(name)), why);
+            }
+            Err(error) => {
+                self.audit_rejection(
+                    format_args!("source {} not raised", super::shown(name)),
+                    error,
+                );
+            }
+        }
+    }
+
+    /// Leaves a line if a change of a source failed. Another server that decides a change writes
+    /// its line.
+    pub(super) fn audit_failure<T>(
+        &self,
+        what: &str,
+        name: &str,
+        result: Result<T, Error>,
+    ) -> Result<T, Error> {
+        result.inspect_err(|error| {
+            if error.code() != Code::NotOwner {
+                self.audit_rejection(
+                    format_args!("source {} not {what}", super::shown(name)),
+                    error,
+                );
+            }
+        })
+    }
+}
+
+/// A definition, in the form of the audit trail.
+struct AuditDefinition<'a>(Option<&'a SourceInfo>);
+
+impl Display for AuditDefinition<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(info) => {
+                write!(f, "version {} {}", info.version, Value::Object(info.spec.to_json()))
+            }
+            None => f.write_str("none"),
+        }
+    }
+}
