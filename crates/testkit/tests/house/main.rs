@@ -1,6 +1,10 @@
 //! Rules of the repository: dependencies of crates, the places of real time, the length of files and
-//! names, and the form of errors.
+//! names, the form of errors, words and sentences.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+mod prose;
+mod types;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,6 +12,9 @@ use std::path::{Path, PathBuf};
 
 /// Lines of a source file before its tests.
 const LINES_MAX: usize = 450;
+
+/// Words of a sentence.
+const WORDS_MAX: usize = 35;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -46,6 +53,40 @@ fn sources(krate: &str, within: &str) -> Vec<(PathBuf, String)> {
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(&path).unwrap();
                 found.push((path, text));
+            }
+        }
+    }
+    found
+}
+
+/// Returns the texts of the repository, by their paths in it: sources, documents, scripts and
+/// manifests, without generated files, data and licences.
+fn texts() -> Vec<(String, String)> {
+    const FOLDERS: [&str; 11] = [
+        ".ci", ".config", ".github", "bench", "ci", "crates", "deploy", "docs", "examples", "fuzz",
+        "vectors",
+    ];
+    const MADE: [&str; 5] = ["target", "generated", "node_modules", "corpus", "artifacts"];
+    let is_data = |name: &str| {
+        let is_vector = name.starts_with("vectors/") && name.ends_with(".json");
+        let is_licence = name.contains("LICENSE-");
+        is_vector || is_licence || name.ends_with(".lock") || name == "docs/openapi.json"
+    };
+    let root = root();
+    let (mut found, mut folders) = (Vec::new(), vec![root.clone()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+            if path.is_dir() {
+                let is_ours = name.split('/').next().is_some_and(|top| FOLDERS.contains(&top));
+                if is_ours && !MADE.iter().any(|made| path.ends_with(made)) {
+                    folders.push(path);
+                }
+            } else if !is_data(&name)
+                && let Ok(text) = fs::read_to_string(&path)
+            {
+                found.push((name, text));
             }
         }
     }
@@ -306,18 +347,17 @@ const ERRORS: [&str; 20] = [
     "internal",
 ];
 
-/// Returns the text of a string literal at the begin of `code`, also as the first argument of
-/// `format!`, without the breaks between its lines.
-fn literal(code: &str) -> Option<String> {
-    let code = code.trim_start();
-    let code = code.strip_prefix("format!(").map_or(code, str::trim_start);
+/// Returns the text of the string literal at the begin of `code`, without the breaks between its
+/// lines, and the code after it.
+fn quoted(code: &str) -> Option<(String, &str)> {
     let mut rest = code.strip_prefix('"')?.chars();
     let mut text = String::new();
     loop {
         match rest.next()? {
-            '"' => return Some(text),
+            '"' => return Some((text, rest.as_str())),
             '\\' => match rest.next()? {
                 '\n' => rest = rest.as_str().trim_start().chars(),
+                'n' => text.push('\n'),
                 escaped => text.push(escaped),
             },
             plain => text.push(plain),
@@ -325,9 +365,16 @@ fn literal(code: &str) -> Option<String> {
     }
 }
 
+/// Returns the text of a string literal at the begin of `code`, also as the first argument of
+/// `format!`.
+fn literal(code: &str) -> Option<String> {
+    let code = code.trim_start();
+    let code = code.strip_prefix("format!(").map_or(code, str::trim_start);
+    quoted(code).map(|(text, _)| text)
+}
+
 /// Returns what is wrong with the sentence of an error, by the rules of docs/glossary.md.
 fn wrong_with(constructor: &str, sentence: &str) -> Option<&'static str> {
-    const WORDS_MAX: usize = 35;
     // Names keep their form, such as URL and SQLite.
     let is_name = |word: &str| word.chars().filter(char::is_ascii_uppercase).count() > 1;
     let first = sentence.split_whitespace().next().unwrap_or_default();
@@ -357,8 +404,8 @@ fn error_sentences_have_the_form() {
                 for (at, _) in before_tests(&text).match_indices(&call) {
                     let Some(sentence) = literal(&text[at + call.len()..]) else { continue };
                     count += 1;
-                    if let Some(why) = wrong_with(constructor, &sentence) {
-                        wrong.push(format!("{}: {sentence:?} {why}", path.display()));
+                    if let Some(problem) = wrong_with(constructor, &sentence) {
+                        wrong.push(format!("{}: {sentence:?} {problem}", path.display()));
                     }
                 }
             }
@@ -376,6 +423,13 @@ fn error_sentences_have_the_form() {
     }
 }
 
+/// Returns the name of the function that a line declares.
+fn declared(line: &str) -> Option<&str> {
+    let (_, after) = line.split_once("fn ")?;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    after.split(|c| !is_part(c)).next()
+}
+
 /// A reader sees the whole name in a list of failures.
 #[test]
 fn names_of_functions_are_short() {
@@ -384,10 +438,7 @@ fn names_of_functions_are_short() {
     for krate in crates() {
         for within in ["src", "tests"] {
             for (path, text) in sources(&krate, within) {
-                for line in text.lines() {
-                    let Some((_, after)) = line.split_once("fn ") else { continue };
-                    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                    let name = after.split(|c| !is_part(c)).next().unwrap_or_default();
+                for name in text.lines().filter_map(declared) {
                     if name.len() > CHARS_MAX {
                         wrong.push(format!("{}: {name}", path.display()));
                     }
