@@ -7,7 +7,7 @@ use sqlx::{MySql, Transaction};
 
 use super::is_lost;
 use crate::sql::network::{self, Boxed};
-use crate::sql::{Session, Upsert, Value, bound, read};
+use crate::sql::{NumberLookup, Session, Upsert, Value, bound, read};
 
 /// One transaction; dropped, it rolls back.
 pub(crate) struct MySqlSession(Transaction<'static, MySql>);
@@ -26,6 +26,7 @@ impl MySqlSession {
 #[async_trait]
 impl Session for MySqlSession {
     const UPSERT: Upsert = Upsert::OnDuplicateKey;
+    const NUMBER_LOOKUP: NumberLookup = NumberLookup::List;
     const INTEGER: &str = "SIGNED";
 
     async fn run(&mut self, statement: String, values: Vec<Value>) -> Result<u64, sqlx::Error> {

@@ -9,7 +9,7 @@ use sqlx::{Postgres, Transaction};
 
 use super::connections::Connections;
 use crate::sql::network::{self, Boxed};
-use crate::sql::{Session, Upsert, Value, bound, read};
+use crate::sql::{NumberLookup, Session, Upsert, Value, bound, read};
 
 /// One transaction; dropped, it rolls back.
 pub(crate) struct PostgresSession {
@@ -32,6 +32,7 @@ impl PostgresSession {
 #[async_trait]
 impl Session for PostgresSession {
     const UPSERT: Upsert = Upsert::OnConflict;
+    const NUMBER_LOOKUP: NumberLookup = NumberLookup::Each;
     const INTEGER: &str = "BIGINT";
 
     async fn run(&mut self, statement: String, values: Vec<Value>) -> Result<u64, sqlx::Error> {

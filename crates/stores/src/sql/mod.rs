@@ -53,12 +53,26 @@ pub(crate) enum Upsert {
     OnDuplicateKey,
 }
 
+/// A dialect's form of a query for the rows of many numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NumberLookup {
+    /// `number IN (?, ?, …)` (SQLite, MySQL, MariaDB).
+    List,
+    /// One search of the index for each number (PostgreSQL). For a list, a prepared statement reads
+    /// the whole pool and compares each row with each number, as long as the table has no
+    /// statistics: 370 ms for 500 of 16,384 slots, during which the store's row is locked. `OFFSET
+    /// 0` keeps the planner from choosing another way.
+    Each,
+}
+
 /// A database transaction, to the extent that these tables need one. Dropped before its end, it
 /// rolls back.
 #[async_trait]
 pub(crate) trait Session: Send + Sized {
     /// Form of insert-or-update.
     const UPSERT: Upsert;
+    /// Form of a query for many numbers.
+    const NUMBER_LOOKUP: NumberLookup;
     /// Name of the signed 64-bit type in a cast.
     const INTEGER: &str;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use snowmint_coord::{Incarnation, Pool, Reuse, SlotRow};
 
-use super::{Done, Session, Table, Tx, Value, Values, damaged};
+use super::{Done, NumberLookup, Session, Table, Tx, Value, Values, damaged};
 
 const POOLS: Table = Table {
     name: "snowmint_pool",
@@ -81,18 +81,37 @@ impl<S: Session> Tx<S> {
     ) -> Done<Vec<(u64, Option<SlotRow>)>> {
         let mut found: BTreeMap<u64, SlotRow> = BTreeMap::new();
         for slots in slots.chunks(NAMED_MAX) {
-            let places = vec!["?"; slots.len()].join(", ");
-            let mut values = vec![self.named(), Value::text(pool)];
-            for slot in slots {
-                values.push(Value::exact("slot", *slot)?);
-            }
-            let query = format!("{SELECT} AND pool = ? AND slot IN ({places})");
+            let (query, values) = self.lookup(pool, slots)?;
             for row in self.fetch(query, values).await? {
                 let (_, row) = slot_row(row)?;
                 found.insert(row.slot, row);
             }
         }
         Ok(slots.iter().map(|slot| (*slot, found.remove(slot))).collect())
+    }
+
+    /// Returns the query for these slots, and its values.
+    fn lookup(&self, pool: &str, slots: &[u64]) -> Done<(String, Vec<Value>)> {
+        let (named, pool) = (self.named(), Value::text(pool));
+        let mut numbers = Vec::with_capacity(slots.len());
+        for slot in slots {
+            numbers.push(Value::exact("slot", *slot)?);
+        }
+        Ok(match S::NUMBER_LOOKUP {
+            NumberLookup::List => {
+                let places = vec!["?"; slots.len()].join(", ");
+                let query = format!("{SELECT} AND pool = ? AND slot IN ({places})");
+                (query, [named, pool].into_iter().chain(numbers).collect())
+            }
+            NumberLookup::Each => {
+                let query = format!(
+                    "SELECT found.* FROM unnest(CAST(string_to_array(?, ',') AS BIGINT[])) AS given (number)
+                     CROSS JOIN LATERAL ({SELECT} AND pool = ? AND slot = number OFFSET 0) AS found"
+                );
+                let slots: Vec<String> = slots.iter().map(u64::to_string).collect();
+                (query, vec![Value::text(slots.join(",")), named, pool])
+            }
+        })
     }
 
     pub(super) async fn read_slots(&mut self, pool: &str) -> Done<Vec<SlotRow>> {

@@ -11,7 +11,7 @@ use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
 use tokio::sync::OwnedMutexGuard;
 
 use super::file::{LABEL, State};
-use crate::sql::{Session, Upsert, Value, bound, read};
+use crate::sql::{NumberLookup, Session, Upsert, Value, bound, read};
 
 /// A boxed future: the compiler cannot prove that sqlx's own futures are `Send` once they are part
 /// of longer ones.
@@ -74,6 +74,7 @@ impl Drop for SqliteSession {
 #[async_trait]
 impl Session for SqliteSession {
     const UPSERT: Upsert = Upsert::OnConflict;
+    const NUMBER_LOOKUP: NumberLookup = NumberLookup::List;
     const INTEGER: &str = "INTEGER";
 
     async fn run(&mut self, statement: String, values: Vec<Value>) -> Result<u64, sqlx::Error> {

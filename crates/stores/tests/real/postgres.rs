@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use snowmint_coord::recovery::accept_other_server;
-use snowmint_coord::{FastForward, NewDefinition, Result, Store};
+use snowmint_coord::{
+    Acquire, FastForward, Incarnation, Member, NewDefinition, Pool, Presence, Result, Reuse, Store,
+};
+use snowmint_core::UnixMillis;
 use snowmint_testkit::contract;
 use snowmint_testkit::servers::{Postgres, Stranger};
+use sqlx::{Connection as _, PgConnection, Row as _};
 
 use crate::connections;
 use crate::opening::{self, Reached};
@@ -59,6 +63,9 @@ async fn server_that_can_lose_acknowledged_writes_is_rejected() {
     let refused = snowmint_stores::open(&server.url(), "default").await.unwrap_err();
     assert_eq!(refused.kind().code(), "unsafe_store", "{refused:?}");
 }
+
+/// A past time: no server's clock is behind it.
+const NOW: UnixMillis = UnixMillis::new(1_700_000_000_000);
 
 async fn open(url: &str) -> Arc<dyn Store> {
     snowmint_stores::open(url, "default").await.unwrap()
@@ -276,4 +283,54 @@ async fn synchronous_failover_without_a_replica_gives_a_warning() {
         assert_eq!(named.count(), expected, "{warnings:?}");
         store.close().await.unwrap();
     }
+}
+
+/// Returns how many rows of slots PostgreSQL has read so far, by its statistics.
+async fn slots_read(observer: &mut PgConnection) -> i64 {
+    let counted = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'snowmint_slot'";
+    sqlx::query(counted).fetch_one(observer).await.unwrap().get(0)
+}
+
+/// A prepared statement is planned for any values after five executions, here without statistics
+/// about the table. Reading the whole pool for a few slots would keep the store's row locked.
+#[tokio::test]
+async fn acquiring_slots_reads_no_other_slots() {
+    const SLOTS: u64 = 4_000;
+    const ACQUIRED: u64 = 500;
+    const ACQUIRES: u64 = 20;
+    let server = Postgres::start(&["autovacuum=off"]);
+    let store = open(&server.url()).await;
+    let presence = Presence { sample: NOW, renewals: 0, ttl_ms: 600_000 };
+    let (incarnation, name) = (Incarnation::new(7), String::new);
+    let member = Member { incarnation, owner: name(), host: name(), process: 1, address: name() };
+    store.join(&member, presence, NOW).await.unwrap();
+    let acquire = async |slots: Vec<u64>, request| {
+        let pool = Pool { name: "sections".into(), slots: SLOTS, group: 1, reuse: Reuse::Ordered };
+        let acquire = Acquire {
+            pool,
+            member: incarnation,
+            owner: name(),
+            slots,
+            stalled: Vec::new(),
+            supersedes: None,
+            length: 0,
+            request,
+        };
+        let acquired = store.acquire(&acquire, NOW).await.unwrap();
+        assert_eq!(acquired.leases.len(), acquire.slots.len());
+    };
+    acquire((0..SLOTS).collect(), 1).await;
+    let mut observer = PgConnection::connect(&server.url()).await.unwrap();
+    for request in 0..ACQUIRES {
+        acquire((0..ACQUIRED).map(|slot| slot * 7).collect(), request + 2).await;
+    }
+    // PostgreSQL counts what a connection has read at its end at the latest.
+    store.close().await.unwrap();
+    let read = loop {
+        let read = u64::try_from(slots_read(&mut observer).await).unwrap();
+        if read >= ACQUIRED * ACQUIRES {
+            break read;
+        }
+    };
+    assert!(read < 2 * ACQUIRED * ACQUIRES, "{read} rows were read");
 }
