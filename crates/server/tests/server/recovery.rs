@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use snowmint_coord::{
     BootTimer, Doubt, Evidence, JournalInfo, Known, MemoryStore, Node, NodeSettings, Platform,
-    Store as _, StoreIdentity, Timer as _,
+    Store, StoreIdentity, Timer as _,
 };
 use snowmint_wire::error::Code as ErrorCode;
 use snowmint_wire::grpc::RecoverRequest;
@@ -15,6 +15,7 @@ use tonic::Request;
 
 use super::common::{Server, describe_request, in_time, server_of, settings, soon, timer};
 use super::grpc::reason;
+use super::slow_store::BlockedStore;
 
 /// Returns a server on a store in doubt: one journal has reported, another has not.
 async fn in_doubt() -> (Server, MemoryStore) {
@@ -256,6 +257,24 @@ async fn readyz_states_when_the_clock_reaches_the_marks() {
     for wrong in ["is full", "accept-lead"] {
         assert!(!reasons.contains(wrong), "{wrong}: {reasons}");
     }
+}
+
+/// The server has looked for a doubt before, and found none.
+#[tokio::test]
+async fn move_by_a_program_keeps_a_newer_doubt() {
+    let store = BlockedStore::new();
+    let built_in = NodeSettings { builtin: true, ..NodeSettings::default() };
+    let opened =
+        Node::open(Arc::clone(&store) as Arc<dyn Store>, built_in, Platform::system()).await;
+    let server = server_of(opened.unwrap(), settings()).await;
+    assert_eq!(server.get("/v1/ids/numbers").await.status, 200);
+    let mut client = StoreClient::new(server.channel().await);
+    let described = soon(client.describe(describe_request())).await.unwrap().into_inner();
+    let mut forward = Request::new(FastForwardRequest::default());
+    forward.metadata_mut().insert(INSTANCE, described.instance.parse().unwrap());
+    let refused = soon(client.fast_forward(forward)).await.unwrap().into_inner().error.unwrap();
+    assert!(refused.message.contains("look again"), "{refused:?}");
+    assert!(store.store.standing().await.unwrap().doubt.is_some());
 }
 
 async fn continues_from(server: &Server, first: u64) {
