@@ -48,7 +48,8 @@ impl ConnectionTrackers {
     }
 }
 
-/// Serves connections until the server stops; then lets them finish, for a bounded time.
+/// Serves connections until the server stops; then lets them finish, for a bounded time. A
+/// connection with a client that does not read ends earlier.
 ///
 /// `rejection` is the message that a connection beyond the limit gets.
 pub(crate) async fn serve<F>(
@@ -86,6 +87,7 @@ pub(crate) async fn serve<F>(
         }
     }
     drop(listener);
+    tracker.stops();
     let stop_ms = live.limit(|limits| limits.stop_max.ms());
     let finished = async { while connections.join_next().await.is_some() {} };
     tokio::select! {

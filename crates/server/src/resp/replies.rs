@@ -1,10 +1,14 @@
 //! Replies to a client: collected, and sent together.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
 
 use super::buffered_bytes::BufferedBytes;
 use crate::quota::Full;
@@ -62,8 +66,7 @@ impl Replies {
                     .hold(bytes, &self.requests, self.guard.connection())
                     .map_err(unread)?;
                 self.guard.allow_ms(self.write_max_ms);
-                stream.write_all(&self.unsent).await?;
-                stream.flush().await?;
+                send_tls(stream, &self.unsent, &self.guard).await?;
             }
         }
         self.unsent.clear();
@@ -121,6 +124,35 @@ async fn send_plain(
     if waiting {
         guard.connection().set_busy(true);
     }
+    Ok(())
+}
+
+/// Sends bytes over TLS. If the socket does not take all, the connection counts as idle meanwhile.
+async fn send_tls(
+    stream: &mut TlsStream<TcpStream>,
+    bytes: &[u8],
+    guard: &ConnectionGuard,
+) -> io::Result<()> {
+    let mut sending = pin!(async {
+        let mut sent: usize = 0;
+        while let Some(unsent) = bytes.get(sent..)
+            && !unsent.is_empty()
+        {
+            match stream.write(unsent).await? {
+                0 => return Err(io::Error::from(io::ErrorKind::WriteZero)),
+                bytes => sent = sent.saturating_add(bytes),
+            }
+            guard.moved();
+        }
+        stream.flush().await
+    });
+    let at_once = poll_fn(|context| Poll::Ready(sending.as_mut().poll(context))).await;
+    if let Poll::Ready(sent) = at_once {
+        return sent;
+    }
+    guard.connection().set_busy(false);
+    sending.await?;
+    guard.connection().set_busy(true);
     Ok(())
 }
 

@@ -21,8 +21,10 @@ const BODY_AWAITED_MS: u64 = 5_000;
 const REFUSED_MAX: u32 = 16;
 /// Unread responses that a connection without a token may have by itself.
 const OPEN_MAX: u32 = 4;
+/// Milliseconds of a stop for which a client may read nothing of its responses.
+const UNREAD_MS: u64 = 2_000;
 /// Value of an absent limit.
-const NEVER: u64 = u64::MAX;
+pub(super) const NEVER: u64 = u64::MAX;
 
 /// A connection.
 pub(crate) struct TrackedConnection {
@@ -223,11 +225,13 @@ impl TrackedConnection {
 
     /// Ends a request: its response begins, or it is given up.
     pub(super) fn ends(&self, is_whole: bool, now_ms: u64) {
+        // Before the count: the client has all its time to read from now on.
+        self.moved(now_ms);
         if is_whole {
-            self.busy.fetch_sub(1, Ordering::Relaxed);
+            self.busy.fetch_sub(1, Ordering::Release);
         } else {
             self.awaited_ms.store(now_ms, Ordering::Relaxed);
-            self.awaited.fetch_sub(1, Ordering::Relaxed);
+            self.awaited.fetch_sub(1, Ordering::Release);
         }
     }
 
@@ -314,6 +318,16 @@ impl TrackedConnection {
         is_past(&self.deadline_ms)
             || is_past(&self.end_request.until_ms) && self.is_idle(now_ms)
             || lock(&self.read_deadlines).iter().any(|deadline_ms| is_past(deadline_ms))
+    }
+
+    /// Returns whether a stop waits only for its client to read: every request has a response, and
+    /// the server could send nothing for a while.
+    pub(super) fn is_unread(&self, now_ms: u64, stopping_ms: u64) -> bool {
+        let has = |count: &AtomicU32| count.load(Ordering::Acquire) > 0;
+        if has(&self.busy) || has(&self.awaited) {
+            return false;
+        }
+        now_ms.saturating_sub(self.moved_ms().max(stopping_ms)) >= UNREAD_MS
     }
 
     /// Returns whether its time to show a token is over, and it was not asked to leave.

@@ -24,6 +24,7 @@ use snowmint_coord::Timer;
 use tokio::sync::Notify;
 
 use crate::share::Client;
+use connection::NEVER;
 pub(crate) use connection::{EndReason, TrackedConnection};
 pub(crate) use guard::{ConnectionGuard, OpenResponse, ReadDeadline};
 use room::Room;
@@ -53,6 +54,8 @@ pub(crate) struct ConnectionTracker {
     timer: Arc<dyn Timer>,
     /// Elapsed time at the last sweep.
     now_ms: AtomicU64,
+    /// Elapsed time when the server began to stop; [`NEVER`] before.
+    stopping_ms: AtomicU64,
     /// Signals the first connection after none.
     came: Notify,
     accepted: AtomicU64,
@@ -95,6 +98,7 @@ impl ConnectionTracker {
             bounds,
             connections: Mutex::default(),
             now_ms: AtomicU64::new(timer.elapsed().get()),
+            stopping_ms: AtomicU64::new(NEVER),
             timer,
             came: Notify::new(),
             accepted: AtomicU64::new(0),
@@ -183,6 +187,11 @@ impl ConnectionTracker {
         }
     }
 
+    /// Begins a stop: connections whose clients do not read then end soon.
+    pub(crate) fn stops(&self) {
+        self.stopping_ms.store(self.timer.elapsed().get(), Ordering::Relaxed);
+    }
+
     /// Ends connections that are past their deadline, forever.
     pub(crate) async fn sweep(self: Arc<Self>) {
         loop {
@@ -193,8 +202,9 @@ impl ConnectionTracker {
             self.timer.sleep_ms(SWEEP_MS).await;
             self.look_at_time();
             let now_ms = self.now_ms();
+            let stopping_ms = self.stopping_ms.load(Ordering::Relaxed);
             for connection in lock(&self.connections).entries.values() {
-                if connection.is_late(now_ms) {
+                if connection.is_late(now_ms) || connection.is_unread(now_ms, stopping_ms) {
                     tracing::debug!(peer = %connection.peer, "connection past its time limit, closed");
                     connection.end();
                 } else if let Some(within_ms) = self.bounds.token_within_ms

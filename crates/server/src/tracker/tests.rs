@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt as _;
 use snowmint_coord::ManualTimer;
@@ -288,4 +289,33 @@ fn rejected_connection_gets_one_end_request() {
     shows_token(&known);
     (0..100).for_each(|_| known.refused());
     assert_eq!(end_reason(&known), None);
+}
+
+/// A stop waits for requests without a response, and for clients that read.
+#[test]
+fn stop_ends_connections_whose_clients_do_not_read() {
+    let ground = Ground::new(4);
+    let guards = ground.admit_all([1, 2, 3, 4]);
+    let works = Arc::clone(&guards[1]).works(true);
+    let _half = Arc::clone(&guards[2]).works(false);
+    let unread = || -> Vec<usize> {
+        let stopping_ms = ground.tracker.stopping_ms.load(Ordering::Relaxed);
+        let now_ms = ground.tracker.now_ms();
+        let is_unread = |at: &usize| guards[*at].connection().is_unread(now_ms, stopping_ms);
+        (0..guards.len()).filter(is_unread).collect()
+    };
+    ground.pass_ms(100_000);
+    assert_eq!(unread(), [0_usize; 0], "the server does not stop");
+    ground.tracker.stops();
+    ground.pass_ms(1_999);
+    assert_eq!(unread(), [0_usize; 0]);
+    guards[3].moved();
+    ground.pass_ms(1);
+    assert_eq!(unread(), [0]);
+    // The response begins.
+    drop(works);
+    ground.pass_ms(1_999);
+    assert_eq!(unread(), [0, 3]);
+    ground.pass_ms(1);
+    assert_eq!(unread(), [0, 1, 3]);
 }

@@ -119,13 +119,18 @@ impl Client {
         Self(BufReader::new(soon(connector.connect(name, counting)).await.unwrap()))
     }
 
+    /// Sends `requests` at once.
+    pub(crate) async fn send(&mut self, requests: &str) {
+        self.0.write_all(requests.as_bytes()).await.unwrap();
+        self.0.flush().await.unwrap();
+    }
+
     /// Sends `requests` at once, reads until `lines` lines contain `found_by`, and returns how
     /// often the server wrote for them.
     pub(crate) async fn writes(&mut self, requests: &str, lines: usize, found_by: &str) -> usize {
         let records = |client: &Self| client.0.get_ref().get_ref().0.records;
         let before = records(self);
-        self.0.write_all(requests.as_bytes()).await.unwrap();
-        self.0.flush().await.unwrap();
+        self.send(requests).await;
         let (mut found, mut line) = (0, String::new());
         while found < lines {
             line.clear();

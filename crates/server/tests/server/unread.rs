@@ -7,13 +7,14 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::access::{MINTER, guarded};
 use super::alone::{alone, peak_kib};
-use super::common::{Client, Server, server, server_with, soon, step};
+use super::common::{Client, Server, in_time, server, server_with, soon, step};
 use super::grpc::many;
 use super::reset::{
     END_HEADERS, END_STREAM, HEADERS, PING, PREFACE, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame,
     get, next_frame, next_whole_frame,
 };
-use super::watches::client_from;
+use super::stop::{UNREAD_MS, patient, stop_ms};
+use super::watches::{DATA, client_from};
 
 /// Unread responses that a connection without a token may have: by itself, and with the common
 /// limit.
@@ -234,4 +235,51 @@ async fn stream_lasts_while_it_is_read() {
         }
         server.timer.advance_ms(500);
     }
+}
+
+/// The requests have their responses, so that the stop could wait only for the client.
+#[tokio::test]
+async fn stop_ends_connections_with_unread_responses() {
+    for path in ["/livez", "/v1/ids/numbers?count=2000"] {
+        let server = server_with(patient).await;
+        let mut client = reading(&server, 0).await;
+        ask(&mut client, &[get(path)]).await;
+        let waited_ms = stop_ms(server).await;
+        assert!(waited_ms >= UNREAD_MS, "{path}: {waited_ms} ms");
+    }
+}
+
+/// Reads the body on a connection with one request, up to this length, or to its end.
+async fn read_body(client: &mut Client, body: &mut Vec<u8>, length: usize) {
+    while body.len() < length {
+        let (kind, flags, _, payload) = soon(next_whole_frame(client)).await;
+        if kind == DATA {
+            body.extend(payload);
+            if flags & END_STREAM != 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// The client reads a byte every half second.
+#[tokio::test]
+async fn stop_waits_for_a_response_that_is_read() {
+    let server = server_with(patient).await;
+    let mut client = reading(&server, 1).await;
+    let head = get("/v1/ids/numbers?count=2000");
+    client.send(frame(HEADERS, END_STREAM | END_HEADERS, 1, &head)).await;
+    let mut body = Vec::new();
+    read_body(&mut client, &mut body, 1).await;
+    server.handle.stop();
+    for length in 2..14 {
+        server.timer.advance_ms(500);
+        client.send(frame(WINDOW_UPDATE, 0, 1, &1_u32.to_be_bytes())).await;
+        read_body(&mut client, &mut body, length).await;
+    }
+    client.send(frame(WINDOW_UPDATE, 0, 1, &1_000_000_u32.to_be_bytes())).await;
+    read_body(&mut client, &mut body, usize::MAX).await;
+    let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body["ids"].as_array().unwrap().len(), 2_000);
+    in_time(&server.timer, server.handle.stopped()).await;
 }

@@ -24,7 +24,7 @@ use super::reset::{
 const CONNECTION: u32 = 8;
 const ANONYMOUS: u32 = 2_048;
 
-const DATA: u8 = 0;
+pub(crate) const DATA: u8 = 0;
 const WATCH: &str = "/grpc.health.v1.Health/Watch";
 const LAYOUTS: &str = "/snowmint.v1.Mint/ListLayouts";
 
