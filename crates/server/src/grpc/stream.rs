@@ -11,6 +11,7 @@ use tonic::Status;
 use tonic::codegen::BoxStream;
 
 use super::mint::{at_least_one, parted};
+use crate::accept::stopping;
 use crate::service::{Error, Minted, Service};
 
 /// IDs of a message: few enough that little is left over when the caller stops reading. A message
@@ -58,14 +59,18 @@ impl Minting {
     }
 
     async fn next(&mut self) -> Result<MintStreamResponse, Error> {
-        if *self.service.closing().borrow() {
-            let stopping = Error::new(Code::Closed, "server is stopping; call another server");
-            return Err(self.cut_off(stopping));
-        }
         let count = self.total.saturating_sub(self.sent).min(CHUNK);
         let (service, source, key) = (self.service.clone(), self.source.clone(), self.key.clone());
         let minting = async move { service.mint_for(&source, count, key.as_deref()).await };
-        let minted = to_its_end(minting).await;
+        let mut closing = self.service.closing().clone();
+        let minted = tokio::select! {
+            biased;
+            // Even while the numbers of this message do not come.
+            () = stopping(&mut closing) => {
+                Err(Error::new(Code::Closed, "server is stopping; call another server"))
+            }
+            minted = to_its_end(minting) => minted,
+        };
         let (values, _) = minted.map_err(|error| self.cut_off(error))?.into_parts();
         self.sent = self.sent.saturating_add(count);
         let (ids, texts) = parted(values);
