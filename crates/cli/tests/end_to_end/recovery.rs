@@ -1,5 +1,5 @@
-//! Recovery as in `docs/operating.md` of a store that was rolled back under three servers. Each
-//! server has a folder of its own, which no command reads, as in containers.
+//! Recovery, by the command lines in `docs/operating.md`, of a store that was rolled back under
+//! three servers. Each server has a folder of its own, which no command reads, as in containers.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -27,6 +27,25 @@ const LATE: &str = "
 [sources.late]
 kind = \"segment\"
 ";
+
+/// Text with the steps of a recovery.
+const DOCUMENT: &str = include_str!("../../../../docs/operating.md");
+
+/// Command lines of the document, in its order: whether each plans, and whether it calls a server.
+const LINES: [(bool, bool); 4] = [(true, false), (true, true), (false, false), (false, true)];
+
+/// Returns the words of the document's command that plans a recovery or moves the store, through a
+/// server or with a configuration. A line that no test runs has no place in the document.
+fn documented(plans: bool, calls: bool) -> Vec<&'static str> {
+    let (_, steps) = DOCUMENT.split_once("\n- Restore:\n").unwrap();
+    let (steps, _) = steps.split_once("\n- ").unwrap();
+    let lines = steps.lines().map(str::trim).filter(|line| line.starts_with("snowmint "));
+    let lines: Vec<&str> = lines.collect();
+    let kind = |line: &&str| (line.contains("--dry-run"), line.contains("--server"));
+    assert!(lines.iter().map(kind).eq(LINES), "{lines:#?}");
+    let at = LINES.iter().position(|line| *line == (plans, calls)).unwrap();
+    lines[at].split_whitespace().skip(1).collect()
+}
 
 /// Three servers on one store.
 pub(super) struct Shop {
@@ -69,17 +88,38 @@ impl Shop {
 
     /// Runs a command of an operator, who has the configuration and a folder that no server uses.
     pub(super) fn operator(&self, command: &[&str]) -> Output {
-        let (config, data) = (self.config(), self.folder.join("operator"));
-        fs::create_dir_all(&data).unwrap();
-        let place = ["--config", &config, "--data-dir"];
-        snowmint().args(command).args(self.store()).args(place).arg(data).output().unwrap()
+        self.at_the_store(&[command, &["--config", &self.config()]].concat())
     }
 
-    /// Recovers the store as an operator: with the store's URL, or through a running server.
+    /// Runs a command with the configuration that it names. The store is not named there.
+    fn at_the_store(&self, command: &[&str]) -> Output {
+        let data = self.folder.join("operator");
+        fs::create_dir_all(&data).unwrap();
+        snowmint().args(command).args(self.store()).arg("--data-dir").arg(data).output().unwrap()
+    }
+
+    /// Plans a recovery as an operator: with the store's URL, or through a running server.
+    pub(super) fn plan(&self, through: Option<&Server>) -> Output {
+        self.as_documented(true, through, &[])
+    }
+
+    /// Recovers the store as an operator in the same ways.
     pub(super) fn recover(&self, through: Option<&Server>, more: &[&str]) -> Output {
-        let command = [&["worker", "recover"], more].concat();
-        let Some(server) = through else { return self.operator(&command) };
-        snowmint().args(command).args(["--server", &server.url("")]).output().unwrap()
+        self.as_documented(false, through, more)
+    }
+
+    fn as_documented(&self, plans: bool, through: Option<&Server>, more: &[&str]) -> Output {
+        let (config, url) = (self.config(), through.map(|server| server.url("")));
+        let words = documented(plans, url.is_some()).into_iter().map(|word| match (word, &url) {
+            ("FILE", None) => config.as_str(),
+            ("URL", Some(url)) => url.as_str(),
+            _ => word,
+        });
+        let command: Vec<&str> = words.chain(more.iter().copied()).collect();
+        if url.is_some() {
+            return snowmint().args(command).output().unwrap();
+        }
+        self.at_the_store(&command)
     }
 
     /// Defines a source that the configuration has from now on, and no earlier backup has.
@@ -187,9 +227,9 @@ fn recovered(
         one_is_missed(&mut servers, &shop, asks);
     }
     until("all refuse", || servers.iter().flatten().all(refuses));
-    until("all have reported", || {
-        shop.recover(queried(&servers, asks), &["--dry-run"]).status.success()
-    });
+    until("all have reported", || shop.plan(queried(&servers, asks)).status.success());
+    let same = shop.plan(queried(&servers, !asks));
+    assert!(same.status.success(), "{}", text(&same));
     assert!(servers.iter().flatten().all(refuses), "a plan changes nothing");
     let refused = shop.program(at(&servers, 1), "1");
     assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
@@ -207,7 +247,7 @@ fn recovered(
     }
     let doctor = shop.operator(&["doctor"]);
     assert!(!text(&doctor).contains("in doubt"), "{}", text(&doctor));
-    let again = shop.recover(queried(&servers, asks), &[]);
+    let again = shop.recover(queried(&servers, !asks), &[]);
     assert!(again.status.success() && text(&again).contains("not in doubt"), "{}", text(&again));
     // The recovery lasts: the journals know the store's present state.
     for server in servers.into_iter().flatten() {
@@ -226,7 +266,7 @@ fn one_is_missed(servers: &mut Servers, shop: &Shop, asks: bool) {
     until("the other refuses", || refuses(at(servers, 1)));
     let mut plan = None;
     until("two have reported", || {
-        let printed = text(plan.insert(shop.recover(queried(servers, asks), &["--dry-run"])));
+        let printed = text(plan.insert(shop.plan(queried(servers, asks))));
         ["of shop-1 on ", "of shop-2 on "]
             .iter()
             .all(|of| printed.lines().any(|line| line.contains(of) && line.ends_with("reported")))
@@ -313,9 +353,7 @@ fn restarted_redis_continues_once_its_run_is_accepted() {
         assert!(accepted.status.success(), "{}", text(&accepted));
         assert!(text(&accepted).contains("store is in doubt"), "{}", text(&accepted));
         assert!(servers.iter().flatten().all(refuses), "an acceptance moves nothing");
-        until("all have reported", || {
-            shop.recover(queried(&servers, asks), &["--dry-run"]).status.success()
-        });
+        until("all have reported", || shop.plan(queried(&servers, asks)).status.success());
         let done = shop.recover(queried(&servers, asks), &[]);
         assert!(done.status.success(), "{}", text(&done));
     }
@@ -385,9 +423,7 @@ fn loaded_under_servers(
     let printed: Vec<_> = servers.iter().flatten().map(Server::printed).collect();
     assert!(!codes.iter().any(|code| is_odd(&code)), "{codes:?} {printed:?}");
     assert!(codes.contains("store_rolled_back"), "{codes:?}");
-    until("all have reported", || {
-        shop.recover(queried(&servers, true), &["--dry-run"]).status.success()
-    });
+    until("all have reported", || shop.plan(queried(&servers, true)).status.success());
     let done = shop.recover(queried(&servers, true), &[]);
     assert!(done.status.success(), "{}", text(&done));
     for server in servers.iter().flatten() {

@@ -45,15 +45,15 @@ fn journal_of_a_lost_server_is_read_in_place() {
     let lost = shop.data(2);
     let mut plan = None;
     until("the second is missed", || {
-        let output = plan.insert(shop.operator(&["worker", "recover", "--dry-run"]));
+        let output = plan.insert(shop.plan(None));
         text(output).contains("reported")
     });
     let plan = plan.unwrap();
     assert_eq!(plan.status.code(), Some(3), "{}", text(&plan));
     assert!(text(&plan).contains("MISSING"), "{}", text(&plan));
-    let refused = shop.operator(&["worker", "recover"]);
+    let refused = shop.recover(None, &[]);
     assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
-    let done = shop.operator(&["worker", "recover", "--journal", &lost]);
+    let done = shop.recover(None, &["--journal", &lost]);
     assert!(done.status.success(), "{}", text(&done));
     assert!(text(&done).contains("read here"), "{}", text(&done));
     // The server with that journal finds the store moved past all of it.

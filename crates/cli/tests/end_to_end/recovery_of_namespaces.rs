@@ -33,7 +33,7 @@ fn namespaces_of_a_restored_database_recover_one_by_one() {
     let servers = [shops[0].start(1), shops[1].start(1)];
     until("both refuse", || servers.iter().all(refuses));
     for (number, shop) in shops.iter_mut().enumerate() {
-        until("it has reported", || shop.recover(None, &["--dry-run"]).status.success());
+        until("it has reported", || shop.plan(None).status.success());
         let done = shop.recover(None, &[]);
         assert!(done.status.success(), "{}", text(&done));
         shop.mint(&servers[number], "invoices", 1_000);
