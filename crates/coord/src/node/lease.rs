@@ -65,6 +65,10 @@ impl GeneratorGroup {
         }
     }
 
+    fn unit_ms(&self) -> u64 {
+        self.config.layout.unit_ms().into()
+    }
+
     fn close(&mut self) -> Vec<UnixMillis> {
         if let Some(generators) = self.generators.take() {
             let ends = generators.close();
@@ -330,8 +334,8 @@ impl ActiveLease {
         refused.filter(|error| !is_away(error))
     }
 
-    /// Returns the reason why the lease cannot be minted from, if any.
-    pub(super) fn not_ready(&self, now: Now) -> Option<Reason> {
+    /// Returns the reason why the lease cannot be minted from for `margin_ms`, if any.
+    pub(super) fn not_ready(&self, now: Now, margin_ms: u64) -> Option<Reason> {
         if self.is_unused() {
             return None;
         }
@@ -344,8 +348,7 @@ impl ActiveLease {
             return Some(Reason::new(code, message).with_detail_of(error));
         }
         // With clock values, one that can be minted from is enough.
-        let unit_ms = self.unit_ms_max();
-        if windows.iter().any(|window| window.has_margin(now, unit_ms)) {
+        if windows.iter().any(|window| window.has_margin(now, margin_ms)) {
             return None;
         }
         let until = windows.iter().map(|window| window.open_until()).max().unwrap_or_default();
@@ -356,8 +359,14 @@ impl ActiveLease {
         Some(Reason::new(code, message).with_detail_of(error))
     }
 
+    /// Returns the longest tick.
     pub(super) fn unit_ms_max(&self) -> u64 {
-        let units = self.groups.values().map(|group| u64::from(group.config.layout.unit_ms()));
-        units.max().unwrap_or(1)
+        self.groups.values().map(GeneratorGroup::unit_ms).max().unwrap_or(1)
+    }
+
+    /// Returns the longest tick of these sources; none if none of them mints from it.
+    pub(super) fn unit_ms_max_of(&self, is_one: impl Fn(&str) -> bool) -> Option<u64> {
+        let serves = |group: &&GeneratorGroup| group.sources.iter().any(|it| is_one(&it.name));
+        self.groups.values().filter(serves).map(GeneratorGroup::unit_ms).max()
     }
 }

@@ -50,14 +50,12 @@ impl Driver {
         reasons.extend(self.journal_writer.error().map(Reason::from));
         for held in self.leases.values_mut() {
             held.publish_granted();
-            match held.not_ready(now) {
-                Some(reason) if is_own(held) => reasons.push(reason),
-                Some(_) => {}
-                None => {
-                    for group in held.groups.values_mut().filter(|group| group.generators.is_some())
-                    {
-                        group.waiters.notify(&Ok(()));
-                    }
+            // The margin is a tick. Ticks of other sources may be long, and require none here.
+            let own_tick_ms = held.unit_ms_max_of(|source| core.is_own(source));
+            reasons.extend(own_tick_ms.and_then(|tick_ms| held.not_ready(now, tick_ms)));
+            if held.not_ready(now, held.unit_ms_max()).is_none() {
+                for group in held.groups.values_mut().filter(|group| group.generators.is_some()) {
+                    group.waiters.notify(&Ok(()));
                 }
             }
         }

@@ -135,3 +135,43 @@ async fn definition_reaches_a_window_beyond_own_sources() {
     set_own(&node, &[]);
     assert!(!check(None, hour));
 }
+
+async fn opened(world: &World, node: &Node, name: &str) -> Source {
+    let (source, ()) = tokio::join!(node.source(name), world.pass(1_000));
+    source.unwrap()
+}
+
+/// Returns how far the mark of the only worker number leads the clock.
+async fn lead_ms(world: &World) -> u64 {
+    let now = world.clock.unix_ms();
+    let slots = world.handle().workers(now).await.unwrap();
+    assert_eq!(slots.len(), 1, "{slots:?}");
+    slots[0].mark.unix_millis().since(now)
+}
+
+/// A server is ready while a tick of its window is left, of its own sources' ticks.
+#[tokio::test]
+async fn long_ticks_of_another_source_end_no_readiness() {
+    let world = World::new();
+    let store = world.faulty();
+    let lacks = Arc::clone(&store.faults.lacks);
+    let node =
+        Node::open(Arc::new(store), NodeSettings::default(), world.platform()).await.unwrap();
+    set_own(&node, &["orders"]);
+    let slow = spec(r#"{"layout":"time=31,worker=10,sequence=22,unit=15s"}"#);
+    node.check_reach(None, &slow).unwrap();
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    node.define("slow", &slow).await.unwrap();
+    let orders = opened(&world, &node, "orders").await;
+    opened(&world, &node, "slow").await;
+    while lead_ms(&world).await < 40_000 {
+        world.pass(100).await;
+        assert!(node.readiness().ready, "{:?}", node.readiness());
+    }
+    *lacks.lock().unwrap() = Some(Faults::EVERY_VERB);
+    while lead_ms(&world).await > 1_000 {
+        world.pass(100).await;
+        orders.try_mint().unwrap();
+        assert!(node.readiness().ready, "{:?}", node.readiness());
+    }
+}
