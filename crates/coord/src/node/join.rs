@@ -119,6 +119,15 @@ impl Claim {
         leases.iter().any(|lease| self.pending_releases.iter().any(|release| is_of(release, lease)))
     }
 
+    /// Returns whether a release of this worker number is pending.
+    fn is_releasing(&self, worker: u64) -> bool {
+        let group_size = u64::from(self.pool.group.max(1));
+        let is_its = |release: &Release| {
+            release.pool == self.pool.name && release.slot / group_size == worker
+        };
+        self.pending_releases.iter().any(is_its)
+    }
+
     /// Resumes a slot at the journal's mark, if no other member has had it since.
     fn resume(&self, lease: &Lease) -> Granted {
         let known = self.past.iter().find(|known| {
@@ -148,6 +157,9 @@ pub(super) async fn claim(
     left: &mut ClaimLeftovers,
 ) -> Result<Vec<Granted>> {
     let wall = ctx.clock.unix_ms();
+    if settings.worker.is_some_and(|worker| claim.is_releasing(worker)) {
+        return Err(unreleased());
+    }
     if let Some(granted) = claim_again(ctx, settings, claim, left, wall).await? {
         return Ok(granted);
     }
@@ -187,10 +199,14 @@ pub(super) async fn claim(
         return Err(Error::clock_behind(ahead_ms, 0, message));
     }
     if claim.has_pending_release(&leases) {
-        return Err(Error::unavailable("release of the claimed number is not acknowledged; retry"));
+        return Err(unreleased());
     }
     let grant = |lease: Lease| Granted { floor: lease.floor.unix_millis(), lease };
     Ok(leases.into_iter().map(grant).collect())
+}
+
+fn unreleased() -> Error {
+    Error::unavailable("release of the claimed number is not acknowledged; retry")
 }
 
 /// Claims slots that a journal knows, to resume at its finer marks. Returns none when it knows

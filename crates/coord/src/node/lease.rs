@@ -19,12 +19,26 @@ use crate::sources::{
 use crate::spec::{RollbackPlan, SnowflakePlan, Unique};
 use crate::waiters::Waiters;
 
-/// Key of the lease that a source mints from: one for each pool, and a separate one for each source
-/// that would push the mark of others ahead.
+/// Key of the lease that a source mints from: one for each pool, and separate ones for sources that
+/// would push the mark of others ahead.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LeaseKey {
     pub(super) pool: String,
-    own: Option<String>,
+    users: LeaseUsers,
+}
+
+/// Sources that mint from one lease.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum LeaseUsers {
+    /// All sources that push no mark ahead.
+    Level,
+    /// Sources that push it, and share the namespace's generator.
+    Namespace,
+    /// An own source that pushes it.
+    Own(String),
+    /// All other sources that push it. If each took a number of the pool at each server, those that
+    /// one token defines could leave no number to own sources of other servers.
+    Others,
 }
 
 /// Key of a generator: a source's own, or the one that the namespace's sources share.
@@ -35,12 +49,22 @@ pub(super) fn group_key(name: &str, plan: &SnowflakePlan) -> GroupKey {
 }
 
 /// Returns the lease key and the pool of a source.
-pub(super) fn place(name: &str, plan: &SnowflakePlan, reuse: Reuse) -> (LeaseKey, Pool) {
-    let own =
+pub(super) fn place(
+    name: &str,
+    plan: &SnowflakePlan,
+    reuse: Reuse,
+    is_own: bool,
+) -> (LeaseKey, Pool) {
+    let pushes =
         matches!(plan.rollback_plan, RollbackPlan::Borrow { .. } | RollbackPlan::ClockSequence);
-    let own = own.then(|| group_key(name, plan).unwrap_or_default());
+    let users = match group_key(name, plan) {
+        _ if !pushes => LeaseUsers::Level,
+        None => LeaseUsers::Namespace,
+        Some(name) if is_own => LeaseUsers::Own(name),
+        Some(_) => LeaseUsers::Others,
+    };
     let pool = pool_of(plan, reuse);
-    (LeaseKey { pool: pool.name.clone(), own }, pool)
+    (LeaseKey { pool: pool.name.clone(), users }, pool)
 }
 
 /// One generator and the sources that mint from it.

@@ -49,15 +49,16 @@ impl Driver {
         plan: &SnowflakePlan,
     ) -> Result<(LeaseKey, GroupKey)> {
         let settings = self.core.settings.clone();
-        let (key, pool) = place(&source.name, plan, settings.reuse);
+        let is_own = self.core.is_own(&source.name);
+        let (key, pool) = place(&source.name, plan, settings.reuse, is_own);
         let group_key = group_key(&source.name, plan);
-        if let Some(worker) = settings.worker
-            && self.leases.keys().any(|other| other.pool == key.pool && *other != key)
-        {
-            return Err(needs_two(&source.name, &key.pool, worker));
-        }
+        let rivals = match settings.worker {
+            Some(worker) => self.rivals(source, &key, worker)?,
+            None => Vec::new(),
+        };
         let config = settings.made(plan);
         let waiters = self.leave_leases(source, &group_key, Some(&key));
+        rivals.iter().for_each(|rival| self.evict(rival));
         let unit_ms = u64::from(plan.layout.unit_ms());
         let known = self.leases.get(&key);
         let unit_ms = unit_ms.max(known.map_or(1, ActiveLease::unit_ms_max));
@@ -100,6 +101,41 @@ impl Driver {
         }
         held.make_generators(&self.core.ctx)?;
         Ok((key, group_key))
+    }
+
+    /// Returns the other leases of a pool with one worker number for this node, `worker`. They give
+    /// way to an own source, if they serve no other: no definition at run time keeps a source of
+    /// the configuration from its number.
+    fn rivals(&self, source: &SourceInner, key: &LeaseKey, worker: u64) -> Result<Vec<LeaseKey>> {
+        let core = &self.core;
+        let is_other = |name: &str| name != source.name && core.is_own(name);
+        let mut rivals = Vec::new();
+        for (rival, held) in &self.leases {
+            if rival.pool != key.pool || rival == key {
+                continue;
+            }
+            if !core.is_own(&source.name) || held.serves(is_other) {
+                return Err(needs_two(&source.name, &key.pool, worker));
+            }
+            rivals.push(rival.clone());
+        }
+        Ok(rivals)
+    }
+
+    /// Gives up a lease for that of an own source.
+    fn evict(&mut self, key: &LeaseKey) {
+        let Some(mut held) = self.leases.remove(key) else { return };
+        let reason = Error::unsupported(format!(
+            "sources of the configuration need the worker number of pool {:?} (worker.number); set \
+             worker.number = any",
+            key.pool
+        ));
+        tracing::warn!(pool = %key.pool, "sources outside the configuration lost their worker number");
+        let releases = self.shut(&mut held, &reason);
+        self.add_releases(releases);
+        for group in held.groups.values_mut() {
+            group.waiters.notify(&Err(reason.clone()));
+        }
     }
 
     /// Removes a source from leases that it no longer needs: after a change of its policy it may

@@ -1,8 +1,11 @@
 //! Own sources of a node, and sources that were defined at run time.
 
 use super::faulty::Faults;
+use super::supply::held;
 use super::*;
 
+/// A source with a mark that may lead the clock.
+const BORROWS: &str = r#"{"on_rollback":"borrow"}"#;
 /// The only worker number is worker 0.
 const ONE_NUMBER: &str = r#"{"layout":"time=62,worker=0,sequence=1,unit=1ms"}"#;
 
@@ -139,6 +142,64 @@ async fn definition_reaches_a_window_beyond_own_sources() {
 async fn opened(world: &World, node: &Node, name: &str) -> Source {
     let (source, ()) = tokio::join!(node.source(name), world.pass(1_000));
     source.unwrap()
+}
+
+/// Each would otherwise take a number of the pool at each server, until none is left.
+#[tokio::test]
+async fn catalog_sources_that_borrow_share_a_worker_number() {
+    let world = World::new();
+    let node = world.open().await;
+    set_own(&node, &["orders", "bank"]);
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    let names = ["bank", "one", "two", "three"];
+    let mut sources = vec![opened(&world, &node, "orders").await];
+    for name in names {
+        node.define(name, &spec(BORROWS)).await.unwrap();
+        sources.push(opened(&world, &node, name).await);
+    }
+    assert_eq!(held(&world).await, 3, "of orders, of bank, and of the others");
+    for source in &sources {
+        assert_ne!(source.try_mint().unwrap(), source.try_mint().unwrap());
+    }
+    // The configuration takes a source over, and drops it again.
+    let two = &sources[3];
+    for (own, numbers) in [(&["orders", "bank", "two"][..], 4), (&["orders", "bank"][..], 3)] {
+        let before = two.try_mint().unwrap();
+        set_own(&node, own);
+        node.catalog_changed();
+        world.pass(2_000).await;
+        assert_eq!(held(&world).await, numbers, "{own:?}");
+        assert!(two.try_mint().unwrap() > before);
+    }
+}
+
+/// With `worker.number`, the pool of a source that borrows has a number for no other.
+#[tokio::test]
+async fn own_source_gets_the_configured_number_from_others() {
+    for (own, other) in [("{}", BORROWS), (BORROWS, "{}"), (BORROWS, BORROWS)] {
+        let world = World::new();
+        let by_hand = NodeSettings { worker: Some(5), ..NodeSettings::default() };
+        let node = world.open_with(by_hand).await;
+        set_own(&node, &["orders"]);
+        node.define("orders", &spec(own)).await.unwrap();
+        node.define("other", &spec(other)).await.unwrap();
+        let others = opened(&world, &node, "other").await;
+        others.try_mint().unwrap();
+        let orders = opened(&world, &node, "orders").await;
+        orders.try_mint().unwrap();
+        others.try_mint().unwrap_err();
+        assert!(node.readiness().ready, "{:?}", node.readiness());
+        let messages = stuck(&node);
+        assert!(messages.len() == 1 && messages[0].contains("worker.number"), "{messages:?}");
+        assert!(!messages[0].contains("orders"), "{messages:?}");
+        // It does not get the number back.
+        let refused = node.source("other").await.unwrap_err();
+        assert_eq!(refused.kind().code(), "unsupported", "{refused}");
+        node.catalog_changed();
+        world.pass(1_000).await;
+        orders.try_mint().unwrap();
+        assert_eq!(held(&world).await, 1);
+    }
 }
 
 /// Returns how far the mark of the only worker number leads the clock.

@@ -5,7 +5,7 @@ use snowmint_core::ElapsedMillis;
 
 use super::*;
 
-async fn held(world: &World) -> usize {
+pub(super) async fn held(world: &World) -> usize {
     let slots = world.handle().workers(world.clock.unix_ms()).await.unwrap();
     slots.iter().filter(|slot| slot.holder.is_some()).count()
 }
