@@ -39,6 +39,8 @@ pub(super) struct SecondaryStores {
 #[derive(Debug)]
 struct SecondaryStore {
     name: String,
+    /// Whether it is one of this process's settings: otherwise servers may know it.
+    is_configured: bool,
     connector: Arc<dyn StoreConnector>,
     namespace: String,
     settings: NodeSettings,
@@ -75,7 +77,7 @@ impl SecondaryStores {
             all: Mutex::default(),
         };
         for (name, connector) in &settings.secondary_stores {
-            let secondary = secondary_stores.secondary_at(name, connector);
+            let secondary = secondary_stores.secondary_at(name, connector, true);
             secondary_stores.all().insert(name.clone(), secondary);
         }
         secondary_stores
@@ -85,10 +87,16 @@ impl SecondaryStores {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn secondary_at(&self, name: &str, connector: &Arc<dyn StoreConnector>) -> Arc<SecondaryStore> {
+    fn secondary_at(
+        &self,
+        name: &str,
+        connector: &Arc<dyn StoreConnector>,
+        is_configured: bool,
+    ) -> Arc<SecondaryStore> {
         let data_dir = self.settings.data_dir.as_ref().map(|dir| folder(dir, name));
         Arc::new(SecondaryStore {
             name: name.into(),
+            is_configured,
             connector: Arc::clone(connector),
             namespace: self.own.namespace().into(),
             settings: NodeSettings { data_dir, ..self.settings.clone() },
@@ -101,11 +109,21 @@ impl SecondaryStores {
     /// Returns the store of this name, if it is configured here or known to the primary store's
     /// servers.
     fn secondary(&self, name: &str) -> Option<Arc<SecondaryStore>> {
-        if let Some(known) = self.all().get(name) {
+        let mut all = self.all();
+        if let Some(known) = all.get(name) {
             return Some(Arc::clone(known));
         }
-        let found = self.secondary_at(name, &self.own.secondary_store(name)?);
-        Some(Arc::clone(self.all().entry(name.into()).or_insert(found)))
+        check_name("store", name).ok()?;
+        let found = self.secondary_at(name, &self.own.secondary_store(name)?, false);
+        // Only the servers know which names exist, and a program may send any.
+        all.retain(|_, known| known.is_needed());
+        all.insert(name.into(), Arc::clone(&found));
+        Some(found)
+    }
+
+    #[cfg(test)]
+    pub(super) fn names(&self) -> Vec<String> {
+        self.all().keys().cloned().collect()
     }
 
     /// Rejects a source that this process would serve from fewer stores than the source has.
@@ -128,7 +146,7 @@ impl SecondaryStores {
     /// `Invalid` for a malformed name, `Conflict` for one that is known already.
     fn add(&self, name: &str, connector: &Arc<dyn StoreConnector>) -> Result<()> {
         check_name("store", name)?;
-        let added = self.secondary_at(name, connector);
+        let added = self.secondary_at(name, connector, true);
         let mut all = self.all();
         if all.contains_key(name) {
             return Err(Error::conflict(format!(
@@ -240,6 +258,11 @@ fn open(secondary: Arc<SecondaryStore>) -> Pin<Box<dyn Future<Output = Result<No
 }
 
 impl SecondaryStore {
+    /// Returns whether it is configured, in use or open.
+    fn is_needed(self: &Arc<Self>) -> bool {
+        self.is_configured || Arc::strong_count(self) > 1 || self.state().node.is_some()
+    }
+
     /// Returns the node on this store. Opens it if necessary.
     ///
     /// # Errors

@@ -65,6 +65,8 @@ pub(super) struct Faults {
     pub(super) releases: Arc<Mutex<Vec<Release>>>,
     /// Time reference that the store leads to, as a store of servers does.
     pub(super) time_reference: Option<Arc<dyn TimeReference>>,
+    /// Place of each secondary store that a caller names, as a store of servers has.
+    pub(super) secondary_store: Option<Arc<dyn StoreConnector>>,
 }
 
 impl Faults {
@@ -196,7 +198,7 @@ impl Store for Faulty {
     }
 
     fn secondary_store(&self, name: &str) -> Option<Arc<dyn StoreConnector>> {
-        self.store.secondary_store(name)
+        self.faults.secondary_store.clone().or_else(|| self.store.secondary_store(name))
     }
 
     fn time_reference(&self) -> Option<Arc<dyn TimeReference>> {

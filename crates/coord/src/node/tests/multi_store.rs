@@ -22,6 +22,17 @@ impl StoreConnector for At {
     }
 }
 
+/// Store with a name that servers do not know.
+#[derive(Debug)]
+struct Unknown;
+
+#[async_trait]
+impl StoreConnector for Unknown {
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        Err(Error::not_found("store is not configured; add it under [stores]"))
+    }
+}
+
 /// Node's world, with secondary stores.
 struct MultiStoreWorld {
     world: World,
@@ -262,4 +273,20 @@ async fn unresponsive_store_delays_many_sources_like_one() {
     }
     let opened = several.within(opening.join_all()).await;
     assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+}
+
+/// Programs may name any store to a server whose own store is that of servers.
+#[tokio::test]
+async fn stores_that_servers_do_not_know_are_forgotten() {
+    let world = World::new();
+    let mut store = world.faulty();
+    store.faults.secondary_store = Some(Arc::new(Unknown));
+    let settings = MultiStoreWorld::new().settings();
+    let node = Node::open(Arc::new(store), settings, world.platform()).await.unwrap();
+    let names = (0..50).map(|number| format!("s{number}"));
+    for name in names.chain(["".into(), "../s".into(), "s".repeat(64)]) {
+        let error = node.secondary(&name).await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::NotFound), "{name}: {error}");
+    }
+    assert_eq!(node.core().secondary_stores.names(), ["a", "b", "c", "s49"]);
 }
