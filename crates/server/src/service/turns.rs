@@ -4,8 +4,9 @@
 //! thousands at once puts them all ahead of the next call of any other.
 //!
 //! This module's way: of each client, a few calls are at the store. Its other calls wait here, in
-//! order, so a call of another client waits for few. Each secondary store and each upstream has
-//! turns of its own: if one does not respond, its calls keep none from the others.
+//! order, so a call of another client waits for few. Each secondary store, each list of stores of a
+//! source and each upstream has turns of its own: if one does not respond, its calls keep none from
+//! the others. Lists may have stores in common, so all lists together have a bound as well.
 
 use std::collections::{HashMap, hash_map};
 use std::fmt;
@@ -23,14 +24,18 @@ use crate::share::Client;
 
 /// Calls of one client at one target at the same time. With 2 ms each, 4,000 a second.
 const CALLS_MAX: usize = 8;
+/// Calls of one client at all lists of stores together: one store may be in each.
+const LISTS_CALLS_MAX: usize = 8 * CALLS_MAX;
 
 /// Target of a call: what the call waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Target {
     /// The primary store.
     Primary,
-    /// A secondary store, by its name; with commas, all stores of one source.
+    /// A secondary store, by its name; with commas, all stores of one source, in order.
     Secondary(String),
+    /// All lists of several stores.
+    Lists,
     /// An upstream, by its name. The call then records the numbers in the primary store.
     Upstream(String),
 }
@@ -47,7 +52,24 @@ impl Target {
             Plan::Segment(SegmentPlan { upstream: Some(upstream), .. }) => {
                 Self::Upstream(upstream.name.clone())
             }
-            plan => Self::store(&plan.stores().join(",")),
+            plan => {
+                let mut stores = plan.stores();
+                // Each order of the same stores would have turns of its own.
+                stores.sort_unstable();
+                Self::store(&stores.join(","))
+            }
+        }
+    }
+
+    fn is_list(&self) -> bool {
+        matches!(self, Self::Secondary(names) if names.contains(','))
+    }
+
+    /// Returns how many calls of one client may be there at the same time.
+    const fn calls_max(&self) -> usize {
+        match self {
+            Self::Lists => LISTS_CALLS_MAX,
+            _ => CALLS_MAX,
         }
     }
 }
@@ -58,6 +80,7 @@ impl fmt::Display for Target {
         match self {
             Self::Primary => f.write_str("the store"),
             Self::Secondary(name) => write!(f, "store {}", shown(name)),
+            Self::Lists => f.write_str("all lists of stores"),
             Self::Upstream(name) => write!(f, "upstream {}", shown(name)),
         }
     }
@@ -81,6 +104,13 @@ struct Entry {
 /// The right to one call, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn {
+    _at_target: TurnPermit,
+    _at_lists: Option<TurnPermit>,
+}
+
+/// One of a holder's permits.
+#[derive(Debug)]
+struct TurnPermit {
     /// Returned first: the place forgets a client without calls.
     _permit: OwnedSemaphorePermit,
     _place: TurnPlace,
@@ -118,18 +148,31 @@ impl Turns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until fewer than [`CALLS_MAX`] calls of the client are at the target. Returns none only
-    /// if the semaphore were closed, which this module never does.
+    /// Waits until fewer calls of the client are at the target than may be. Returns none only if a
+    /// semaphore were closed, which this module never does.
     async fn acquire(self: &Arc<Self>, holder: Holder) -> Option<Turn> {
+        let lists = holder.1.is_list().then(|| (holder.0.clone(), Target::Lists));
+        let at_target = self.permit(holder).await?;
+        // Second, so that calls that wait at one list take nothing of the others'. Those that have
+        // both permits wait for none.
+        let at_lists = match lists {
+            Some(lists) => Some(self.permit(lists).await?),
+            None => None,
+        };
+        Some(Turn { _at_target: at_target, _at_lists: at_lists })
+    }
+
+    async fn permit(self: &Arc<Self>, holder: Holder) -> Option<TurnPermit> {
         let (place, semaphore) = self.place(holder);
         let permit = semaphore.acquire_owned().await.ok()?;
-        Some(Turn { _permit: permit, _place: place })
+        Some(TurnPermit { _permit: permit, _place: place })
     }
 
     fn place(self: &Arc<Self>, holder: Holder) -> (TurnPlace, Arc<Semaphore>) {
         let semaphore = {
             let mut holders = self.holders();
-            let new = || Entry { semaphore: Arc::new(Semaphore::new(CALLS_MAX)), places: 0 };
+            let calls_max = holder.1.calls_max();
+            let new = || Entry { semaphore: Arc::new(Semaphore::new(calls_max)), places: 0 };
             let entry = holders.entry(holder.clone()).or_insert_with(new);
             entry.places += 1;
             Arc::clone(&entry.semaphore)
@@ -251,6 +294,7 @@ mod tests {
             (r#"{"kind":"segment"}"#, Target::Primary),
             (r#"{"kind":"counter"}"#, Target::Primary),
             (r#"{"kind":"segment","stores":"a, b"}"#, Target::Secondary("a,b".into())),
+            (r#"{"kind":"segment","stores":"b,c,a"}"#, Target::Secondary("a,b,c".into())),
             (
                 r#"{"layout":"redis","mint":"store","stores":"a=3,b=4"}"#,
                 Target::Secondary("a,b".into()),
@@ -279,6 +323,29 @@ mod tests {
         }
         drop(acquired);
         assert!(turns.holders().is_empty(), "targets without calls are forgotten");
+    }
+
+    /// A store could otherwise have calls of as many lists as its client can define.
+    #[tokio::test]
+    async fn turns_at_all_lists_of_one_client_are_bounded() {
+        let turns = Arc::new(Turns::default());
+        let at = |client: &str, stores: &str| (Client::token(client), Target::store(stores));
+        let mut acquired = Vec::new();
+        for list in 0..LISTS_CALLS_MAX / CALLS_MAX {
+            let stores = format!("a,b{list}");
+            for _ in 0..CALLS_MAX {
+                let turn = turns.acquire(at("one", &stores)).now_or_never().flatten();
+                acquired.push(turn.unwrap());
+            }
+        }
+        let mut waiting = Box::pin(turns.acquire(at("one", "a,c")));
+        assert!((&mut waiting).now_or_never().is_none(), "one more list waits");
+        let others = [at("one", "a"), at("one", ""), at("two", "a,b0")];
+        let others = others.map(|holder| turns.acquire(holder).now_or_never().flatten().unwrap());
+        acquired.pop();
+        let last = waiting.await.unwrap();
+        drop((acquired, others, last));
+        assert!(turns.holders().is_empty(), "clients without calls are forgotten");
     }
 
     #[tokio::test]
