@@ -2,13 +2,22 @@
 
 use std::sync::Arc;
 
-use snowmint_coord::{MemoryStore, Node, NodeSettings, Platform};
+use async_trait::async_trait;
+use snowmint_coord::secondary::StoreConnector;
+use snowmint_coord::{
+    MemoryStore, NewDefinition, Node, NodeSettings, Platform, Result, SourceSpec, Store,
+};
+use snowmint_server::{Access, Tokens};
+use snowmint_wire::error::Code as ErrorCode;
+use snowmint_wire::grpc::store::{self, store_client::StoreClient};
+use tonic::Status;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use super::{ADMIN, BARE, MINTER, SHARER, access, bearer, guarded};
-use crate::common::{Server, server_for, settings, soon, timer};
+use super::{ADMIN, BARE, JOINER, MINTER, SHARER, access, bearer, guarded, named, token};
+use crate::common::{Server, describe_request, server_for, settings, soon, timer};
+use crate::grpc::reason;
 
 const SMALL: &str = "mine-small";
 /// The layout has one worker number, for two servers.
@@ -76,6 +85,84 @@ async fn token_with_one_name_makes_no_server_unready() {
     let runway = format!("\nsnowmint_window_runway_seconds{{source=\"{SMALL}\"}} 0.0\n");
     assert!(page.contains(&runway), "{page}");
     assert_eq!(get(&lacks, MINTER, "default").await.status, 200);
+}
+
+/// Place of a secondary store.
+#[derive(Debug)]
+struct Place(MemoryStore);
+
+#[async_trait]
+impl StoreConnector for Place {
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(self.0.handle("test")?))
+    }
+}
+
+/// Returns a server with the secondary store `b`, and a token of a program.
+async fn server_of_programs() -> Server {
+    let place = Arc::new(Place(MemoryStore::new("test").unwrap())) as Arc<dyn StoreConnector>;
+    let node_settings = NodeSettings {
+        builtin: true,
+        secondary_stores: [("b".to_owned(), place)].into(),
+        ..NodeSettings::default()
+    };
+    let store = Arc::new(MemoryStore::new("test").unwrap());
+    let node = Node::open(store, node_settings, Platform::system()).await.unwrap();
+    let tokens = [
+        ("joiner".to_owned(), token(JOINER, &["join default", "admin mine-*"], &[])),
+        ("admin".to_owned(), token(ADMIN, &["join,admin *"], &[])),
+    ];
+    let tokens = Tokens { tokens: tokens.into(), ..Tokens::default() };
+    let timer = timer();
+    let access = Access::new("test", &tokens, Arc::new(timer.clone())).unwrap();
+    server_for(node, settings(), (Some(access), timer)).await
+}
+
+/// A program writes the text of a definition itself, in each store of the server.
+#[tokio::test]
+async fn program_with_one_name_moves_marks_no_window_further() {
+    let server = server_of_programs().await;
+    let mut client = StoreClient::new(server.channel().await);
+    let described = client.describe(named(describe_request(), JOINER)).await.unwrap().into_inner();
+    let slow = r#"{"layout":"time=20,worker=10,sequence=22,unit=86400s"}"#;
+    let slow_in_hex = r#"{"layout":"time=20,worker=10,sequence=22,unit=86400s","text":"hex"}"#;
+    let (banks, leads) = (r#"{"on_rollback":"borrow"}"#, r#"{"lead_max":"1h"}"#);
+    for at in ["", "/b"] {
+        let instance = format!("{}{at}", described.instance);
+        let write = async |token: &str, verb: &str, name: &str, keys: &str| {
+            let spec = SourceSpec::from_json(keys).unwrap();
+            let NewDefinition { name, spec, identity, .. } =
+                NewDefinition::of(name, &spec).unwrap();
+            let new = Some(store::NewDefinition { name, spec, identity, enabled: None });
+            let mut client = client.clone();
+            let response = if verb == "define" {
+                let mut request = named(store::DefineRequest { new }, token);
+                request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
+                client.define(request).await
+            } else {
+                let alter = store::AlterRequest { new, if_version: None };
+                let mut request = named(alter, token);
+                request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
+                client.alter(request).await
+            };
+            let error = response?.into_inner().error;
+            assert_eq!(error, None, "{at} {verb} {keys}");
+            Ok::<(), Status>(())
+        };
+        write(JOINER, "define", "mine-bank", banks).await.unwrap();
+        for (verb, name, keys) in [
+            ("define", "mine-slow", slow),
+            ("define", "mine-leading", leads),
+            ("alter", "mine-bank", leads),
+        ] {
+            let status = write(JOINER, verb, name, keys).await.unwrap_err();
+            assert_eq!(reason(&status), ErrorCode::LimitExceeded, "{at} {status:?}");
+            assert!(status.message().contains("worker.window"), "{at} {status:?}");
+        }
+        // What an operator decided stays.
+        write(ADMIN, "define", "mine-slow", slow).await.unwrap();
+        write(JOINER, "alter", "mine-slow", slow_in_hex).await.unwrap();
+    }
 }
 
 /// A day's tick would let worker marks lead the clock by days. After a crash with `worker.number`,
