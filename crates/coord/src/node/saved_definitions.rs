@@ -1,7 +1,7 @@
 //! Definitions of sources that the journal keeps, for offline minting before the store is reached.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Node, NodeState};
 use crate::catalog::{Definition, SourceState};
@@ -16,8 +16,19 @@ pub(super) fn is_away(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unavailable)
 }
 
+/// Returns the journal's entries for sources. It may have no room for all, and own sources come
+/// first.
+pub(super) fn own_first<'a>(
+    sources: impl Iterator<Item = &'a Arc<SourceInner>>,
+    is_own: impl Fn(&str) -> bool,
+) -> Vec<(String, SavedDefinition)> {
+    let mut saved: Vec<_> = sources.filter_map(|source| saved_definition(source)).collect();
+    saved.sort_by_key(|(name, _)| !is_own(name));
+    saved
+}
+
 /// Returns the journal's entry for a source; none for a source that may not be used.
-pub(super) fn saved_definition(source: &SourceInner) -> Option<(String, SavedDefinition)> {
+fn saved_definition(source: &SourceInner) -> Option<(String, SavedDefinition)> {
     let defined = source.defined.load();
     (defined.state == SourceState::Enabled).then(|| {
         let text = || defined.spec.to_stored();

@@ -4,7 +4,7 @@ use snowmint_core::Rfc3339;
 
 use super::super::lease::LeaseKey;
 use super::super::offline::rest_of;
-use super::super::saved_definitions::{is_away, saved_definition};
+use super::super::saved_definitions::{is_away, own_first};
 use super::{Driver, Stage};
 use crate::error::{Error, chain};
 use crate::machine::{Granted, Now, WindowAction};
@@ -95,14 +95,15 @@ impl Driver {
         self.past.extend(known);
     }
 
-    /// Keeps the definitions of the sources that could be minted from offline in the journal.
+    /// Keeps the definitions of the sources that could be minted from offline in the journal: of own
+    /// sources first, whatever the names and the number of others.
     pub(super) fn keep_sources(&mut self) {
         if !self.core.settings.start_without_store {
             return;
         }
         let groups = self.leases.values().flat_map(|held| held.groups.values());
         let sources = groups.flat_map(|group| &group.sources);
-        let sources = sources.filter_map(|source| saved_definition(source)).collect();
+        let sources = own_first(sources, |source| self.core.is_own(source));
         self.journal_writer.keep_sources(sources);
     }
 }

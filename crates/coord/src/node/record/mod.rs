@@ -280,15 +280,17 @@ impl JournalWriter {
         }
     }
 
-    /// Keeps the definitions that a start without the store needs, as far as there is room.
-    pub(super) fn keep_sources(&mut self, mut sources: BTreeMap<String, SavedDefinition>) {
+    /// Keeps the definitions that a start without the store needs: the first ones, as far as there
+    /// is room.
+    pub(super) fn keep_sources(&mut self, mut sources: Vec<(String, SavedDefinition)>) {
         let Some(kept) = &mut self.kept else { return };
         let mut room = SOURCES_BYTES_MAX;
-        sources.retain(|name, source| {
+        sources.retain(|(name, source)| {
             let left = room.checked_sub(source_bytes(name, source));
             room = left.unwrap_or(room);
             left.is_some()
         });
+        let sources: BTreeMap<_, _> = sources.into_iter().collect();
         if kept.record.sources != sources {
             kept.record.sources = sources;
             kept.wanted = true;
@@ -470,9 +472,10 @@ mod tests {
             let spec = r#"{"kind":"snowflake","layout":"a \"name\""}"#.to_owned();
             if keeps_windows {
                 let source = SavedDefinition { spec, version: u64::MAX };
-                journal_writer
-                    .keep_sources((0..10_000).map(|at| (name(at), source.clone())).collect());
-                assert!(journal_writer.saved_sources().len() > 1_000);
+                let sources = (0..10_000).rev().map(|at| (name(at), source.clone()));
+                journal_writer.keep_sources(sources.collect());
+                let saved = journal_writer.saved_sources();
+                assert!(saved.len() > 1_000 && saved.contains_key(&name(9_999)));
             }
             let count = journal_writer.segments_bytes_max() / (NAME_BYTES_MAX + 24);
             for number in 0..u64::try_from(count).unwrap() {

@@ -3,6 +3,7 @@
 use super::faulty::Faults;
 use super::supply::held;
 use super::*;
+use crate::node::saved_definitions::own_first;
 
 /// A source with a mark that may lead the clock.
 const BORROWS: &str = r#"{"on_rollback":"borrow"}"#;
@@ -200,6 +201,23 @@ async fn own_source_gets_the_configured_number_from_others() {
         orders.try_mint().unwrap();
         assert_eq!(held(&world).await, 1);
     }
+}
+
+/// The journal may have no room for all, and a start without the store needs them.
+#[tokio::test]
+async fn definitions_of_own_sources_are_saved_first() {
+    let world = World::new();
+    let node = world.open().await;
+    set_own(&node, &["orders", "bills"]);
+    for name in ["a", "bills", "orders", "z", "off"] {
+        node.define(name, &SourceSpec::default()).await.unwrap();
+        opened(&world, &node, name).await;
+    }
+    switch(&node, "off", false).await;
+    let sources = node.core().known_sources();
+    let saved = own_first(sources.iter(), |source| node.is_own(source));
+    let names: Vec<_> = saved.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["bills", "orders", "a", "z"]);
 }
 
 /// Returns how far the mark of the only worker number leads the clock.
