@@ -13,7 +13,7 @@ use snowmint_coord::catalog::check_version;
 use snowmint_coord::node::StoresChecked;
 use snowmint_coord::spec::SourceSpec;
 use snowmint_coord::{
-    DefinedRoom, Listed, NewStripe, Reserve, Segment, SlotInfo, SourceInfo, Store,
+    DefinedRoom, ErrorKind, Listed, NewStripe, Reserve, Segment, SlotInfo, SourceInfo, Store,
 };
 use snowmint_wire::error::Code;
 
@@ -40,7 +40,12 @@ impl Service {
         check_source_name(name)?;
         self.admit(Right::Admin, name).await?;
         let turn = SharedTurn::new(self.turn().await?);
-        let before = self.node.definition(name).await.ok();
+        let before = match self.node.definition(name).await {
+            Ok(before) => Some(before),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound) => None,
+            // What the source names already needs no right: this is no missing right.
+            Err(error) => return Err(error.into()),
+        };
         self.may_name(before.as_ref().map(|before| &before.spec), spec)?;
         let checked = self.check_stores(&turn, (name, spec)).await??;
         let own = ("", &**self.node.store());

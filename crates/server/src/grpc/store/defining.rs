@@ -56,7 +56,10 @@ impl TargetStore {
         new: &NewDefinition,
         writing: Writing,
     ) -> Result<Response<DefinitionResponse>, Status> {
-        permissions::naming(service, &*self.store, (&new.name, &new.spec)).await?;
+        let named = permissions::naming(service, &*self.store, (&new.name, &new.spec)).await;
+        if let Err(error) = named {
+            return error.respond(self, write::defined);
+        }
         let kept = new.kept();
         // A definition that this server cannot read may come only from an operator of the store.
         let written = match &kept {

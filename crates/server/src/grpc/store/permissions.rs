@@ -1,13 +1,14 @@
 //! Rights to calls of the store.
 
 use snowmint_coord::external::scope_of;
-use snowmint_coord::{Store, is_worker_pool};
+use snowmint_coord::{ErrorKind, Store, is_worker_pool};
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store::{
     ClaimRequest, ExtendRequest, GiveBackRequest, NewDefinition, ReleaseRequest, RelinquishRequest,
     ReserveRequest,
 };
 
+use super::reserve_limits::NotReserved;
 use crate::service::{Error, Service};
 
 pub(super) type Allowed = Result<(), Error>;
@@ -42,17 +43,22 @@ pub(super) fn defining(service: &Service, new: Option<&NewDefinition>) -> Allowe
     service.may_define(new.map_or("", |new| &new.name))
 }
 
-/// Checks for a caller whose definition of a source names keys, stores or an upstream.
+/// Checks for a caller whose definition of a source names keys, stores or an upstream. What the
+/// source names already needs no right, so an error of the store is not taken for a missing right.
 pub(super) async fn naming(
     service: &Service,
     store: &dyn Store,
     (source, spec): (&str, &str),
-) -> Allowed {
+) -> Result<(), NotReserved> {
     if service.may_operate().is_ok() {
         return Ok(());
     }
-    let before = store.get(source).await.ok();
-    service.may_name_in_text(before.as_ref().map(|before| before.spec.as_str()), spec)
+    let before = match store.get(source).await {
+        Ok(before) => Some(before.spec),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound) => None,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(service.may_name_in_text(before.as_deref(), spec)?)
 }
 
 /// Checks a claim. Any member may claim worker numbers; external leases need the right to their

@@ -1,18 +1,20 @@
 //! Tests of a store that responds slowly: how many may wait for it, and which callers are served
 //! meanwhile.
 
+mod definitions;
 mod lists;
 mod secondary;
 mod turns;
 mod upstream;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use snowmint_coord::pool::SlotDefaults;
 use snowmint_coord::secondary::StoreConnectors;
 use snowmint_coord::{
-    Acquire, Acquired, Catalog, ClaimRequest, Definition, Doubt, Evidence, Exclude, Extend,
+    Acquire, Acquired, Catalog, ClaimRequest, Definition, Doubt, Error, Evidence, Exclude, Extend,
     Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member,
     MemberInfo, MemberStatus, MemoryStore, NewDefinition, Node, NodeSettings, Platform, Presence,
     Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe, Result, Segment,
@@ -40,11 +42,13 @@ fn long() -> String {
 }
 
 /// A memory store with calls that wait until the test releases them: lists, long reservations,
-/// confirmations of counters, restripes and deletions. A move finds it in doubt.
+/// confirmations of counters, restripes and deletions. A move finds it in doubt. Definitions cannot
+/// be read while it is away.
 #[derive(Debug)]
 pub(super) struct BlockedStore {
     pub(super) store: MemoryStore,
     is_held: watch::Sender<bool>,
+    is_away: AtomicBool,
     /// Calls that wait, apart from lists, and the most that have waited at the same time.
     waiting: watch::Sender<(usize, usize)>,
 }
@@ -54,6 +58,7 @@ impl BlockedStore {
         Arc::new(Self {
             store: MemoryStore::new("test").unwrap(),
             is_held: watch::Sender::new(false),
+            is_away: AtomicBool::new(false),
             waiting: watch::Sender::default(),
         })
     }
@@ -201,6 +206,9 @@ impl Store for BlockedStore {
     }
 
     async fn get(&self, name: &str) -> Result<Definition> {
+        if self.is_away.load(Ordering::SeqCst) {
+            return Err(Error::unavailable("memory store is unavailable"));
+        }
         self.store.get(name).await
     }
 
