@@ -271,6 +271,7 @@ impl Store for RemoteStore {
         read::catalog(self.ask(method, IDEMPOTENT, proto::ListRequest {}).await?)
     }
 
+    /// Moves the store, with marks at most a day ahead of the clock: servers reject later ones.
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
         let method = method!(FastForward, "FastForward");
         let message = write::fast_forward(forward);

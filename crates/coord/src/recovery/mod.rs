@@ -293,14 +293,19 @@ fn snowflake(spec: &SourceSpec) -> Option<SnowflakePlan> {
     }
 }
 
-/// Rejects a mistyped year: nothing lowers a mark again.
-fn check_near(request: &RecoveryRequest, now: UnixMillis) -> Result<()> {
-    let Some(mark) = request.mark else { return Ok(()) };
+/// Returns by how many days a mark lies ahead of the clock, if it lies more than a day ahead: an
+/// operator may have mistyped the year, and nothing lowers a mark again.
+#[must_use]
+pub const fn days_too_far_ahead(mark: UnixMillis, now: UnixMillis) -> Option<u64> {
     let ahead_ms = mark.since(now);
-    if request.far_ahead || ahead_ms <= DAY_MS {
-        return Ok(());
-    }
-    let (mark, days) = (Rfc3339(mark), ahead_ms / DAY_MS);
+    if ahead_ms > DAY_MS { Some(ahead_ms / DAY_MS) } else { None }
+}
+
+/// Rejects a mistyped year.
+fn check_near(request: &RecoveryRequest, now: UnixMillis) -> Result<()> {
+    let Some(mark) = request.mark.filter(|_| !request.far_ahead) else { return Ok(()) };
+    let Some(days) = days_too_far_ahead(mark, now) else { return Ok(()) };
+    let mark = Rfc3339(mark);
     Err(Error::invalid(format!(
         "mark {mark} is {days} days ahead of this clock, maximum 1; correct the clock or the time, \
          or confirm it (--far-ahead, \"far_ahead\": true): nothing lowers a mark"

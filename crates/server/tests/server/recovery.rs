@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use snowmint_coord::{
-    BootTimer, Doubt, Evidence, JournalInfo, Known, MemoryStore, Node, NodeSettings, Platform,
-    Store, StoreIdentity, Timer as _,
+    BootTimer, Doubt, Evidence, JournalInfo, Known, Mark, MemoryStore, Node, NodeSettings,
+    Platform, Store, StoreIdentity, Timer as _,
 };
+use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code as ErrorCode;
 use snowmint_wire::grpc::RecoverRequest;
 use snowmint_wire::grpc::store::store_client::StoreClient;
 use snowmint_wire::grpc::store::{FastForwardRequest, INSTANCE};
 use tonic::Request;
 
-use super::common::{Server, describe_request, in_time, server_of, settings, soon, timer};
+use super::common::{Server, describe_request, in_time, node_on, server_of, settings, soon, timer};
 use super::grpc::reason;
 use super::slow_store::BlockedStore;
 
@@ -131,6 +132,35 @@ async fn grpc_recovers_a_store_by_the_recover_call_only() {
         ["reported", "left out"]
     );
     continues_from(&server, 5_000).await;
+}
+
+/// An operator may mistype the year, and nothing lowers a mark.
+#[tokio::test]
+async fn move_by_a_program_goes_at_most_a_day_ahead() {
+    const HOUR_MS: u64 = 3_600_000;
+    let store = MemoryStore::new("test").unwrap();
+    let server = server_of(node_on(store.handle("test").unwrap()).await, settings()).await;
+    let mut client = StoreClient::new(server.channel().await);
+    let instance = soon(client.describe(describe_request())).await.unwrap().into_inner().instance;
+    let mut moved = async |hours: u64| {
+        let marks_at_least = SystemClock.unix_ms().saturating_add(hours * HOUR_MS).get();
+        let message = FastForwardRequest { marks_at_least, ..FastForwardRequest::default() };
+        let mut request = Request::new(message);
+        request.metadata_mut().insert(INSTANCE, instance.parse().unwrap());
+        let response = soon(client.fast_forward(request)).await.unwrap().into_inner();
+        (Mark::new(marks_at_least), response.error)
+    };
+    let before = store.ground().await.unwrap();
+    for hours in [25, 8_000 * 365 * 24] {
+        let (_, refused) = moved(hours).await;
+        let refused = refused.unwrap();
+        assert_eq!(refused.code, "invalid", "{hours} h: {refused:?}");
+        assert!(refused.message.contains("--far-ahead"), "{refused:?}");
+        assert_eq!(store.ground().await.unwrap(), before, "{hours} h");
+    }
+    let (mark, refused) = moved(23).await;
+    assert_eq!(refused, None);
+    assert_eq!(store.ground().await.unwrap().mark, mark);
 }
 
 /// A replica has taken over from the server of a store that is not in doubt.

@@ -16,8 +16,9 @@ use super::Factory;
 pub(super) const TTL_LONG_MS: u64 = 600_000;
 /// TTL that is short enough to expire before any check: for cases that let it.
 const TTL_BRIEF_MS: u64 = 100;
-/// Start of the case's own clock; nothing in a case depends on the real clock.
-const START_MS: u64 = 1_800_000_000_000;
+/// Start of the case's own clock, before the clock of any server. Nothing else in a case depends on
+/// the real clock.
+const START_MS: u64 = 1_700_000_000_000;
 /// Number of tasks that contend in the cases on atomicity.
 pub(super) const TASKS: u64 = 16;
 /// Attempts at a store that cannot be reached.

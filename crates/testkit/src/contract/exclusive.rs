@@ -307,8 +307,10 @@ async fn fast_forward_moves_counters_beyond_lost_results(case: Case) {
     let (a, b) = (case.member("a").await, case.another().await.member("b").await);
     let acquired = acquire(&case, &Acquire { length: FAR, ..wanting(&a, [3]) }).await.unwrap();
     assert_eq!(acquired.leases[0].mark, Mark::new(FAR));
-    // A time, which means nothing to a counter.
-    let forward = FastForward { marks_at_least: Mark::new(1 << 50), ..FastForward::default() };
+    // A time above the leap, which means nothing to a counter.
+    let marks_at_least = Mark::from(case.now().await);
+    assert!(marks_at_least > Mark::new(LEAP), "{marks_at_least}");
+    let forward = FastForward { marks_at_least, ..FastForward::default() };
     case.store.fast_forward(&forward).await.unwrap();
     let reacquired = acquire(&case, &wanting(&b, [3, 4])).await.unwrap();
     let floors: Vec<u64> = reacquired.leases.iter().map(|lease| lease.floor.get()).collect();

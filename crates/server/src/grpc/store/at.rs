@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use snowmint_coord::Store;
+use snowmint_coord::recovery::days_too_far_ahead;
+use snowmint_coord::{Error as StoreError, Mark, Store};
+use snowmint_core::{Clock as _, Rfc3339, SystemClock};
 use tonic::{Response, Status};
 
 use super::trail::FailureReason;
@@ -63,6 +65,19 @@ impl TargetStore {
         }
         service.changed_secondary(how, name, before).await;
         changed
+    }
+
+    /// Rejects a mark more than a day ahead of the later of this server's clock and the store's.
+    pub(super) async fn check_near(&self, mark: Mark) -> snowmint_coord::Result<()> {
+        let ours = SystemClock.unix_ms();
+        let now = self.store.now().await?.map_or(ours, |theirs| ours.max(theirs));
+        let Some(days) = days_too_far_ahead(mark.unix_millis(), now) else { return Ok(()) };
+        let mark = Rfc3339(mark.unix_millis());
+        Err(StoreError::invalid(format!(
+            "mark {mark} is {days} days ahead of the clock, maximum 1; correct the time, or move \
+             the store by its own URL (snowmint worker fast-forward --far-ahead): nothing lowers a \
+             mark"
+        )))
     }
 
     /// Records an action on the store as a whole.

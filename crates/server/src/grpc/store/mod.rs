@@ -417,7 +417,10 @@ impl store_server::Store for StoreService {
             Err(error) => return at.respond(Err(error), write::identified),
         };
         let forward = FastForward { planned_on, ..read::fast_forward(message) };
-        let moved = at.store.fast_forward(&forward).await;
+        let moved = match at.check_near(forward.marks_at_least).await {
+            Ok(()) => at.store.fast_forward(&forward).await,
+            Err(error) => Err(error),
+        };
         at.respond(at.changed(&service, &words::moved_forward(&forward), moved), write::identified)
     }
 
