@@ -1,10 +1,20 @@
 //! Fingerprints of the store that servers have reported.
+//!
+//! A server may have seen less than this program: one that opened a restored store has no sign of
+//! the loss. So a fingerprint that does not surely follow the newest one counts only after the
+//! store was compared with that one. Otherwise the program would forget what it alone knows, and
+//! issue its prefetched numbers again.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use snowmint_coord::StoreIdentity;
 use snowmint_coord::history::History;
-use snowmint_wire::grpc::store::DoneResponse;
+use snowmint_coord::{Error, Recalled, Result, Store as _, StoreIdentity, Verb};
+use snowmint_wire::grpc::store as proto;
+
+use super::RemoteStore;
+
+/// Name of this program in errors of servers.
+const WHO: &str = "this program";
 
 /// Newest identity of the store, and the write count reported with it.
 #[derive(Debug, Default)]
@@ -15,26 +25,53 @@ impl NewestIdentity {
         self.newest().clone()
     }
 
-    /// Observes the fingerprint in a response, if there is one.
-    pub(super) fn observe(&self, response: &DoneResponse) {
-        if let Some(reported) = &response.seen {
-            self.record(StoreIdentity { id: reported.id.clone(), writes: reported.writes });
+    /// Records the fingerprint that an earlier process has seen, before any is reported.
+    pub(super) fn remember(&self, seen: &StoreIdentity) {
+        if !seen.id.is_empty() {
+            self.newest().get_or_insert_with(|| seen.clone());
         }
     }
 
-    /// Keeps the newer fingerprint: responses of several servers overtake each other, and some
-    /// servers have seen less.
-    pub(super) fn record(&self, reported: StoreIdentity) {
+    /// Records the identity that this program gave the store.
+    pub(super) fn replace(&self, identity: StoreIdentity) {
+        *self.newest() = Some(identity);
+    }
+
+    /// Records a reported fingerprint that surely follows the newest one: in its history, or after
+    /// a recovery. For any other, returns the newest one, with which the store must be compared.
+    fn record(&self, reported: &StoreIdentity) -> Option<StoreIdentity> {
         let mut newest = self.newest();
-        let is_newer = newest.as_ref().is_none_or(|known| {
-            let (before, now) = (History::of(&known.id), History::of(&reported.id));
-            // A server that has not seen a recovery counts in the history that was lost.
-            before.store != now.store
-                || (before.recoveries, known.writes) <= (now.recoveries, reported.writes)
-        });
-        if is_newer {
-            *newest = Some(reported);
+        let Some(known) = newest.clone() else {
+            *newest = Some(reported.clone());
+            return None;
+        };
+        // The rest of a store in doubt is not the state that was seen.
+        if History::says_doubt(&reported.id) {
+            return None;
         }
+        let (before, now) = (History::of(&known.id), History::of(&reported.id));
+        let is_recovered = before.store == now.store && before.recoveries < now.recoveries;
+        let is_counted_on = known.id == reported.id && known.writes <= reported.writes;
+        if !is_recovered && !is_counted_on {
+            return Some(known);
+        }
+        *newest = Some(reported.clone());
+        None
+    }
+
+    /// Records a reported fingerprint after the store was found to have everything of `known`,
+    /// unless it is an older one that was overtaken. Returns whether `known` is still the newest
+    /// one: with another the store was not compared.
+    fn confirm(&self, known: &StoreIdentity, reported: &StoreIdentity) -> bool {
+        let mut newest = self.newest();
+        if newest.as_ref() != Some(known) {
+            return false;
+        }
+        let recoveries = |identity: &StoreIdentity| History::of(&identity.id).recoveries;
+        if (recoveries(known), known.writes) <= (recoveries(reported), reported.writes) {
+            *newest = Some(reported.clone());
+        }
+        true
     }
 
     fn newest(&self) -> MutexGuard<'_, Option<StoreIdentity>> {
@@ -42,26 +79,96 @@ impl NewestIdentity {
     }
 }
 
+impl RemoteStore {
+    /// Takes in the fingerprint in a response, if there is one.
+    ///
+    /// # Errors
+    /// `StoreMismatch` and `StoreRolledBack` when the store lacks something that this program has
+    /// seen; any error of the comparison. The fingerprint then does not count.
+    pub(super) async fn observe(&self, reported: Option<proto::Identity>) -> Result<()> {
+        let Some(proto::Identity { id, writes }) = reported else { return Ok(()) };
+        let reported = StoreIdentity { id, writes };
+        while let Some(known) = self.seen.record(&reported) {
+            match self.recall(WHO, &known).await? {
+                Recalled::Same => {}
+                // The response is from before the recovery, or from a server that has not seen it.
+                Recalled::Recovered => {
+                    let evidence = format!("write count seen by {WHO} (the store was recovered)");
+                    let error = Error::store_rolled_back(evidence, known.writes, reported.writes);
+                    return Err(error.with_verb(Verb::Recall));
+                }
+            }
+            if self.seen.confirm(&known, &reported) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn reported(id: &str, writes: u64) -> StoreIdentity {
+        StoreIdentity { id: id.into(), writes }
+    }
+
     #[test]
-    fn a_count_goes_with_its_history_and_rises_within_it() {
-        let seen = NewestIdentity::default();
-        let reported = |id: &str, writes| StoreIdentity { id: id.into(), writes };
-        for (new, newest) in [
-            (reported("s.0.a", 10), reported("s.0.a", 10)),
-            (reported("s.0.b", 20), reported("s.0.b", 20)),
-            // From a server that has seen less.
-            (reported("s.0.a", 15), reported("s.0.b", 20)),
-            (reported("s.1.c", 12), reported("s.1.c", 12)),
-            // From a server that has not seen the recovery.
-            (reported("s.0.b", 99), reported("s.1.c", 12)),
-            (reported("t.0.d", 1), reported("t.0.d", 1)),
+    fn newest_fingerprint_ends_by_its_successors_only() {
+        let known = reported("s.1.a", 10);
+        for (new, follows) in [
+            (reported("s.1.a", 10), true),
+            (reported("s.1.a", 11), true),
+            (reported("s.2.b", 3), true),
+            // From a server that has seen less, an overtaken response, or a store rollback.
+            (reported("s.1.a", 9), false),
+            // Another process has begun to write: after this state, or after an older one.
+            (reported("s.1.b", 99), false),
+            (reported("s.0.b", 99), false),
+            (reported("t.9.b", 99), false),
         ] {
-            seen.record(new);
-            assert_eq!(seen.get(), Some(newest));
+            let seen = NewestIdentity::default();
+            assert_eq!(seen.record(&known), None, "the first one");
+            let unsure = seen.record(&new);
+            assert_eq!(unsure, (!follows).then(|| known.clone()), "{new:?}");
+            let newest = if follows { &new } else { &known };
+            assert_eq!(seen.get().as_ref(), Some(newest), "{new:?}");
         }
+    }
+
+    #[test]
+    fn rest_of_a_store_in_doubt_is_not_recorded() {
+        let seen = NewestIdentity::default();
+        seen.record(&reported("s.0.a", 10));
+        assert_eq!(seen.record(&reported("s.0.b!", 20)), None);
+        assert_eq!(seen.get(), Some(reported("s.0.a", 10)));
+    }
+
+    #[test]
+    fn compared_fingerprint_counts_if_it_is_newer() {
+        let seen = NewestIdentity::default();
+        seen.record(&reported("s.0.a", 10));
+        assert!(seen.confirm(&reported("s.0.a", 10), &reported("s.0.b", 20)));
+        assert_eq!(seen.get(), Some(reported("s.0.b", 20)));
+        // It was overtaken.
+        assert!(seen.confirm(&reported("s.0.b", 20), &reported("s.0.a", 15)));
+        assert_eq!(seen.get(), Some(reported("s.0.b", 20)));
+        // The store was compared with another one.
+        assert!(!seen.confirm(&reported("s.0.a", 10), &reported("s.0.c", 30)));
+        assert_eq!(seen.get(), Some(reported("s.0.b", 20)));
+    }
+
+    #[test]
+    fn earlier_process_is_remembered_before_any_report() {
+        let seen = NewestIdentity::default();
+        seen.remember(&reported("", 0));
+        assert_eq!(seen.get(), None);
+        for id in ["s.0.a", "s.0.b"] {
+            seen.remember(&reported(id, 10));
+            assert_eq!(seen.get(), Some(reported("s.0.a", 10)), "{id}");
+        }
+        seen.replace(reported("t.1.c", 11));
+        assert_eq!(seen.get(), Some(reported("t.1.c", 11)));
     }
 }

@@ -67,16 +67,15 @@ impl Store for RemoteStore {
         Some(Arc::new(ServerClock::new(Arc::clone(&self.servers))))
     }
 
-    /// Returns what servers have reported: a count belongs to the identity reported with it.
+    /// Returns what servers have reported and the store still had when it was reported: a count
+    /// belongs to the identity reported with it.
     fn seen(&self) -> Option<StoreIdentity> {
         self.seen.get()
     }
 
     fn remember(&self, seen: &StoreIdentity) {
         self.servers.remember(&seen.id);
-        if !seen.id.is_empty() {
-            self.seen.record(seen.clone());
-        }
+        self.seen.remember(seen);
     }
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
@@ -89,7 +88,8 @@ impl Store for RemoteStore {
         let method = method!(Identity, "Identity");
         let response = self.ask(method, IDEMPOTENT, proto::IdentityRequest {}).await?;
         let identity = read::identity(response)?;
-        self.seen.record(identity.clone());
+        let StoreIdentity { id, writes } = identity.clone();
+        self.observe(Some(proto::Identity { id, writes })).await?;
         Ok(identity)
     }
 
@@ -114,17 +114,18 @@ impl Store for RemoteStore {
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
         let method = method!(Join, "Join");
-        let response = self.ask(method, IDEMPOTENT, write::join(member, presence, now)).await?;
-        self.seen.observe(&response);
+        let message = write::join(member, presence, now);
+        let mut response: proto::DoneResponse = self.ask(method, IDEMPOTENT, message).await?;
+        let seen = response.seen.take();
         self.aliases.joined(member.incarnation, read::known_as(response)?);
-        Ok(())
+        self.observe(seen).await
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
         let message = write::renew(member, presence, now);
-        let response = self.ask(method!(Renew, "Renew"), IDEMPOTENT, message).await?;
-        self.seen.observe(&response);
-        Ok(())
+        let response: proto::DoneResponse =
+            self.ask(method!(Renew, "Renew"), IDEMPOTENT, message).await?;
+        self.observe(response.seen).await
     }
 
     async fn announce(&self, _: Incarnation, _: &MemberStatus) -> Result<()> {
@@ -277,6 +278,7 @@ impl Store for RemoteStore {
         let message = write::fast_forward(forward);
         let identity = read::identity(self.ask(method, IDEMPOTENT, message).await?)?;
         self.servers.is_now(&identity.id);
+        self.seen.replace(identity.clone());
         Ok(identity)
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use snowmint_client::RemoteStore;
 use snowmint_coord::{
-    FastForward, IdBatch, Incarnation, Mark, Member, MemoryStore, NewDefinition, Node,
+    FastForward, History, IdBatch, Incarnation, Mark, Member, MemoryStore, NewDefinition, Node,
     NodeSettings, Platform, Presence, Recalled, Reserve, SourceSpec, Store,
 };
 use snowmint_core::UnixMillis;
@@ -15,10 +15,25 @@ const NOW: UnixMillis = UnixMillis::new(1_900_000_000_000);
 
 /// Returns a program's handle, through a server that has seen nothing before.
 async fn through_a_server(store: &MemoryStore) -> (RemoteStore, snowmint_server::Handle) {
-    let offered = Some(Arc::new(store.handle("all").unwrap()) as _);
+    through_a_server_on(Arc::new(store.handle("all").unwrap())).await
+}
+
+/// Returns a program's handle, through a server with this one.
+async fn through_a_server_on(offered: Arc<MemoryStore>) -> (RemoteStore, snowmint_server::Handle) {
+    let offered = Some(offered as _);
     let server = common::serve(common::idle_node().await, offered, common::any().await);
     let url = format!("snowmint://127.0.0.1:{}", server.http().unwrap().port());
     (common::open(&url, common::SETTINGS).await.unwrap(), server)
+}
+
+fn member() -> Member {
+    Member {
+        incarnation: Incarnation::new(7),
+        owner: String::new(),
+        host: "here".into(),
+        process: 1,
+        address: String::new(),
+    }
 }
 
 async fn write(store: &dyn Store, times: u64) {
@@ -48,13 +63,7 @@ async fn client_journal_rejects_another_store() {
 async fn client_remembers_a_history_but_no_overtaken_count() {
     let store = MemoryStore::new("all").unwrap();
     let (program, _server) = through_a_server(&store).await;
-    let member = Member {
-        incarnation: Incarnation::new(7),
-        owner: String::new(),
-        host: "here".into(),
-        process: 1,
-        address: String::new(),
-    };
+    let member = member();
     let presence = Presence { sample: NOW, renewals: 1, ttl_ms: 10_000 };
     program.join(&member, presence, NOW).await.unwrap();
     let backup = store.backup();
@@ -76,6 +85,91 @@ async fn client_remembers_a_history_but_no_overtaken_count() {
     assert_eq!(later.recall("the journal", &seen).await.unwrap(), Recalled::Recovered);
     let long = "the journal ".repeat(10);
     assert_eq!(later.recall(&long, &seen).await.unwrap_err().kind().code(), "invalid");
+}
+
+/// The restored store's only server opened it after the loss, so the program alone knows more. Its
+/// state is never replaced by that of another history, however far that one counts.
+#[tokio::test]
+async fn client_keeps_the_state_that_a_restored_store_lacks() {
+    for follow in [0, 50] {
+        let offered = Arc::new(MemoryStore::new("all").unwrap());
+        let (program, _server) = through_a_server_on(Arc::clone(&offered)).await;
+        let (member, mut presence) =
+            (member(), Presence { sample: NOW, renewals: 1, ttl_ms: 10_000 });
+        program.join(&member, presence, NOW).await.unwrap();
+        let mut renew = async || {
+            presence.renewals += 1;
+            program.renew(member.incarnation, presence, NOW).await
+        };
+        let backup = offered.backup();
+        write(&program, 5).await;
+        renew().await.unwrap();
+        let seen = program.seen().unwrap();
+        // The server's handle forgets what it has seen, as a new server's.
+        offered.restore(backup);
+        write(&offered.handle("all").unwrap(), follow).await;
+        for _ in 0..2 {
+            for refused in [renew().await, program.identity().await.map(drop)] {
+                let refused = refused.unwrap_err();
+                assert_eq!(refused.kind().code(), "store_rolled_back", "{follow}: {refused}");
+                assert!(refused.to_string().contains("this program"), "{refused}");
+            }
+            assert_eq!(program.seen().as_ref(), Some(&seen), "{follow}");
+        }
+
+        offered.handle("all").unwrap().fast_forward(&FastForward::default()).await.unwrap();
+        renew().await.unwrap();
+        let recovered = program.seen().unwrap();
+        assert_eq!(History::of(&recovered.id).recoveries, 1, "{recovered:?}");
+    }
+}
+
+/// Each process that begins to write leaves a start, which is no sign of a loss.
+#[tokio::test]
+async fn client_follows_the_writes_of_other_processes() {
+    let store = MemoryStore::new("all").unwrap();
+    let (program, _server) = through_a_server(&store).await;
+    let (member, mut presence) = (member(), Presence { sample: NOW, renewals: 1, ttl_ms: 10_000 });
+    program.join(&member, presence, NOW).await.unwrap();
+    for _ in 0..3 {
+        write(&store.handle("all").unwrap(), 3).await;
+        presence.renewals += 1;
+        program.renew(member.incarnation, presence, NOW).await.unwrap();
+        assert_eq!(program.seen().unwrap(), store.handle("all").unwrap().identity().await.unwrap());
+    }
+}
+
+/// Servers that opened the restored store after the loss would hand out its numbers again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn client_that_alone_knows_of_a_loss_stops_minting() {
+    let offered = Arc::new(MemoryStore::new("all").unwrap());
+    let (remote, _server) = through_a_server_on(Arc::clone(&offered)).await;
+    let spec = SourceSpec::from_json(r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#);
+    let new = NewDefinition::of("bills", &spec.unwrap()).unwrap();
+    offered.define(&new).await.unwrap();
+    let remote = Arc::new(remote);
+    let settings = NodeSettings { presence_ttl_ms: 3_000, ..common::node_settings() };
+    let program = Node::open(Arc::clone(&remote) as _, settings, Platform::system()).await.unwrap();
+    let until = async |is_so: &dyn Fn() -> bool| {
+        common::soon(async {
+            while !is_so() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    };
+    until(&|| program.incarnation().is_some()).await;
+    let backup = offered.backup();
+    let bills = program.source("bills").await.unwrap();
+    bills.mint(1, None, 60_000).await.unwrap();
+    let reserved = offered.identity().await.unwrap().writes;
+    until(&|| remote.seen().is_some_and(|seen| seen.writes >= reserved)).await;
+    assert!(bills.try_mint().is_ok(), "numbers are prefetched");
+
+    offered.restore(backup);
+    let is_back = |reason: &Reason| reason.code == "store_rolled_back";
+    until(&|| program.readiness().reasons.iter().any(is_back)).await;
+    assert!(bills.try_mint().is_err());
 }
 
 /// The restored state contains its member, and only the server was notified of the recovery.

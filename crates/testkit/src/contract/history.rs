@@ -350,10 +350,7 @@ pub async fn every_verb_is_refused_by_an_older_state(
             assert_eq!(code(outcome), "store_rolled_back", "{verb}");
         }
     }
-    // Behind servers a handle shows what its server last reported, and the server compares.
-    if !is_behind_servers {
-        assert_eq!(holder.store.seen(), remembers, "it has forgotten what is missing");
-    }
+    assert_eq!(holder.store.seen(), remembers, "it has forgotten what is missing");
     // Reports count as writes, and a long doubt has many. A handle that missed the recovery learns
     // of it all the same.
     let mut journal = JournalInfo { id: "j".into(), ..JournalInfo::default() };
