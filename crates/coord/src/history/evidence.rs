@@ -1,6 +1,6 @@
 //! Evidence of a store rollback.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::catalog::Definition;
 use crate::error::{Error, Result};
@@ -46,9 +46,13 @@ pub(crate) fn check_ends(
     ends: &BTreeMap<String, u64>,
     stored: &[Definition],
 ) -> Result<()> {
+    if ends.is_empty() {
+        return Ok(());
+    }
+    let next = stored.iter().map(|source| (source.name.as_str(), source.segment.mark.get()));
+    let next: HashMap<&str, u64> = next.collect();
     let mut below = ends.iter().filter_map(|(name, seen)| {
-        let source = stored.iter().find(|source| source.name == *name);
-        let found = source.map_or(0, |source| source.segment.mark.get());
+        let found = next.get(name.as_str()).copied().unwrap_or(0);
         (found < *seen).then_some((name, *seen, found))
     });
     let Some((name, seen, found)) = below.next() else { return Ok(()) };

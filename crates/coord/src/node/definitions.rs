@@ -1,5 +1,6 @@
 //! Catalog definitions of sources, and how running sources follow them.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError};
 
@@ -7,6 +8,7 @@ use super::{NodeState, SourceInfo};
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{Error, Result, Verb, chain};
 use crate::forecast::check_life;
+use crate::history::check_ends;
 use crate::pool::{check_group, pool_of};
 use crate::sources::{
     Backing, Defined, GeneratorConfig, IdCodec, SourceInner, Unused, check_value, compare_check,
@@ -41,6 +43,14 @@ pub(super) fn info(definition: &Definition) -> Result<SourceInfo> {
         next,
         store_status: Vec::new(),
     })
+}
+
+/// Catalog, as a running node reads it.
+#[derive(Debug)]
+pub(super) struct ReadCatalog {
+    pub(super) catalog: Catalog,
+    /// Error for sources below numbers that the node had seen issued before the read.
+    pub(super) below: Option<Error>,
 }
 
 impl NodeState {
@@ -198,8 +208,14 @@ impl NodeState {
         Ok(info)
     }
 
-    /// Reads the catalog, and updates all running sources.
-    pub(super) async fn read_catalog(&self) -> Result<Catalog> {
+    /// Reads the catalog, and updates all running sources. Compares the sources with the numbers
+    /// that this node, named `who`, has seen issued: a row that was set back by hand leaves no
+    /// other sign, and without a request for its numbers no other check would find it.
+    pub(super) async fn read_catalog(&self, who: &str) -> Result<ReadCatalog> {
+        // Collected before the read, which need not have numbers that are reserved meanwhile.
+        // Servers compare for the clients that call them.
+        let is_compared = self.ctx.store.owner_client().is_none();
+        let ends = if is_compared { self.ends_seen() } else { BTreeMap::new() };
         let history = self.history();
         let catalog = self.ctx.store_call(Verb::List, self.ctx.store.list()).await?;
         for definition in &catalog.definitions {
@@ -211,7 +227,8 @@ impl NodeState {
                 tracing::error!(source = %definition.name, error = %chain(&error), "an altered source cannot be used here");
             }
         }
-        Ok(catalog)
+        let below = check_ends(who, &ends, &catalog.definitions).err();
+        Ok(ReadCatalog { catalog, below })
     }
 
     pub(super) async fn check_new_namespace_unique(

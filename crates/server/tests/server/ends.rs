@@ -105,7 +105,6 @@ async fn rejoin_below_a_seen_end_names_the_source() {
     let store = MemoryStore::new("test").unwrap();
     let (server, node) = having_minted(&store, None).await;
     soon(async { while server.get("/readyz").await.status != 200 {} }).await;
-    set_back(&store).await;
     let member = soon(async {
         loop {
             match node.incarnation() {
@@ -115,9 +114,21 @@ async fn rejoin_below_a_seen_end_names_the_source() {
         }
     })
     .await;
+    set_back(&store).await;
     store.leave(member, SystemClock.unix_ms()).await.unwrap();
     let reason = rollback_reason(&server).await;
     assert!(reason.contains(r#"next number of source \"one\" seen by this process"#), "{reason}");
+}
+
+/// The member stays, and no caller requests a number of the source.
+#[tokio::test]
+async fn change_under_an_idle_server_names_the_source() {
+    let store = MemoryStore::new("test").unwrap();
+    let (server, _node) = having_minted(&store, None).await;
+    soon(async { while server.get("/readyz").await.status != 200 {} }).await;
+    set_back(&store).await;
+    let reason = rollback_reason(&server).await;
+    assert!(reason.contains(r#"next number of source \"one\""#), "{reason}");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Results that come back to the driver loop from the store and the journal.
 
 use super::super::compare::ClockCheck;
+use super::super::definitions::ReadCatalog;
 use super::super::join::{JOURNAL_LEAD_MS_MAX, NewMember};
 use super::super::journal_write::{JournalMark, Written};
 use super::super::lease::{ActiveLease, LeaseKey};
@@ -68,10 +69,14 @@ impl Driver {
             // Read again with the next renewal.
             Completion::Standing(Err(_)) => self.journals_of.clear(),
             Completion::Failed(error) => tracing::error!(%error, "a task of the node failed"),
-            Completion::Catalog(result) => {
+            Completion::Catalog(member, result) => {
                 self.catalog_busy = false;
                 match result {
-                    Ok(catalog) => self.apply_catalog(&catalog),
+                    // A membership that has ended since may belong to a history that was lost.
+                    Ok(ReadCatalog { below: Some(error), .. }) if self.is_member(member) => {
+                        self.core.ctx.doubt(&error);
+                    }
+                    Ok(ReadCatalog { catalog, .. }) => self.apply_catalog(&catalog),
                     Err(error) => {
                         tracing::warn!(error = %chain(&error), "the catalog could not be read")
                     }

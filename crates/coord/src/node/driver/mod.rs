@@ -27,6 +27,7 @@ use self::leaks::LeakAudit;
 use self::pending_releases::PendingReleases;
 use self::sections::SectionsDone;
 use super::compare::{self, ClockCheck};
+use super::definitions::ReadCatalog;
 use super::join::{self, ClaimLeftovers, NewMember};
 use super::journal_write::Written;
 use super::lease::{ActiveLease, LeaseKey};
@@ -34,7 +35,6 @@ use super::record::JournalWriter;
 use super::settings::NodeSettings;
 use super::store_knowledge::StoreFingerprint;
 use super::{NodeState, node_closed};
-use crate::catalog::Catalog;
 use crate::error::{Error, Result, Verb};
 use crate::history::Standing;
 use crate::journal::{Disk, JournalLease, disk};
@@ -85,7 +85,8 @@ enum Completion {
         results: Vec<Result<Extended>>,
     },
     Journal(Written),
-    Catalog(Result<Catalog>),
+    /// Catalog, read as this member.
+    Catalog(Incarnation, Result<ReadCatalog>),
     /// Pending releases that are done.
     Released(Vec<Release>),
     /// Slots and their holders, read as this member.
@@ -294,7 +295,9 @@ impl Driver {
     }
 
     fn poll_catalog(&mut self, now: Now) {
-        if self.catalog_busy || !matches!(self.stage, Stage::In { .. }) {
+        let Stage::In { member, .. } = &self.stage else { return };
+        let member = member.incarnation;
+        if self.catalog_busy {
             return;
         }
         // Extends and reserves report the catalog's version, and peers notify this node; otherwise
@@ -305,8 +308,10 @@ impl Driver {
             self.core.ctx.take_stale();
             self.catalog_busy = true;
             self.catalog_read_at_ms = now.elapsed.get();
-            let core = Arc::clone(&self.core);
-            self.tasks.spawn(async move { Completion::Catalog(core.read_catalog().await) });
+            let (core, who) = (Arc::clone(&self.core), self.fingerprint.who.clone());
+            self.tasks.spawn(async move {
+                Completion::Catalog(member, core.read_catalog(&who).await)
+            });
         }
     }
 
