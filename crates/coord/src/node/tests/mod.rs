@@ -5,6 +5,7 @@ mod counters;
 mod deleted;
 mod disguised;
 mod disk;
+mod doubted;
 mod ends;
 mod external;
 mod faulty;

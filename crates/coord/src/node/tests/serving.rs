@@ -124,8 +124,12 @@ async fn owner_with_a_wrong_clock_gives_up_order_in_a_second() {
         let keys = keys_of(wrong).await;
         let mut highest = 0;
         let mut refused_ms = 0;
-        for _ in 0..100 {
+        let mut gave_up_ms = None;
+        for step in 1..=100_u64 {
             pass(&world, &servers, 100).await;
+            if gave_up_ms.is_none() && says(&world, wrong).await == Serves::Counters {
+                gave_up_ms = Some(step * 100);
+            }
             let mut minted = false;
             for server in &servers {
                 if let Ok(id) = mint(server).await {
@@ -135,6 +139,7 @@ async fn owner_with_a_wrong_clock_gives_up_order_in_a_second() {
             }
             refused_ms += u64::from(!minted) * 100;
         }
+        assert!(gave_up_ms.is_some_and(|ms| ms <= 1_000), "{offset_ms}: {gave_up_ms:?} ms");
         assert!(refused_ms <= 2_000, "{offset_ms}: no server mints for {refused_ms} ms");
         assert_eq!(says(&world, wrong).await, Serves::Counters, "{offset_ms}");
         let after = owner(&world, &servers, 0).await.unwrap();
@@ -210,6 +215,43 @@ async fn a_server_that_most_others_cannot_reach_gives_everything_up() {
         let _ = count(lost, key).await;
     }
     assert_eq!(keys_of(lost).await, keys);
+}
+
+/// Probes the peers of a server that are due, as servers do each second. One does not respond.
+async fn probe_peers(server: &Server, silent: Incarnation) {
+    let due = tokio::select! {
+        biased;
+        due = server.node.peers_to_probe() => due,
+        () = tokio::task::yield_now() => Vec::new(),
+    };
+    due.iter().for_each(|peer| server.node.peer_probed(peer.member, peer.member != silent));
+}
+
+/// A request of one peer got no response. Its probe, its report, the other peer's probe and report,
+/// and the owner's look at both reports follow one another, each within a second or two.
+#[tokio::test]
+async fn unreachable_owner_gives_up_within_ten_seconds() {
+    let world = World::new();
+    let servers = three(&world).await;
+    let before = owner(&world, &servers, 1_000).await.unwrap();
+    let lost = &servers[before];
+    let others: Vec<&Server> =
+        servers.iter().filter(|server| !std::ptr::eq(*server, lost)).collect();
+    let lost_member = lost.node.incarnation().unwrap();
+    assert!(keys_of(lost).await > 0);
+    others[0].node.suspect_peer(lost_member);
+    let mut waited_ms = 0;
+    while says(&world, lost).await != Serves::Nothing || keys_of(lost).await > 0 {
+        assert!(waited_ms < 10_000, "still an owner after {waited_ms} ms");
+        if waited_ms % 1_000 == 0 {
+            for other in &others {
+                probe_peers(other, lost_member).await;
+            }
+        }
+        pass(&world, &servers, 100).await;
+        waited_ms += 100;
+    }
+    assert!(mint(lost).await.is_err());
 }
 
 #[tokio::test]
