@@ -124,7 +124,7 @@ async fn client_keeps_the_state_that_a_restored_store_lacks() {
     }
 }
 
-/// Each process that begins to write leaves a start, which is no sign of a loss.
+/// Each process that begins to write leaves a start, and the store loses nothing by it.
 #[tokio::test]
 async fn client_follows_the_writes_of_other_processes() {
     let store = MemoryStore::new("all").unwrap();

@@ -293,8 +293,8 @@ fn snowflake(spec: &SourceSpec) -> Option<SnowflakePlan> {
     }
 }
 
-/// Returns by how many days a mark lies ahead of the clock, if it lies more than a day ahead: an
-/// operator may have mistyped the year, and nothing lowers a mark again.
+/// Returns by how many days a mark lies ahead of the clock, if by more than one. An operator may
+/// have mistyped the year, and nothing lowers a mark again.
 #[must_use]
 pub const fn days_too_far_ahead(mark: UnixMillis, now: UnixMillis) -> Option<u64> {
     let ahead_ms = mark.since(now);

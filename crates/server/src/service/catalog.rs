@@ -43,7 +43,7 @@ impl Service {
         let before = match self.node.definition(name).await {
             Ok(before) => Some(before),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound) => None,
-            // What the source names already needs no right: this is no missing right.
+            // The caller needs no right to what the source names already, which is unknown.
             Err(error) => return Err(error.into()),
         };
         self.may_name(before.as_ref().map(|before| &before.spec), spec)?;

@@ -309,9 +309,8 @@ impl Driver {
             self.catalog_busy = true;
             self.catalog_read_at_ms = now.elapsed.get();
             let (core, who) = (Arc::clone(&self.core), self.fingerprint.who.clone());
-            self.tasks.spawn(async move {
-                Completion::Catalog(member, core.read_catalog(&who).await)
-            });
+            self.tasks
+                .spawn(async move { Completion::Catalog(member, core.read_catalog(&who).await) });
         }
     }
 

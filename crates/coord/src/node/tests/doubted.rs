@@ -21,7 +21,7 @@ async fn minting(world: &World, number: u32, presence_ttl_ms: u64) -> (Node, Sou
 /// learn of the doubt by their renewals alone.
 #[tokio::test]
 async fn doubt_by_one_node_stops_all_within_a_renewal() {
-    for presence_ttl_ms in [3_000, 10_000] {
+    for presence_ttl_ms in [3_000_u64, 10_000] {
         let renewal_ms = (presence_ttl_ms / 3).next_multiple_of(STEP_MS);
         let world = World::new();
         let mut nodes = Vec::new();

@@ -1,5 +1,5 @@
 //! A rolled back store with a history that has everything that was seen, because an earlier process
-//! has continued to count, or because only a row was put back: the ends of its sources alone show
+//! has continued to count, or because only a row was set back: the ends of its sources alone show
 //! the rollback.
 
 use tokio::sync::Notify;
@@ -102,7 +102,7 @@ async fn set_back(world: &World) {
     world.handle().give_back(&back).await.unwrap();
 }
 
-/// Only a row was put back by hand, so the history has everything, and no caller requests a number.
+/// Only a row was set back by hand, so the history has everything, and no caller requests a number.
 /// The source may not even be open.
 #[tokio::test]
 async fn source_set_back_under_an_idle_node_is_noticed() {

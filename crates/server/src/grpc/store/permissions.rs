@@ -43,8 +43,8 @@ pub(super) fn defining(service: &Service, new: Option<&NewDefinition>) -> Allowe
     service.may_define(new.map_or("", |new| &new.name))
 }
 
-/// Checks for a caller whose definition of a source names keys, stores or an upstream. What the
-/// source names already needs no right, so an error of the store is not taken for a missing right.
+/// Checks for a caller whose definition of a source names keys, stores or an upstream. A caller
+/// needs no right to what the source names already: an error of the store leaves it unknown.
 pub(super) async fn naming(
     service: &Service,
     store: &dyn Store,

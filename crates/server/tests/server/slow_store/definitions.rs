@@ -15,7 +15,7 @@ use crate::common::{describe_request, server_for, settings, soon, timer};
 
 /// The rights that a definition needs depend on the objects that its source names already.
 #[tokio::test]
-async fn unread_definition_is_no_missing_right() {
+async fn unread_definition_is_reported_as_unavailable() {
     const BUILDER: &str = "builder-0123456789abcdef0123456789";
     const BODY: &str = r#"{"name":"built","kind":"segment","upstream":"old:bills"}"#;
     let (store, timer) = (BlockedStore::new(), timer());
@@ -49,7 +49,7 @@ async fn unread_definition_is_no_missing_right() {
     let refused = define().await.unwrap().into_inner().error.unwrap();
     assert_eq!(refused.code, "unavailable", "{refused:?}");
 
-    // This server does not know the upstream, which is no matter of rights either.
+    // This server does not know the upstream, but the token needs no right to it.
     store.is_away.store(false, Ordering::SeqCst);
     let known = soon(server.send("POST", "/v1/sources", &bearer, BODY)).await;
     assert_ne!(known.status, 403, "{known:?}");
