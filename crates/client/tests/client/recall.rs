@@ -5,7 +5,7 @@ use std::sync::Arc;
 use snowmint_client::RemoteStore;
 use snowmint_coord::{
     FastForward, History, IdBatch, Incarnation, Mark, Member, MemoryStore, NewDefinition, Node,
-    NodeSettings, Platform, Presence, Recalled, Reserve, SourceSpec, Store,
+    NodeSettings, Platform, Presence, Reason, Recalled, Reserve, SourceSpec, Store,
 };
 use snowmint_core::UnixMillis;
 
