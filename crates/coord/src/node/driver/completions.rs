@@ -3,7 +3,7 @@
 use super::super::compare::ClockCheck;
 use super::super::definitions::ReadCatalog;
 use super::super::join::{JOURNAL_LEAD_MS_MAX, NewMember};
-use super::super::journal_write::{JournalMark, Written};
+use super::super::journal_writer::{JournalMark, Written};
 use super::super::lease::{ActiveLease, LeaseKey};
 use super::{Completion, Driver, JOIN_RETRY_MS_MAX, Stage, uses_again};
 use crate::error::{Error, ErrorKind, Result, chain};

@@ -1,12 +1,14 @@
 //! Content of the journal, and the times of its writes.
 
 mod ends;
+mod write;
 
 use std::collections::BTreeMap;
 
 use snowmint_core::ElapsedMillis;
 
-use super::journal_write::{JournalMark, Write, Written};
+use self::write::Write;
+pub(super) use self::write::{JournalMark, Written};
 use super::store_knowledge::StoreFingerprint;
 use crate::error::{Error, Result, chain};
 use crate::history::{JournalInfo, Known};

@@ -9,16 +9,16 @@ use crate::waiters::Waiters;
 
 /// Mark of a lease in the journal.
 #[derive(Clone, Debug)]
-pub(super) struct JournalMark {
-    pub(super) pool: String,
-    pub(super) slot: u64,
-    pub(super) term: Term,
-    pub(super) mark: UnixMillis,
+pub(in crate::node) struct JournalMark {
+    pub(in crate::node) pool: String,
+    pub(in crate::node) slot: u64,
+    pub(in crate::node) term: Term,
+    pub(in crate::node) mark: UnixMillis,
 }
 
 /// Write to run outside the driver loop: it blocks on the disk.
 #[derive(Debug)]
-pub(super) struct Write {
+pub(in crate::node) struct Write {
     pub(super) number: u64,
     pub(super) journal: Journal,
     pub(super) record: Record,
@@ -28,7 +28,7 @@ pub(super) struct Write {
 
 /// Write that was done.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(in crate::node) struct Written {
     pub(super) number: u64,
     pub(super) journal: Journal,
     pub(super) marks: Vec<JournalMark>,
@@ -37,7 +37,7 @@ pub(super) struct Written {
 }
 
 impl Write {
-    pub(super) fn run(mut self) -> Written {
+    pub(in crate::node) fn run(mut self) -> Written {
         let outcome = self.journal.write(&self.record);
         let Self { number, journal, marks, waiters, .. } = self;
         Written { number, journal, marks, waiters, outcome }
