@@ -2,9 +2,9 @@
 //! before it was requested. An ID also has its time (like the timestamp oracles of Percolator and
 //! `TiDB`).
 //!
-//! One process at a time mints: the owner of the slot of the source's name. [`Sections`] keeps this
-//! ownership, as it does for sections of counters. The slot's mark is a time, moved ahead in small
-//! steps and only while IDs are minted, so that the next owner hardly waits for its clock.
+//! One process at a time mints: the owner of the slot of the source's name. [`SectionWindows`] keeps
+//! this ownership, as it does for sections of counters. The slot's mark is a time, moved ahead in
+//! small steps and only while IDs are minted, so that the next owner hardly waits for its clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ use super::WINDOW_WAIT_MS;
 use super::counter::hash_slot;
 use super::generator_set::GeneratorConfig;
 use super::section_assignment::Server;
-use super::sections::{Demand, NotOwned, Sections};
+use super::section_windows::{Demand, NotOwned, SectionWindows};
 use super::{SnowflakeBacking, SourceInner};
 use crate::error::{Error, Result, Retry};
 use crate::pool::SECTIONS;
@@ -61,7 +61,7 @@ impl GlobalOrder {
     }
 
     /// Requests more once half of the window is used.
-    fn request_ahead(&self, sections: &Sections, taken_until: UnixMillis, end: UnixMillis) {
+    fn request_ahead(&self, sections: &SectionWindows, taken_until: UnixMillis, end: UnixMillis) {
         if end.since(taken_until) <= self.window_ms / 2
             && self.requested.load(Ordering::Relaxed) != end.get()
             && self.requested.swap(end.get(), Ordering::Relaxed) != end.get()

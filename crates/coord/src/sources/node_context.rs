@@ -12,8 +12,8 @@ use super::doubts::Doubts;
 use super::journal_budget::{JournalBudget, ReservedFor, ended};
 use super::peer_probes::PeerProbes;
 use super::queue_room::QueueRoom;
-use super::sections::LeaseStamp;
-use super::{NodeClock, NodeObserver, Sections};
+use super::section_windows::LeaseStamp;
+use super::{NodeClock, NodeObserver, SectionWindows};
 use crate::error::{Error, ErrorKind, Result, Retry, Verb};
 use crate::fork_guard::ForkGuard;
 use crate::lease::{Extend, Extended};
@@ -41,7 +41,7 @@ pub(crate) struct NodeContext {
     /// Wakes the driver.
     pub(crate) wake: Arc<Notify>,
     /// Sections and order slots that this node owns.
-    pub(crate) sections: Sections,
+    pub(crate) sections: SectionWindows,
     pub(crate) peer_probes: PeerProbes,
     /// Limit on the IDs in the queues of prefilled sources.
     pub(crate) queue_room: Arc<QueueRoom>,
@@ -98,7 +98,7 @@ impl NodeContext {
             metrics,
             runtime,
             store_call_ms,
-            sections: Sections::new(Arc::clone(&wake)),
+            sections: SectionWindows::new(Arc::clone(&wake)),
             peer_probes: PeerProbes::default(),
             wake,
             queue_room: Arc::new(QueueRoom::new(u64::MAX)),

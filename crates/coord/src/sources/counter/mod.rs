@@ -7,8 +7,8 @@
 //! owner, continues above everything that the mark allowed before. So the numbers of a key rise and
 //! have gaps.
 //!
-//! [`Sections`] has the sections that this process owns, [`table`] the last number of each key. The
-//! driver maintains both; takers share no lock but one for a part of the keys.
+//! [`SectionWindows`] has the sections that this process owns, [`table`] the last number of each
+//! key. The driver maintains both; takers share no lock but one for a part of the keys.
 
 mod bound;
 mod key;
@@ -29,7 +29,7 @@ use self::table::Shard;
 pub(super) use self::table::Table;
 use super::NodeContext;
 use super::section_assignment::Server;
-use super::sections::{Demand, LeaseStamp, NotOwned, Sections, WindowBounds};
+use super::section_windows::{Demand, LeaseStamp, NotOwned, SectionWindows, WindowBounds};
 use crate::catalog::SourceState;
 use crate::error::{Error, Result, Retry, Verb};
 use crate::exclusive::Acquire;
@@ -126,7 +126,7 @@ impl CounterSource {
         self.confirm.load(Ordering::Acquire)
     }
 
-    fn sections(&self) -> &Sections {
+    fn sections(&self) -> &SectionWindows {
         &self.ctx.sections
     }
 

@@ -84,8 +84,8 @@ pub(super) enum NotOwned {
     HandingOver(Server),
 }
 
-/// All sections of a node, for all its counter and global-order sources.
-pub(crate) struct Sections {
+/// Windows of all sections of a node, for all its counter and global-order sources.
+pub(crate) struct SectionWindows {
     /// Whether a source with sections was ever opened here.
     used: AtomicBool,
     cells: OnceLock<Box<[SectionWindow]>>,
@@ -118,7 +118,7 @@ pub(crate) struct Sections {
     forgotten: OnceLock<Box<[AtomicU64]>>,
 }
 
-impl Sections {
+impl SectionWindows {
     pub(crate) fn new(wake: Arc<Notify>) -> Self {
         Self {
             used: AtomicBool::new(false),
@@ -327,7 +327,7 @@ impl Sections {
         self.cell(section).limit.store(0, Ordering::Release);
     }
 
-    /// Waits until every take that began before a [`Sections::shut`] is over.
+    /// Waits until every take that began before a [`SectionWindows::shut`] is over.
     pub(crate) fn quiesce(&self) {
         for table in self.tables() {
             table.quiesce();
@@ -415,9 +415,9 @@ impl SectionWindow {
     }
 }
 
-impl fmt::Debug for Sections {
+impl fmt::Debug for SectionWindows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sections").field("used", &self.are_used()).finish_non_exhaustive()
+        f.debug_struct("SectionWindows").field("used", &self.are_used()).finish_non_exhaustive()
     }
 }
 
@@ -444,7 +444,7 @@ mod tests {
 
     #[test]
     fn number_is_returned_only_in_its_membership() {
-        let sections = Sections::new(Arc::default());
+        let sections = SectionWindows::new(Arc::default());
         assert!(!sections.lease().covers(sections.lease(), at(0)), "there is no lease");
         let first = sections.joined();
         sections.lease_until(first, at(1_000));
@@ -461,7 +461,7 @@ mod tests {
 
     #[test]
     fn tables_of_sources_that_are_gone_are_dropped() {
-        let sections = Sections::new(Arc::default());
+        let sections = SectionWindows::new(Arc::default());
         let stays = Arc::new(Table::new(sections.key_room()));
         sections.register(&stays);
         for _ in 0..100 {
@@ -474,7 +474,7 @@ mod tests {
 
     #[test]
     fn a_section_is_open_from_the_floor_of_its_lease() {
-        let sections = Sections::new(Arc::default());
+        let sections = SectionWindows::new(Arc::default());
         assert!(sections.cell(7).window().is_none());
         sections.hold(7, &lease(50), 1);
         assert!(sections.cell(7).window().is_none(), "held, and not open");
