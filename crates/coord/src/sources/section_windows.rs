@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use snowmint_core::ElapsedMillis;
 use tokio::sync::Notify;
 
-use super::counter::{KeyRoom, Table};
+use super::counter::{KeyRoom, KeyTable};
 pub(crate) use super::demand::Demand;
 use super::section_assignment::{SectionAssignment, SectionLocation, Server};
 use crate::lease::Mark;
@@ -107,7 +107,7 @@ pub(crate) struct SectionWindows {
     pub(super) assignment: ArcSwap<SectionAssignment>,
     /// Key tables of all sources: a taker holds a lock of one of them while it takes. Those of
     /// sources that are gone are dropped with the source, and leave at the next registration.
-    tables: Mutex<Vec<Weak<Table>>>,
+    tables: Mutex<Vec<Weak<KeyTable>>>,
     /// Memory limit of these tables together.
     key_room: Arc<KeyRoom>,
     /// Lock under which keys are forgotten.
@@ -151,7 +151,7 @@ impl SectionWindows {
         self.wake.notify_one();
     }
 
-    pub(super) fn register(&self, table: &Arc<Table>) {
+    pub(super) fn register(&self, table: &Arc<KeyTable>) {
         {
             let mut tables = self.registered();
             tables.retain(|known| known.strong_count() > 0);
@@ -160,11 +160,11 @@ impl SectionWindows {
         self.begin();
     }
 
-    fn registered(&self) -> MutexGuard<'_, Vec<Weak<Table>>> {
+    fn registered(&self) -> MutexGuard<'_, Vec<Weak<KeyTable>>> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tables(&self) -> Vec<Arc<Table>> {
+    fn tables(&self) -> Vec<Arc<KeyTable>> {
         self.registered().iter().filter_map(Weak::upgrade).collect()
     }
 
@@ -200,7 +200,7 @@ impl SectionWindows {
     }
 
     /// Forgets all keys of a source, which continue above all their numbers.
-    pub(super) fn forget_all(&self, table: &Table) {
+    pub(super) fn forget_all(&self, table: &KeyTable) {
         let _turn = self.forgetting.lock().unwrap_or_else(PoisonError::into_inner);
         if table.bytes() > 0 {
             table.forget(usize::MAX, || self.raise_forgotten());
@@ -462,10 +462,10 @@ mod tests {
     #[test]
     fn tables_of_sources_that_are_gone_are_dropped() {
         let sections = SectionWindows::new(Arc::default());
-        let stays = Arc::new(Table::new(sections.key_room()));
+        let stays = Arc::new(KeyTable::new(sections.key_room()));
         sections.register(&stays);
         for _ in 0..100 {
-            sections.register(&Arc::new(Table::new(sections.key_room())));
+            sections.register(&Arc::new(KeyTable::new(sections.key_room())));
         }
         let (live, registered) = (sections.tables().len(), sections.registered().len());
         // The last one leaves at the next registration.

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::sync::atomic::Ordering;
 
 use super::key::Key;
-use super::table::Spot;
+use super::key_table::Spot;
 use super::{CounterSource, TableNumbers};
 use crate::error::Result;
 

@@ -7,14 +7,14 @@
 //! owner, continues above everything that the mark allowed before. So the numbers of a key rise and
 //! have gaps.
 //!
-//! [`SectionWindows`] has the sections that this process owns, [`table`] the last number of each
-//! key. The driver maintains both; takers share no lock but one for a part of the keys.
+//! [`SectionWindows`] has the sections that this process owns, [`key_table`] the last number of
+//! each key. The driver maintains both; takers share no lock but one for a part of the keys.
 
 mod bound;
 mod key;
+mod key_table;
 mod many_keys;
 mod room;
-mod table;
 mod text_map;
 
 use std::fmt;
@@ -24,9 +24,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use self::key::Key;
 pub(super) use self::key::Slots;
 pub use self::key::{KEY_BYTES_MAX, hash_slot};
+pub(super) use self::key_table::KeyTable;
+use self::key_table::Shard;
 pub(super) use self::room::KeyRoom;
-use self::table::Shard;
-pub(super) use self::table::Table;
 use super::NodeContext;
 use super::section_assignment::Server;
 use super::section_windows::{Demand, LeaseStamp, NotOwned, SectionWindows, WindowBounds};
@@ -50,7 +50,7 @@ pub const BOUND_MAX: u64 = 1 << 62;
 pub(crate) struct CounterSource {
     name: String,
     ctx: Arc<NodeContext>,
-    table: Arc<Table>,
+    table: Arc<KeyTable>,
     slots: Slots,
     /// Offset added to a section's numbers: they begin at 1, and the source begins at its start.
     above: u64,
@@ -98,7 +98,7 @@ impl From<Error> for CountError {
 
 impl CounterSource {
     pub(crate) fn new(name: &str, plan: CounterPlan, ctx: Arc<NodeContext>) -> Self {
-        let table = Arc::new(Table::new(ctx.sections.key_room()));
+        let table = Arc::new(KeyTable::new(ctx.sections.key_room()));
         ctx.sections.register(&table);
         Self {
             name: name.into(),

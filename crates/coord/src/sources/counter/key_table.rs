@@ -32,7 +32,7 @@ type Page = Box<[u64; PAGE]>;
 
 /// Values by key.
 #[derive(Debug)]
-pub(in crate::sources) struct Table {
+pub(in crate::sources) struct KeyTable {
     shards: Box<[Mutex<Shard>]>,
     hasher: DefaultHashBuilder,
     /// Bytes accounted for in all parts.
@@ -71,7 +71,7 @@ struct Pages {
     count: usize,
 }
 
-impl Table {
+impl KeyTable {
     /// Creates an empty table, counted with the other tables of this memory limit.
     pub(in crate::sources) fn new(room: &Arc<KeyRoom>) -> Self {
         Self {
@@ -277,7 +277,7 @@ impl Pages {
 }
 
 /// Gives back the bytes of a source that is gone.
-impl Drop for Table {
+impl Drop for KeyTable {
     fn drop(&mut self) {
         self.room.give_back(self.bytes());
     }
@@ -299,11 +299,11 @@ mod tests {
     use super::*;
 
     /// A table with more memory than any test needs.
-    fn table() -> Table {
-        Table::new(&Arc::new(KeyRoom::new(1 << 30)))
+    fn table() -> KeyTable {
+        KeyTable::new(&Arc::new(KeyRoom::new(1 << 30)))
     }
 
-    fn add(table: &Table, key: &[u8], by: u64) -> u64 {
+    fn add(table: &KeyTable, key: &[u8], by: u64) -> u64 {
         let key = Key::new(key).unwrap();
         let (mut shard, hash) = table.lock(key);
         let place = table.place(&mut shard, key, hash);
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn every_byte_is_counted_and_given_back() {
         let room = Arc::new(KeyRoom::new(100_000));
-        let table = Table::new(&room);
+        let table = KeyTable::new(&room);
         for number in 0..2_000 {
             add(&table, format!("user-{number}").as_bytes(), 1);
         }
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn dropped_table_gives_its_bytes_back() {
         let room = Arc::new(KeyRoom::new(0));
-        let table = Table::new(&room);
+        let table = KeyTable::new(&room);
         add(&table, b"user", 1);
         assert!(room.is_over());
         drop(table);
