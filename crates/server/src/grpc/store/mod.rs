@@ -6,12 +6,12 @@ mod defining;
 mod given;
 mod member_alias;
 mod permissions;
-mod programs;
 mod read;
 mod reserve_limits;
 mod trail;
 mod verb;
 mod words;
+mod worker_limits;
 mod write;
 
 use std::fmt;
@@ -39,8 +39,8 @@ use self::defining::Writing;
 use self::given::Given;
 use self::member_alias::MemberAlias;
 use self::permissions::Allowed;
-use self::programs::{Claiming, Programs};
 use self::reserve_limits::{NotReserved, Plans};
+use self::worker_limits::{Claiming, WorkerLimits};
 use self::write::respond;
 use super::of_caller;
 use crate::access::Deed;
@@ -78,7 +78,7 @@ pub(super) struct StoreService {
     /// Random name of this server's instance, which callers repeat.
     instance: Arc<str>,
     plans: Arc<Plans>,
-    programs: Arc<Programs>,
+    worker_limits: Arc<WorkerLimits>,
     given: Arc<Given>,
     /// Most external leases of a scope.
     machines_max: u64,
@@ -99,8 +99,8 @@ impl StoreService {
         machines_max: u64,
     ) -> Result<Self, snowmint_coord::Error> {
         let instance = format!("{:016x}", random::number()?).into();
-        let (plans, programs, given) = Default::default();
-        Ok(Self { store, service, instance, plans, programs, given, machines_max })
+        let (plans, worker_limits, given) = Default::default();
+        Ok(Self { store, service, instance, plans, worker_limits, given, machines_max })
     }
 
     /// Returns a request whose wire form and rights are checked, and its store.
@@ -220,7 +220,7 @@ impl store_server::Store for StoreService {
         service.count_deed(Deed::Join)?;
         let now = member_alias.time(now);
         let by = (&at, &service, &member_alias);
-        let joined = self.programs.join(by, &member, presence, now).await;
+        let joined = self.worker_limits.join(by, &member, presence, now).await;
         at.joined(&service, &member, &joined);
         at.respond(joined, |()| write::joined(known_as, at.store.seen()))
     }
@@ -261,7 +261,7 @@ impl store_server::Store for StoreService {
         let (at, service, member_alias, machines_max) =
             (&at, &service, &member_alias, self.machines_max);
         let claiming = Claiming { at, service, member_alias, now, machines_max };
-        let claimed = match self.programs.claim(&claiming, claim).await {
+        let claimed = match self.worker_limits.claim(&claiming, claim).await {
             Ok(leases) => Ok(leases),
             Err(NotReserved::Unknown(error)) => Err(error),
             Err(NotReserved::Refused(error)) => return Err(error.into()),
@@ -276,7 +276,8 @@ impl store_server::Store for StoreService {
         let ExtendRequest { items, now } = message;
         let items = read::few(items, |item| read::extend(&member_alias, item))?;
         let before = items.clone();
-        let extended = self.programs.extend(&at, &service, items, member_alias.time(now)).await;
+        let extended =
+            self.worker_limits.extend(&at, &service, items, member_alias.time(now)).await;
         at.extended(&service, &before, &extended);
         at.respond(extended, |items| write::extended(items, at.in_full))
     }
@@ -303,7 +304,7 @@ impl store_server::Store for StoreService {
         let AuthorizedRequest { at, service, member_alias, message, .. } =
             self.authorize(request, permissions::relinquishing).await?;
         let (relinquish, now) = read::relinquish(&member_alias, message)?;
-        let done = programs::relinquish(&at, &service, &relinquish, now).await;
+        let done = worker_limits::relinquish(&at, &service, &relinquish, now).await;
         at.relinquish(&service, &relinquish, &done);
         at.respond(done, write::done)
     }

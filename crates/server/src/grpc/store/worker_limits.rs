@@ -40,9 +40,10 @@ type PoolsRead = Arc<tokio::sync::Mutex<Option<(u64, Arc<PermittedPools>)>>>;
 /// Lock that one call of a token holds.
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
-/// Known programs, and their limits.
+/// Limits on the members and worker numbers of each token's programs, and what counts against
+/// them.
 #[derive(Debug, Default)]
-pub(super) struct Programs {
+pub(super) struct WorkerLimits {
     /// Last read of each store.
     pools_read: Mutex<HashMap<String, PoolsRead>>,
     /// Locks of a token's joins and claims at one store: a store that does not respond delays none
@@ -67,7 +68,7 @@ pub(super) struct Claiming<'a> {
     pub(super) machines_max: u64,
 }
 
-impl Programs {
+impl WorkerLimits {
     /// Returns the pools that the definitions permit. A read parses all definitions, so there is
     /// one in [`POOLS_READ_US`] at most, for all callers. A pool of `pools` that the last read
     /// lacks may be new: its caller waits for the next.
@@ -442,25 +443,25 @@ mod tests {
     /// A token's claims come one after the other, at each store.
     #[test]
     fn claims_at_one_store_delay_none_at_another() {
-        let programs = Programs::default();
+        let limits = WorkerLimits::default();
         let (own, other) = (at(""), at("a"));
-        let slow = programs.turn(&other, 1).now_or_never().unwrap();
-        assert!(programs.turn(&other, 1).now_or_never().is_none());
-        assert!(programs.turn(&own, 1).now_or_never().is_some());
+        let slow = limits.turn(&other, 1).now_or_never().unwrap();
+        assert!(limits.turn(&other, 1).now_or_never().is_none());
+        assert!(limits.turn(&own, 1).now_or_never().is_some());
         drop(slow);
-        assert!(programs.turn(&other, 1).now_or_never().is_some());
-        assert_eq!(programs.turns.lock().unwrap().len(), 1, "others are forgotten");
+        assert!(limits.turn(&other, 1).now_or_never().is_some());
+        assert_eq!(limits.turns.lock().unwrap().len(), 1, "others are forgotten");
     }
 
     #[test]
     fn claims_in_flight_count_until_the_store_responds() {
-        let programs = Programs::default();
-        programs.claims_of(7, |claims| claims.begin(3, 50));
-        programs.claims_of(7, |claims| claims.begin(2, 60));
-        programs.claims_of(7, |claims| claims.end(3, 50));
+        let limits = WorkerLimits::default();
+        limits.claims_of(7, |claims| claims.begin(3, 50));
+        limits.claims_of(7, |claims| claims.begin(2, 60));
+        limits.claims_of(7, |claims| claims.end(3, 50));
         let left: Vec<(Option<Number>, u64)> = vec![(None, 60); 2];
-        assert_eq!(programs.claims_of(7, |claims| claims.0.clone()), left);
-        programs.claims_of(7, |claims| claims.end(2, 60));
-        assert!(programs.claims.lock().unwrap().is_empty(), "tokens without claims are forgotten");
+        assert_eq!(limits.claims_of(7, |claims| claims.0.clone()), left);
+        limits.claims_of(7, |claims| claims.end(2, 60));
+        assert!(limits.claims.lock().unwrap().is_empty(), "tokens without claims are forgotten");
     }
 }
