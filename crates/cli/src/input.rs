@@ -10,7 +10,7 @@ use crate::exit::{Failure, Outcome};
 pub(crate) const LINE_BYTES_MAX: u64 = 4_096;
 
 /// Lines of unknown length, read without relying on an end.
-pub(crate) struct Lines<R> {
+pub(crate) struct InputLines<R> {
     reader: BufReader<R>,
     name: String,
     line: Vec<u8>,
@@ -18,14 +18,17 @@ pub(crate) struct Lines<R> {
     bytes: u64,
 }
 
-impl<R> std::fmt::Debug for Lines<R> {
+impl<R> std::fmt::Debug for InputLines<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lines").field("name", &self.name).field("number", &self.number).finish()
+        f.debug_struct("InputLines")
+            .field("name", &self.name)
+            .field("number", &self.number)
+            .finish()
     }
 }
 
 /// Lines from any input.
-pub(crate) type AnyLines = Lines<Box<dyn Read>>;
+pub(crate) type AnyLines = InputLines<Box<dyn Read>>;
 
 /// Opens standard input for `-`, else the file.
 pub(crate) fn open(path: &Path) -> Outcome<AnyLines> {
@@ -36,15 +39,15 @@ pub(crate) fn open(path: &Path) -> Outcome<AnyLines> {
     let file = File::open(path).map_err(|error| {
         Failure::usage(format!("{name} cannot be opened: {error}; check path and permissions"))
     })?;
-    Ok(Lines::new(Box::new(file), name))
+    Ok(InputLines::new(Box::new(file), name))
 }
 
 /// Returns the lines of standard input.
 pub(crate) fn stdin() -> AnyLines {
-    Lines::new(Box::new(io::stdin()), "standard input".into())
+    InputLines::new(Box::new(io::stdin()), "standard input".into())
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> InputLines<R> {
     pub(crate) fn new(reader: R, name: String) -> Self {
         Self {
             reader: BufReader::with_capacity(256 * 1024, reader),
@@ -75,7 +78,7 @@ impl<R: Read> Lines<R> {
         Ok(self.next_numbered()?.map(|(_, line)| line))
     }
 
-    /// Returns the same as [`Lines::next`], with the line's number.
+    /// Returns the same as [`InputLines::next`], with the line's number.
     pub(crate) fn next_numbered(&mut self) -> Outcome<Option<(u64, &str)>> {
         loop {
             self.line.clear();
@@ -111,7 +114,7 @@ mod tests {
 
     #[test]
     fn lines_are_trimmed_and_empty_ones_are_skipped_but_counted() {
-        let mut lines = Lines::new(&b"1\r\n\n  2 \n\n3"[..], "test".into());
+        let mut lines = InputLines::new(&b"1\r\n\n  2 \n\n3"[..], "test".into());
         assert_eq!(lines.next().unwrap(), Some("1"));
         assert_eq!(lines.next().unwrap(), Some("2"));
         assert_eq!(lines.number(), 3);
@@ -124,7 +127,7 @@ mod tests {
     #[test]
     fn a_line_without_end_is_refused_before_it_fills_the_memory() {
         let endless = io::repeat(b'7');
-        let mut lines = Lines::new(endless, "test".into());
+        let mut lines = InputLines::new(endless, "test".into());
         let Err(Failure::Explained { message, .. }) = lines.next() else {
             panic!("must be refused")
         };

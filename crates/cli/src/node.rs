@@ -29,7 +29,7 @@ const POLL_MS: u64 = 500;
 
 /// Use of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Journal {
+pub(crate) enum JournalUse {
     /// Journal in the data directory, which no other process may be using.
     Locked,
     /// Journal in the data directory, unless another process is using it.
@@ -39,7 +39,7 @@ pub(crate) enum Journal {
 }
 
 /// Opens a node for a command by its configuration, and defines its sources.
-pub(crate) async fn open(config: &Config, journal: Journal) -> Outcome<Node> {
+pub(crate) async fn open(config: &Config, journal: JournalUse) -> Outcome<Node> {
     let audit_log = AuditLog::File(config.server.data_dir.clone());
     open_with_audit(config, journal, (String::new(), None), audit_log).await
 }
@@ -47,7 +47,7 @@ pub(crate) async fn open(config: &Config, journal: Journal) -> Outcome<Node> {
 /// Opens a node for a server: peers reach it at `address`, and `traces` gets spans of store calls.
 pub(crate) async fn open_serving(
     config: &Config,
-    journal: Journal,
+    journal: JournalUse,
     address: String,
     traces: Option<&Traces>,
 ) -> Outcome<Node> {
@@ -56,14 +56,14 @@ pub(crate) async fn open_serving(
 
 async fn open_with_audit(
     config: &Config,
-    journal: Journal,
+    journal: JournalUse,
     (address, traces): (String, Option<&Traces>),
     audit_log: AuditLog,
 ) -> Outcome<Node> {
     let data_dir = &config.server.data_dir;
     let url = config.store_url();
     let in_data_dir = store::file(url.text()).is_some_and(|file| file.starts_with(data_dir));
-    if journal != Journal::Without || in_data_dir {
+    if journal != JournalUse::Without || in_data_dir {
         make_dir(data_dir)?;
     }
     let node_settings =
@@ -88,7 +88,9 @@ async fn open_with_audit(
     }
     let opened = Node::open(Arc::clone(&store), settings.clone(), parts()?).await;
     let node = match opened {
-        Err(error) if journal == Journal::IfFree && matches!(error.kind(), ErrorKind::Locked) => {
+        Err(error)
+            if journal == JournalUse::IfFree && matches!(error.kind(), ErrorKind::Locked) =>
+        {
             // The holder of the lock has the journal; this process is another member, without a
             // journal.
             Node::open(store, NodeSettings { data_dir: None, ..settings }, parts()?).await?
@@ -218,18 +220,18 @@ pub(crate) fn pacing(config: &Config) -> NodeSettings {
 }
 
 /// Returns the settings of a node.
-fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
+fn settings(config: &Config, journal: JournalUse) -> Outcome<NodeSettings> {
     let mut settings = NodeSettings {
         builtin: config.sources.builtin,
         keyrings: keyrings(&config.disguise.keys)?,
         upstreams: upstreams::all(&config.upstreams)?,
         secondary_stores: store::ConfiguredConnector::all(config)?,
-        data_dir: (journal != Journal::Without).then(|| config.server.data_dir.clone()),
+        data_dir: (journal != JournalUse::Without).then(|| config.server.data_dir.clone()),
         presence_ttl_ms: config.counters.lease.ms(),
         counter_bytes_max: config.counters.memory_max_bytes,
         prefill_ids_max: config.limits.prefill_ids_max,
         idle_after_ms: Some(config.worker.idle_after.ms()),
-        start_without_store: config.worker.start_without_store && journal == Journal::Locked,
+        start_without_store: config.worker.start_without_store && journal == JournalUse::Locked,
         time_reference: Ntp::at(&config.clock.ntp).map(|ntp| Arc::new(ntp) as _),
         ..pacing(config)
     };
@@ -311,7 +313,7 @@ mod tests {
 
     fn node_settings(keys: &[(&'static str, &str)]) -> NodeSettings {
         let given = keys.iter().map(|(key, value)| Given::flag(key, key, *value)).collect();
-        settings(&Config::load(None, given).unwrap(), Journal::Without).unwrap()
+        settings(&Config::load(None, given).unwrap(), JournalUse::Without).unwrap()
     }
 
     #[test]

@@ -25,13 +25,13 @@ const CERT_FILE: &str = "SNOWMINT_CERT_FILE";
 /// The client presents nothing by default, and trusts the system's CAs.
 #[derive(Clone, Default)]
 pub struct Credentials {
-    token: Option<Token>,
+    token: Option<TokenSource>,
     ca: Option<NamedFile>,
     cert: Option<NamedFile>,
 }
 
 #[derive(Clone)]
-enum Token {
+enum TokenSource {
     Text(Arc<str>),
     File(NamedFile),
 }
@@ -66,8 +66,8 @@ impl Credentials {
             (Some(_), Some(_)) => {
                 return Err(format!("both {TOKEN} and {TOKEN_FILE} are set; set one"));
             }
-            (Some(token), None) => Some(Token::Text(token.into())),
-            (None, file) => file.map(Token::File),
+            (Some(token), None) => Some(TokenSource::Text(token.into())),
+            (None, file) => file.map(TokenSource::File),
         };
         Ok(Self { token, ca: file(CA_FILE), cert: file(CERT_FILE) })
     }
@@ -75,14 +75,14 @@ impl Credentials {
     /// Presents this token.
     #[must_use]
     pub fn token(mut self, token: &str) -> Self {
-        self.token = Some(Token::Text(token.into()));
+        self.token = Some(TokenSource::Text(token.into()));
         self
     }
 
     /// Presents the token in this file.
     #[must_use]
     pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.token = Some(Token::File(NamedFile::new("token file", path.into())));
+        self.token = Some(TokenSource::File(NamedFile::new("token file", path.into())));
         self
     }
 
@@ -107,8 +107,8 @@ impl Credentials {
     pub fn read_token(&self) -> Result<Option<String>, String> {
         let text = match &self.token {
             None => return Ok(None),
-            Some(Token::Text(text)) => text.to_string(),
-            Some(Token::File(file)) => String::from_utf8(file.read()?)
+            Some(TokenSource::Text(text)) => text.to_string(),
+            Some(TokenSource::File(file)) => String::from_utf8(file.read()?)
                 .map_err(|_| format!("{file} is not UTF-8; write the token as text"))?,
         };
         match text.trim() {
@@ -185,8 +185,8 @@ impl Credentials {
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let token: &dyn fmt::Debug = match &self.token {
-            Some(Token::Text(_)) => &"(not shown)",
-            Some(Token::File(file)) => &file.path,
+            Some(TokenSource::Text(_)) => &"(not shown)",
+            Some(TokenSource::File(file)) => &file.path,
             None => &"none",
         };
         let path = |file: &Option<NamedFile>| file.as_ref().map(|file| Arc::clone(&file.path));

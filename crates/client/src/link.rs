@@ -31,7 +31,7 @@ const DESCRIBE: &str = "/snowmint.store.v1.Store/Describe";
 
 /// A connection. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Link {
+pub(crate) struct ServerLink {
     pub(crate) address: Arc<str>,
     channel: Channel,
     /// Authorization that is sent with each call.
@@ -41,7 +41,7 @@ pub(crate) struct Link {
     pub(crate) described: Arc<DescribeResponse>,
 }
 
-impl Link {
+impl ServerLink {
     /// Connects to the server at this address, and requests the description of its primary store or
     /// of a secondary store.
     pub(crate) async fn open(
@@ -121,9 +121,9 @@ impl Link {
     }
 }
 
-impl std::fmt::Debug for Link {
+impl std::fmt::Debug for ServerLink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("ServerLink").field("address", &self.address).finish_non_exhaustive()
     }
 }
 

@@ -12,7 +12,7 @@ use snowmint_core::ElapsedMillis;
 use crate::budget::Budget;
 use crate::call_failure::{CallFailure, at};
 use crate::connect_options::ConnectOptions;
-use crate::link::{Link, within};
+use crate::link::{ServerLink, within};
 use crate::servers_url::ServersUrl;
 use crate::settings::Settings;
 use crate::store::ClientDeps;
@@ -38,7 +38,7 @@ pub(crate) struct Call {
 
 /// The servers of one store.
 pub(crate) struct Servers {
-    all: Vec<Server>,
+    all: Vec<LinkedServer>,
     /// Index of the server that responded last, which is called first.
     preferred: AtomicUsize,
     /// Whether calls are rejected.
@@ -60,9 +60,9 @@ struct PinnedStore {
     reported_by: String,
 }
 
-struct Server {
+struct LinkedServer {
     address: Arc<str>,
-    link: Mutex<Option<Link>>,
+    link: Mutex<Option<ServerLink>>,
     /// Lock of the task that connects; other tasks wait for it.
     connecting: tokio::sync::Mutex<()>,
 }
@@ -75,7 +75,7 @@ impl Servers {
         deps: ClientDeps,
     ) -> Result<Self> {
         let ClientDeps { credentials, timer } = deps;
-        let server = |address: String| Server {
+        let server = |address: String| LinkedServer {
             address: address.into(),
             link: Mutex::default(),
             connecting: tokio::sync::Mutex::default(),
@@ -163,7 +163,7 @@ impl Servers {
     }
 
     /// Calls one server after the other until one responds, time is up, or a retry is of no use.
-    pub(crate) async fn ask<T, F>(&self, call: Call, ask: impl Fn(Link) -> F) -> Result<T>
+    pub(crate) async fn ask<T, F>(&self, call: Call, ask: impl Fn(ServerLink) -> F) -> Result<T>
     where
         F: Future<Output = Result<T, CallFailure>>,
     {
@@ -295,7 +295,7 @@ impl Servers {
         index: usize,
         call: Call,
         deadline: ElapsedMillis,
-        ask: &impl Fn(Link) -> F,
+        ask: &impl Fn(ServerLink) -> F,
     ) -> Result<T, CallFailure>
     where
         F: Future<Output = Result<T, CallFailure>>,
@@ -349,7 +349,7 @@ impl Servers {
     }
 
     /// Returns the connection to a server; connects if there is none.
-    async fn link(&self, server: &Server) -> Result<Link, CallFailure> {
+    async fn link(&self, server: &LinkedServer) -> Result<ServerLink, CallFailure> {
         if let Some(link) = server.known().clone() {
             return Ok(link);
         }
@@ -359,7 +359,7 @@ impl Servers {
             return Ok(link);
         }
         let link =
-            Link::open(&server.address, &self.connect_options, &self.secondary_store).await?;
+            ServerLink::open(&server.address, &self.connect_options, &self.secondary_store).await?;
         self.check(&link).map_err(CallFailure::WrongServer)?;
         let mut known = server.known();
         // Under the lock: `close` clears the links after it has set the flag.
@@ -371,7 +371,7 @@ impl Servers {
     }
 
     /// Checks that a server offers the expected store.
-    fn check(&self, link: &Link) -> Result<()> {
+    fn check(&self, link: &ServerLink) -> Result<()> {
         let described = &link.described;
         if described.namespace != self.namespace {
             let message = format!(
@@ -406,14 +406,14 @@ impl Servers {
     }
 }
 
-impl Server {
-    fn known(&self) -> MutexGuard<'_, Option<Link>> {
+impl LinkedServer {
+    fn known(&self) -> MutexGuard<'_, Option<ServerLink>> {
         self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Drops the link, so that the next call connects again, unless another task has done so
     /// already.
-    fn forget(&self, link: &Link) {
+    fn forget(&self, link: &ServerLink) {
         let mut known = self.known();
         if known.as_ref().is_some_and(|known| Arc::ptr_eq(&known.described, &link.described)) {
             *known = None;

@@ -44,10 +44,10 @@ pub struct Batcher<A: Forward> {
 struct Queue<E> {
     /// Whether a call is in flight.
     busy: bool,
-    waiting: Vec<Waiting<E>>,
+    waiting: Vec<WaitingCall<E>>,
 }
 
-struct Waiting<E> {
+struct WaitingCall<E> {
     address: String,
     count: u32,
     reply: oneshot::Sender<Result<Vec<u64>, E>>,
@@ -78,7 +78,7 @@ impl<A: Forward> Batcher<A> {
             let mut queues = self.queues();
             let none = || Queue { busy: false, waiting: Vec::new() };
             let queue = queues.entry(source.to_owned()).or_insert_with(none);
-            queue.waiting.push(Waiting { address, count, reply });
+            queue.waiting.push(WaitingCall { address, count, reply });
             !std::mem::replace(&mut queue.busy, true)
         };
         if is_first {
@@ -100,13 +100,13 @@ impl<A: Forward> Batcher<A> {
             match self.forward.ask(&source, &address, count).await {
                 Ok(ids) => {
                     let mut ids = ids.into_iter();
-                    for Waiting { count, reply, .. } in batch {
+                    for WaitingCall { count, reply, .. } in batch {
                         let count = usize::try_from(count).unwrap_or(usize::MAX);
                         let _ = reply.send(Ok(ids.by_ref().take(count).collect()));
                     }
                 }
                 Err(error) => {
-                    for Waiting { reply, .. } in batch {
+                    for WaitingCall { reply, .. } in batch {
                         let _ = reply.send(Err(error.clone()));
                     }
                 }
@@ -116,11 +116,11 @@ impl<A: Forward> Batcher<A> {
 
     /// Returns the waiting requests in order, as many as one call has room for. Returns `None` when
     /// no request waits; the next request then starts a new task.
-    fn next_batch(&self, source: &str) -> Option<Vec<Waiting<A::Error>>> {
+    fn next_batch(&self, source: &str) -> Option<Vec<WaitingCall<A::Error>>> {
         let mut queues = self.queues();
         let queue = queues.get_mut(source)?;
         let mut room = self.forward.batch_max();
-        let fits = |waiting: &&Waiting<A::Error>| match room.checked_sub(waiting.count) {
+        let fits = |waiting: &&WaitingCall<A::Error>| match room.checked_sub(waiting.count) {
             Some(left) => {
                 room = left;
                 true

@@ -18,7 +18,7 @@ use crate::hosts::Hosts;
 use crate::live::Live;
 use crate::meter::Protocol;
 use crate::peers::{Peers, UNANSWERED_MAX};
-use crate::reading::Requests;
+use crate::reading::WaitingRequests;
 use crate::service::{Service, probe_peers};
 use crate::tls::Tls;
 use crate::trace::Traces;
@@ -92,7 +92,7 @@ pub fn start(settings: Settings, deps: ServerDeps) -> io::Result<Handle> {
     let peers = Peers::new(timer, live.clone(), access.clone(), tls, traces, missed_ms, unanswered);
     let probing = probe_peers(node.clone(), peers.clone(), unanswered_seen);
     let hosts = Arc::new(Hosts::new(&settings.http.hosts, access.is_some()));
-    let requests = Requests::new(access.is_some());
+    let requests = WaitingRequests::new(access.is_some());
     let service = Service::new(node, live, ctx.closing.clone(), peers, access);
     service.set_configured(configured);
     let calls = service.speaking(Protocol::Grpc);

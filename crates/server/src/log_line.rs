@@ -2,7 +2,7 @@
 
 use crate::live::Live;
 use crate::meter::Protocol;
-use crate::trace::{self, Span};
+use crate::trace::{self, RequestSpan};
 
 /// Target by which a log filter selects these lines.
 const TARGET: &str = "snowmint::access";
@@ -18,7 +18,7 @@ pub(crate) struct Issued {
 
 /// One request and its response.
 #[derive(Debug)]
-pub(crate) struct Line<'a> {
+pub(crate) struct LogLine<'a> {
     pub(crate) protocol: Protocol,
     /// Method and path, or command.
     pub(crate) request: &'a str,
@@ -28,10 +28,10 @@ pub(crate) struct Line<'a> {
     /// `ok`, or the code of the error.
     pub(crate) outcome: &'a str,
     pub(crate) micros: u64,
-    pub(crate) span: Option<&'a Span>,
+    pub(crate) span: Option<&'a RequestSpan>,
 }
 
-impl Line<'_> {
+impl LogLine<'_> {
     /// Writes the access log line and ends the span, where they are on.
     pub(crate) fn log(&self, live: &Live) {
         if live.logs_access() {
@@ -44,7 +44,7 @@ impl Line<'_> {
 
     /// Escapes the request: callers cannot break a line.
     fn write(&self) {
-        let Line { protocol, request, issued, source, outcome, micros, .. } = self;
+        let LogLine { protocol, request, issued, source, outcome, micros, .. } = self;
         let protocol = protocol.name();
         let request: String =
             request.chars().take(REQUEST_CHARS_MAX).flat_map(char::escape_debug).collect();

@@ -35,7 +35,7 @@ const HEADER_LINES_MAX: usize = 100;
 
 /// All waiting requests of a server. Clones share the limit.
 #[derive(Clone, Debug)]
-pub(crate) struct Requests(Arc<Quota>);
+pub(crate) struct WaitingRequests(Arc<Quota>);
 
 /// Reason why a body was not read.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(crate) struct Waiting {
     permit: Option<QuotaPermit>,
 }
 
-impl Requests {
+impl WaitingRequests {
     pub(crate) fn new(requires_tokens: bool) -> Self {
         Self(Quota::new(BOUNDS, requires_tokens))
     }
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn work_counts_while_it_waits() {
-        let requests = Requests::new(false);
+        let requests = WaitingRequests::new(false);
         let caller = caller();
         let used = Box::pin(async { requests.0.used() });
         let at_once = requests.counted(&caller, Waiting::default(), used);
@@ -271,7 +271,7 @@ mod tests {
     fn body_that_is_there_at_once_counts_if_it_is_long() {
         const LONG: usize = 60 * 1024;
         let all = 2 * (REQUEST_BYTES + LONG);
-        let requests = Requests::within(Bounds { all, share: 0, connection: all });
+        let requests = WaitingRequests::within(Bounds { all, share: 0, connection: all });
         let caller = caller();
         let read = |version, length: usize| {
             let body = http_body_util::Full::new(Bytes::from(vec![0_u8; length]));

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-use crate::access::Names;
+use crate::access::CertificateNames;
 
 /// A socket between the server and one client.
 #[derive(Debug)]
@@ -32,10 +32,10 @@ impl From<TlsStream<TcpStream>> for Stream {
 
 impl Stream {
     /// Returns the names in the client's certificate; none without a certificate.
-    pub(crate) fn names(&self) -> Names {
-        let Self::Tls(stream) = self else { return Names::default() };
+    pub(crate) fn names(&self) -> CertificateNames {
+        let Self::Tls(stream) = self else { return CertificateNames::default() };
         let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
-        certificates.first().map_or_else(Names::default, |own| Names::of(own))
+        certificates.first().map_or_else(CertificateNames::default, |own| CertificateNames::of(own))
     }
 
     /// Waits until there may be something to read. Call it only after a read that found nothing:

@@ -19,7 +19,7 @@ use tokio_rustls::rustls::server::{NoServerSessionStorage, WebPkiClientVerifier}
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::accept::stopping;
-use crate::access::{Names, Secret};
+use crate::access::{CertificateNames, Secret};
 use crate::stream::Stream;
 use crate::tracker::TrackedConnection;
 
@@ -191,7 +191,7 @@ fn roots(key: &str, pem: &[u8]) -> Result<RootCertStore, String> {
 /// When the file contains no certificate.
 pub fn certificate_names(file: &str, pem: &[u8]) -> Result<Vec<String>, String> {
     let certificates = certificates(file, pem)?;
-    let own = certificates.first().map(|own| Names::of(own));
+    let own = certificates.first().map(|own| CertificateNames::of(own));
     Ok(own.unwrap_or_default().iter().map(str::to_owned).collect())
 }
 
@@ -204,12 +204,12 @@ fn error_for<E: fmt::Display>(key: &str) -> impl Fn(E) -> String {
 pub(crate) struct ConnectionInfo {
     pub(crate) connection: Arc<TrackedConnection>,
     /// Names in the client's certificate.
-    pub(crate) names: Names,
+    pub(crate) names: CertificateNames,
 }
 
 /// Beginning of a connection: plain or with a TLS handshake.
 #[derive(Clone, Debug)]
-pub(crate) enum Opening {
+pub(crate) enum ConnectionOpening {
     Plain,
     Tls(Tls, Side),
 }
@@ -221,7 +221,7 @@ pub(crate) enum Side {
     Resp,
 }
 
-impl Opening {
+impl ConnectionOpening {
     pub(crate) fn new(tls: Option<&Tls>, side: Side) -> Self {
         tls.map_or(Self::Plain, |tls| Self::Tls(tls.clone(), side))
     }

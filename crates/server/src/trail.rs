@@ -79,12 +79,12 @@ impl About {
 
 /// Lines that have bounds of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Kind {
+struct LineKind {
     about: About,
     has_token: bool,
 }
 
-impl Kind {
+impl LineKind {
     /// Returns whether its callers share bounds. Tokens share none on changes: the configuration
     /// bounds their number, and no token may hide the changes of another.
     fn is_shared(self) -> bool {
@@ -104,7 +104,7 @@ impl Kind {
 
 /// A line, without its caller.
 #[derive(Debug, Default)]
-pub(crate) struct Line {
+pub(crate) struct AuditLine {
     pub(crate) what: String,
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
@@ -128,12 +128,12 @@ struct TrailInner {
 struct Period {
     /// In elapsed time; `None` before the first line.
     ends_at_ms: Option<u64>,
-    kinds: BTreeMap<Kind, Lines>,
+    kinds: BTreeMap<LineKind, LineCounts>,
 }
 
 /// Lines counted of one kind.
 #[derive(Debug, Default)]
-struct Lines {
+struct LineCounts {
     all: u64,
     callers: HashMap<String, CallerLines>,
     /// Callers beyond [`CALLERS_MAX`].
@@ -162,9 +162,9 @@ impl Trail {
     }
 
     /// Writes a line, which `line` makes only where the bounds permit it.
-    pub(crate) fn leave(&self, about: About, who: &Caller, line: impl FnOnce() -> Line) {
+    pub(crate) fn leave(&self, about: About, who: &Caller, line: impl FnOnce() -> AuditLine) {
         let now_ms = self.0.timer.elapsed().get();
-        let kind = Kind { about, has_token: who.has_a_token() };
+        let kind = LineKind { about, has_token: who.has_a_token() };
         let counted = kind.counted(who);
         let (is_logged, over) = {
             let mut period = self.0.period();
@@ -242,18 +242,18 @@ impl Period {
 
     /// Returns whether anything was omitted.
     fn has_left_out(&self) -> bool {
-        self.kinds.values().any(Lines::has_left_out)
+        self.kinds.values().any(LineCounts::has_left_out)
     }
 
     /// Counts a line, and returns whether it is written.
-    fn count(&mut self, kind: Kind, who: String, now_ms: u64) -> bool {
+    fn count(&mut self, kind: LineKind, who: String, now_ms: u64) -> bool {
         self.ends_at_ms.get_or_insert(now_ms.saturating_add(PERIOD_MS));
         self.kinds.entry(kind).or_default().count(kind, who)
     }
 }
 
-impl Lines {
-    fn count(&mut self, kind: Kind, who: String) -> bool {
+impl LineCounts {
+    fn count(&mut self, kind: LineKind, who: String) -> bool {
         let has_place = !kind.is_shared()
             || self.callers.len() < CALLERS_MAX
             || self.callers.contains_key(&who);
@@ -301,8 +301,8 @@ fn log_left_out(left_out: Vec<(About, String, u64)>) {
     }
 }
 
-fn log(who: &Caller, line: Line) {
-    let Line { what, before, after, why } = line;
+fn log(who: &Caller, line: AuditLine) {
+    let AuditLine { what, before, after, why } = line;
     let [before, after, why] =
         [before, after, why].map(|text| text.map(|text| display(VisibleText(text))));
     let (who, what) = (VisibleText(who.to_string()), VisibleText(what));
@@ -333,11 +333,11 @@ mod tests {
     use crate::access::{Access, AnonymousReason, TokenHash, TokenSettings, Tokens};
     use crate::tracker::TrackedConnection;
 
-    const fn without_token(about: About) -> Kind {
-        Kind { about, has_token: false }
+    const fn without_token(about: About) -> LineKind {
+        LineKind { about, has_token: false }
     }
 
-    const TOKENS_CHANGE: Kind = Kind { about: About::Change, has_token: true };
+    const TOKENS_CHANGE: LineKind = LineKind { about: About::Change, has_token: true };
 
     fn count(period: &mut Period, about: About, who: &str, now_ms: u64) -> bool {
         period.count(without_token(about), who.to_owned(), now_ms)
@@ -357,7 +357,7 @@ mod tests {
         let mut is_logged = false;
         trail.leave(about, who, || {
             is_logged = true;
-            Line::default()
+            AuditLine::default()
         });
         is_logged
     }
@@ -531,12 +531,12 @@ mod tests {
         };
         let fill = || {
             for _ in 0..=About::Login.lines_max() {
-                trail.leave(About::Login, &caller, Line::default);
+                trail.leave(About::Login, &caller, AuditLine::default);
             }
         };
         let has_left_out = || trail.0.period().has_left_out();
         for _ in 0..2 {
-            trail.leave(About::Login, &caller, Line::default);
+            trail.leave(About::Login, &caller, AuditLine::default);
             assert!(!has_left_out() && !trail.0.is_awaited.load(Ordering::Acquire));
             pass(PERIOD_MS - 1_000).await;
             fill();

@@ -11,7 +11,7 @@ use snowmint_core::{Clock as _, Layout, Observer, Pause, Settings};
 use crate::clock::{ClockChoice, GivenClock, HandleClock};
 use crate::observer::{GivenObserver, LoggingObserver};
 use crate::snowflake::Snowflake;
-use crate::worker::{Plan, Worker, default_dir};
+use crate::worker::{Worker, WorkerPlan, default_dir};
 use crate::{Error, Result};
 
 /// Default for the longest wait of [`Builder::build`] for another process to close the worker.
@@ -216,7 +216,7 @@ impl Builder {
             (false, None) => Some(default_dir()?),
         };
         let name = format!("worker {worker}");
-        Worker::open(Plan {
+        Worker::open(WorkerPlan {
             layout: self.layout,
             worker,
             settings: self.settings,

@@ -27,7 +27,7 @@ pub enum ClockChoice {
 /// A clock given by the embedder.
 pub(crate) type GivenClock = Arc<dyn Pause + Send + Sync>;
 
-enum Kind {
+enum ClockKind {
     Precise(SystemClock),
     Cached { clock: Arc<CachedClock<SystemClock>>, _refresher: Refresher },
     Given(GivenClock),
@@ -36,7 +36,7 @@ enum Kind {
 /// Clock of one handle; each full reading also checks whether the window is due for an extension.
 /// The generator takes one at least once a tick, so each ID checks only a flag that rarely changes.
 pub(crate) struct HandleClock {
-    kind: Kind,
+    kind: ClockKind,
     /// The process that opened the handle.
     fork_guard: ForkGuard,
     /// The wall time from which the window should be extended.
@@ -48,8 +48,8 @@ pub(crate) struct HandleClock {
 impl HandleClock {
     pub(crate) fn new(choice: ClockChoice, given: Option<GivenClock>) -> Result<Self> {
         let kind = match (given, choice) {
-            (Some(clock), _) => Kind::Given(clock),
-            (None, ClockChoice::Precise) => Kind::Precise(SystemClock),
+            (Some(clock), _) => ClockKind::Given(clock),
+            (None, ClockChoice::Precise) => ClockKind::Precise(SystemClock),
             (None, ClockChoice::Cached) => {
                 let clock = Arc::new(CachedClock::new(SystemClock));
                 let refresher = Refresher::spawn(Arc::clone(&clock)).map_err(|error| {
@@ -57,7 +57,7 @@ impl HandleClock {
                                    process's thread limit";
                     Error::unavailable(message).with_source(error)
                 })?;
-                Kind::Cached { clock, _refresher: refresher }
+                ClockKind::Cached { clock, _refresher: refresher }
             }
         };
         Ok(Self {
@@ -89,8 +89,8 @@ impl HandleClock {
     /// Returns elapsed time that includes suspend, for comparison with the wall clock.
     pub(crate) fn elapsed_with_suspend(&self) -> ElapsedMillis {
         match &self.kind {
-            Kind::Precise(_) | Kind::Cached { .. } => BootTimer.elapsed(),
-            Kind::Given(clock) => clock.read().elapsed(),
+            ClockKind::Precise(_) | ClockKind::Cached { .. } => BootTimer.elapsed(),
+            ClockKind::Given(clock) => clock.read().elapsed(),
         }
     }
 }
@@ -99,26 +99,26 @@ impl Clock for HandleClock {
     #[inline]
     fn unix_ms(&self) -> UnixMillis {
         match &self.kind {
-            Kind::Precise(clock) => clock.unix_ms(),
-            Kind::Cached { clock, .. } => clock.unix_ms(),
-            Kind::Given(clock) => clock.unix_ms(),
+            ClockKind::Precise(clock) => clock.unix_ms(),
+            ClockKind::Cached { clock, .. } => clock.unix_ms(),
+            ClockKind::Given(clock) => clock.unix_ms(),
         }
     }
 
     #[inline]
     fn cached_unix_ms(&self) -> UnixMillis {
         match &self.kind {
-            Kind::Precise(clock) => clock.cached_unix_ms(),
-            Kind::Cached { clock, .. } => clock.cached_unix_ms(),
-            Kind::Given(clock) => clock.cached_unix_ms(),
+            ClockKind::Precise(clock) => clock.cached_unix_ms(),
+            ClockKind::Cached { clock, .. } => clock.cached_unix_ms(),
+            ClockKind::Given(clock) => clock.cached_unix_ms(),
         }
     }
 
     fn read(&self) -> Reading {
         let reading = match &self.kind {
-            Kind::Precise(clock) => clock.read(),
-            Kind::Cached { clock, .. } => clock.read(),
-            Kind::Given(clock) => clock.read(),
+            ClockKind::Precise(clock) => clock.read(),
+            ClockKind::Cached { clock, .. } => clock.read(),
+            ClockKind::Given(clock) => clock.read(),
         };
         if reading.wall().get() >= self.check_from_ms.load(Ordering::Relaxed) {
             self.check_due.store(true, Ordering::Relaxed);
@@ -130,9 +130,9 @@ impl Clock for HandleClock {
 impl Pause for HandleClock {
     fn pause_until(&self, wall: UnixMillis, at_most_ms: u64) {
         match &self.kind {
-            Kind::Precise(clock) => clock.pause_until(wall, at_most_ms),
-            Kind::Cached { clock, .. } => clock.pause_until(wall, at_most_ms),
-            Kind::Given(clock) => clock.pause_until(wall, at_most_ms),
+            ClockKind::Precise(clock) => clock.pause_until(wall, at_most_ms),
+            ClockKind::Cached { clock, .. } => clock.pause_until(wall, at_most_ms),
+            ClockKind::Given(clock) => clock.pause_until(wall, at_most_ms),
         }
     }
 }
@@ -140,9 +140,9 @@ impl Pause for HandleClock {
 impl fmt::Debug for HandleClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.kind {
-            Kind::Precise(_) => "HandleClock(precise)",
-            Kind::Cached { .. } => "HandleClock(cached)",
-            Kind::Given(_) => "HandleClock(given)",
+            ClockKind::Precise(_) => "HandleClock(precise)",
+            ClockKind::Cached { .. } => "HandleClock(cached)",
+            ClockKind::Given(_) => "HandleClock(given)",
         })
     }
 }

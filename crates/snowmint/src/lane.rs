@@ -19,10 +19,10 @@ use crate::worker::Worker;
 /// its block, which already counts as taken. A store-backed source may change its worker at any
 /// time, so there the lane takes each ID from the shared generator.
 #[derive(Debug)]
-pub struct Lane(Kind);
+pub struct Lane(LaneKind);
 
 #[derive(Debug)]
-enum Kind {
+enum LaneKind {
     Worker { lane: CoreLane<WorkerGenerator>, worker: Arc<Worker> },
     StoreBacked(Snowflake),
 }
@@ -42,11 +42,11 @@ impl Deref for WorkerGenerator {
 impl Lane {
     pub(crate) fn new(handle: &Snowflake, block: usize) -> Self {
         Self(match &handle.backend {
-            Backend::Worker(worker) => Kind::Worker {
+            Backend::Worker(worker) => LaneKind::Worker {
                 lane: CoreLane::new(WorkerGenerator(Arc::clone(worker)), block),
                 worker: Arc::clone(worker),
             },
-            Backend::StoreBacked(_) => Kind::StoreBacked(handle.clone()),
+            Backend::StoreBacked(_) => LaneKind::StoreBacked(handle.clone()),
         })
     }
 
@@ -57,11 +57,11 @@ impl Lane {
     #[inline]
     pub fn try_mint(&mut self) -> Result<u64> {
         match &mut self.0 {
-            Kind::Worker { lane, worker } => match lane.try_mint() {
+            LaneKind::Worker { lane, worker } => match lane.try_mint() {
                 Ok(id) if worker.generator.clock().needs_no_check() => Ok(id),
                 other => worker.maintain_window(other)?.map_err(|error| worker.refused(error)),
             },
-            Kind::StoreBacked(handle) => handle.try_mint(),
+            LaneKind::StoreBacked(handle) => handle.try_mint(),
         }
     }
 
@@ -72,14 +72,14 @@ impl Lane {
     #[inline]
     pub fn mint(&mut self) -> Result<u64> {
         match &mut self.0 {
-            Kind::Worker { lane, worker } => match lane.try_mint() {
+            LaneKind::Worker { lane, worker } => match lane.try_mint() {
                 Ok(id) if worker.generator.clock().needs_no_check() => Ok(id),
                 other => {
                     let wait_policy = worker.generator.wait_policy();
                     worker.mint_slowly(other, wait_policy, || lane.try_mint())
                 }
             },
-            Kind::StoreBacked(handle) => handle.mint(),
+            LaneKind::StoreBacked(handle) => handle.mint(),
         }
     }
 }

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::programs;
 
-type Order = (Command, Sender<(io::Result<Child>, Command)>);
+type SpawnOrder = (Command, Sender<(io::Result<Child>, Command)>);
 
 /// Returns a command that ends with this process, if [`spawn`] starts it.
 #[must_use]
@@ -48,9 +48,9 @@ pub fn spawn(command: Command) -> io::Result<Child> {
 /// The same as of [`spawn`].
 #[allow(clippy::missing_panics_doc, reason = "the thread lasts as long as the process")]
 pub fn spawn_and_keep(command: Command) -> (io::Result<Child>, Command) {
-    static STARTS: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
+    static STARTS: OnceLock<Mutex<Sender<SpawnOrder>>> = OnceLock::new();
     let starts = STARTS.get_or_init(|| {
-        let (orders, ordered) = channel::<Order>();
+        let (orders, ordered) = channel::<SpawnOrder>();
         std::thread::spawn(move || {
             for (mut command, started) in ordered {
                 let child = command.spawn();

@@ -22,7 +22,7 @@ use super::certificates::server_name;
 const CONNECT_MS_MAX: u64 = 5_000;
 
 /// An open connection, for one request at a time.
-pub(super) type Connection = SendRequest<Full<Bytes>>;
+pub(super) type HttpConnection = SendRequest<Full<Bytes>>;
 
 type Cause = Box<dyn Error + Send + Sync>;
 
@@ -40,7 +40,7 @@ pub(super) enum NoResponse {
 pub(super) async fn open(
     server: &Authority,
     tls: Option<&TlsConnector>,
-) -> Result<Connection, NoResponse> {
+) -> Result<HttpConnection, NoResponse> {
     let port = server.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
     let addresses = resolved(format!("{}:{port}", server.host()))
         .await
@@ -85,7 +85,7 @@ async fn connected(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
 }
 
 /// Starts HTTP on a socket; the runtime drives the connection.
-async fn started<S>(socket: S) -> io::Result<Connection>
+async fn started<S>(socket: S) -> io::Result<HttpConnection>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {

@@ -26,7 +26,7 @@ use tokio::sync::Mutex;
 use tokio_rustls::TlsConnector;
 
 pub(crate) use self::certificates::{rustls_config, server_name};
-use self::connection::{Connection, NoResponse};
+use self::connection::{HttpConnection, NoResponse};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::store;
 
@@ -41,7 +41,7 @@ const NEXT_SERVER_AFTER_MS: u64 = 5_000;
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Client of one server, or of several with the same content: the first that can respond is used.
-pub(crate) struct Client {
+pub(crate) struct ApiClient {
     /// Runs only during calls. Calls come from outside of every runtime; inside one they would
     /// panic.
     runtime: Runtime,
@@ -50,14 +50,14 @@ pub(crate) struct Client {
     /// Index of the server that responded last, which is called first.
     first: AtomicUsize,
     /// The connection of the last response, and the index of its server.
-    kept: Mutex<Option<(usize, Connection)>>,
+    kept: Mutex<Option<(usize, HttpConnection)>>,
     /// Value of the `authorization` header.
     bearer: Option<HeaderValue>,
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for ApiClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("servers", &self.servers).finish_non_exhaustive()
+        f.debug_struct("ApiClient").field("servers", &self.servers).finish_non_exhaustive()
     }
 }
 
@@ -81,7 +81,7 @@ impl From<CallError> for Failure {
     }
 }
 
-impl Client {
+impl ApiClient {
     /// Accepts `http://host:port`, `host:port` or `snowmint://host:port,host:port`; with TLS
     /// `https://` and `snowmints://`.
     pub(crate) fn new(url: &str) -> Outcome<Self> {
@@ -257,7 +257,7 @@ impl Client {
         &self,
         (index, server): (usize, &Authority),
         mut request: Request<Full<Bytes>>,
-    ) -> Result<(Connection, Response<Incoming>), NoResponse> {
+    ) -> Result<(HttpConnection, Response<Incoming>), NoResponse> {
         let kept = self.kept.lock().await.take();
         if let Some((_, mut connection)) = kept.filter(|(of, _)| *of == index) {
             // The runtime stood still since the last call; it notices here that the server closed
@@ -376,17 +376,19 @@ mod tests {
             ("https://a:1", &["https://a:1"]),
             ("snowmints://a:1,b:2", &["https://a:1", "https://b:2"]),
         ] {
-            let client = Client::new(url).unwrap();
+            let client = ApiClient::new(url).unwrap();
             let named: Vec<_> = client.servers.iter().map(|server| client.base(server)).collect();
             assert_eq!(named, bases, "{url}");
         }
         for url in
             ["", "http://", "ftp://a:1", "https://", "a:1/path", "a b", "a:1,,b:2", "sqlite:x"]
         {
-            assert!(Client::new(url).is_err(), "{url}");
+            assert!(ApiClient::new(url).is_err(), "{url}");
         }
         for url in ["snowmint://secret@a:1", "https://secret@a", "me:secret@a:1"] {
-            let Err(Failure::Explained { message, .. }) = Client::new(url) else { panic!("{url}") };
+            let Err(Failure::Explained { message, .. }) = ApiClient::new(url) else {
+                panic!("{url}")
+            };
             assert!(!message.contains("secret"), "{message}");
         }
     }
@@ -425,12 +427,12 @@ mod tests {
         (address, requests)
     }
 
-    fn mint(client: &Client) -> Result<serde_json::Value, CallError> {
+    fn mint(client: &ApiClient) -> Result<serde_json::Value, CallError> {
         client.post("/v1/ids/orders", &"")
     }
 
     fn mint_at(url: &str) -> Result<serde_json::Value, CallError> {
-        mint(&Client::new(url).unwrap())
+        mint(&ApiClient::new(url).unwrap())
     }
 
     #[test]
@@ -444,7 +446,7 @@ mod tests {
             stream.shutdown(Shutdown::Both).unwrap();
             sender.send(()).unwrap();
         });
-        let client = Client::new(&address).unwrap();
+        let client = ApiClient::new(&address).unwrap();
         for _ in 0..20 {
             assert!((0..3).all(|_| mint(&client).is_ok()));
             receiver.recv().unwrap();
@@ -517,7 +519,7 @@ mod tests {
                      {\"error\":{\"code\":\"closed\",\"message\":\"it stops\",\"retry_after_ms\":null}}   ";
         for ill in ["", stops] {
             let ((one, one_requests), (two, two_requests)) = (server(ill), server(WELL));
-            let client = || Client::new(&format!("snowmint://{one},{two}")).unwrap();
+            let client = || ApiClient::new(&format!("snowmint://{one},{two}")).unwrap();
             let minted = mint(&client());
             assert!(minted.is_ok_and(|body| body["ids"][0] == "7"), "{ill}");
             // A request that may have been executed is not sent again.
@@ -537,7 +539,7 @@ mod tests {
         let url = format!("snowmint://{},{two}", frozen.local_addr().unwrap());
         let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            let client = Client::new(&url).unwrap();
+            let client = ApiClient::new(&url).unwrap();
             sender.send((0..20).all(|_| mint(&client).is_ok())).unwrap();
         });
         assert_eq!(

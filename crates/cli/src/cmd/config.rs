@@ -11,9 +11,9 @@ use crate::output::Output;
 #[command(after_help = "Examples:
   snowmint config > snowmint.toml
   snowmint config | grep -A3 data_dir")]
-pub(crate) struct Config {}
+pub(crate) struct ConfigCommand {}
 
-impl Config {
+impl ConfigCommand {
     #[allow(clippy::unused_self, reason = "the form that every command has")]
     pub(crate) fn run(self) -> Outcome {
         let mut out = Output::new();

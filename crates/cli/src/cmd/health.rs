@@ -3,7 +3,7 @@
 use clap::Args;
 use snowmint_wire::http::ReadyBody;
 
-use crate::client::{Client, DEFAULT_SERVER};
+use crate::client::{ApiClient, DEFAULT_SERVER};
 use crate::exit::{Failure, Outcome};
 use crate::output::Output;
 
@@ -25,7 +25,7 @@ pub(crate) struct Health {
 
 impl Health {
     pub(crate) fn run(self) -> Outcome {
-        let readiness: ReadyBody = Client::new(&self.server)?.get("/readyz")?;
+        let readiness: ReadyBody = ApiClient::new(&self.server)?.get("/readyz")?;
         let mut out = Output::new();
         match (self.json, readiness.ready) {
             (true, _) => out.json(&readiness)?,

@@ -46,7 +46,7 @@ pub(crate) struct Layout {
 
 /// Capacities of a layout.
 #[derive(Debug, Serialize)]
-struct Facts {
+struct LayoutFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'static str>,
     layout: String,
@@ -64,7 +64,7 @@ struct Facts {
     lifetime: String,
 }
 
-impl Facts {
+impl LayoutFacts {
     fn of(layout: &IdLayout, now: UnixMillis) -> Self {
         let preset = layout.preset();
         let zone = Zone::default();
@@ -105,8 +105,8 @@ impl Layout {
         if self.json {
             // A layout may have two names; each gets a line.
             for preset in &PRESETS {
-                let facts = Facts::of(&preset.layout(), now);
-                out.json(&Facts {
+                let facts = LayoutFacts::of(&preset.layout(), now);
+                out.json(&LayoutFacts {
                     name: Some(preset.name()),
                     about: Some(preset.about()),
                     ..facts
@@ -120,7 +120,7 @@ impl Layout {
         ))?;
         for preset in &PRESETS {
             let layout = preset.layout();
-            let facts = Facts::of(&layout, now);
+            let facts = LayoutFacts::of(&layout, now);
             out.line(format_args!(
                 "{:<15}{:<24}{:>7}  {:<11}{:<11}{:>9}{:>14}  {}",
                 preset.name(),
@@ -137,7 +137,7 @@ impl Layout {
     }
 
     fn show(&self, layout: &IdLayout, now: UnixMillis, out: &mut Output) -> Outcome {
-        let facts = Facts::of(layout, now);
+        let facts = LayoutFacts::of(layout, now);
         if self.json {
             return out.json(&facts);
         }
@@ -180,7 +180,7 @@ impl Layout {
         }
         let proposals = propose(need, now).map_err(|error| Failure::no(error.to_string()))?;
         for layout in proposals.iter() {
-            let facts = Facts::of(&layout, now);
+            let facts = LayoutFacts::of(&layout, now);
             if self.json {
                 out.json(&facts)?;
                 continue;
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn a_spent_layout_cannot_mint() {
         let now = UnixMillis::new(1_795_000_000_000);
-        assert!(!Facts::of(&IdLayout::BAIDU_2016, now).can_mint);
-        assert!(Facts::of(&IdLayout::BAIDU, now).can_mint);
+        assert!(!LayoutFacts::of(&IdLayout::BAIDU_2016, now).can_mint);
+        assert!(LayoutFacts::of(&IdLayout::BAIDU, now).can_mint);
     }
 }

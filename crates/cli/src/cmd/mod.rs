@@ -51,7 +51,7 @@ enum Command {
     Token(token::Token),
     #[cfg(feature = "import")]
     Import(Box<import::Import>),
-    Config(config::Config),
+    Config(config::ConfigCommand),
     Bench(Box<bench::Bench>),
     Doctor(doctor::Doctor),
     Health(health::Health),

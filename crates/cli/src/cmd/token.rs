@@ -30,11 +30,11 @@ const CERTIFICATE_BYTES_MAX: u64 = 1 << 20;
   SNOWMINT_TOKEN_FILE=token.txt snowmint mint orders --server https://ids.example:7700")]
 pub(crate) struct Token {
     #[command(subcommand)]
-    command: Command,
+    command: TokenCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum TokenCommand {
     /// Make a random token of 256 bits. It is shown only once.
     New {
         /// Print JSON.
@@ -60,7 +60,7 @@ impl Token {
     pub(crate) fn run(self) -> Outcome {
         let mut out = Output::new();
         match self.command {
-            Command::New { json } => {
+            TokenCommand::New { json } => {
                 let token = new()?;
                 let hash = TokenHash::of(token.as_bytes());
                 if json {
@@ -70,7 +70,7 @@ impl Token {
                     out.line(format_args!("hash   {hash}"))?;
                 }
             }
-            Command::Hash { json } => {
+            TokenCommand::Hash { json } => {
                 let hash = hash_of_input()?;
                 if json {
                     out.json(&json!({ "hash": hash.to_string() }))?;
@@ -78,7 +78,7 @@ impl Token {
                     out.line(hash)?;
                 }
             }
-            Command::Names { json } => {
+            TokenCommand::Names { json } => {
                 let names = names_of_input()?;
                 if json {
                     out.json(&json!({ "names": names }))?;

@@ -11,7 +11,7 @@ use snowmint_core::text::Format;
 use crate::exit::{Failure, Outcome};
 use crate::input::{self, AnyLines};
 use crate::output::Output;
-use crate::unique::{Key, NumberKey, Sorter, TextKey, WideKey};
+use crate::unique::{NumberKey, SortKey, Sorter, TextKey, WideKey};
 
 /// Number of duplicates that are named.
 const NAMED_MAX: usize = 10;
@@ -55,7 +55,7 @@ pub(crate) struct Verify {
 
 /// Result of the check.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
-struct Report {
+struct VerifyReport {
     /// Number of IDs read.
     ids: u64,
     /// Number of IDs that had come before.
@@ -106,7 +106,7 @@ impl Verify {
             }
             // The first ID determines the kind of all IDs.
             None => match lines.next()?.map(str::to_owned) {
-                None => Ok(Report { increasing: self.increasing, ..Report::default() }),
+                None => Ok(VerifyReport { increasing: self.increasing, ..VerifyReport::default() }),
                 Some(first) if NumberKey::read(&first, None).is_ok() => {
                     self.check::<NumberKey>(&mut lines, Some(first), None, &progress)
                 }
@@ -132,17 +132,17 @@ impl Verify {
         }
     }
 
-    fn check<K: Key>(
+    fn check<K: SortKey>(
         &self,
         lines: &mut AnyLines,
         first: Option<String>,
         format: Option<Format>,
         progress: &ProgressBar,
-    ) -> Outcome<Report> {
+    ) -> Outcome<VerifyReport> {
         let temp_dir = self.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
         let memory_bytes = (self.memory as usize).saturating_mul(1024 * 1024);
         let mut sorter = Sorter::<K>::new(memory_bytes, temp_dir);
-        let mut report = Report { increasing: self.increasing, ..Report::default() };
+        let mut report = VerifyReport { increasing: self.increasing, ..VerifyReport::default() };
         let mut before: Option<K> = None;
         progress.set_message("reading");
         let mut check_line = |text: &str, line: u64| -> Outcome {
@@ -192,7 +192,7 @@ impl Verify {
     }
 
     /// Returns the lines of the duplicates, if the input can be read again.
-    fn places<K: Key>(
+    fn places<K: SortKey>(
         &self,
         found: &BTreeMap<K, u64>,
         format: Option<Format>,
@@ -215,7 +215,7 @@ impl Verify {
         Ok(places)
     }
 
-    fn say(&self, report: &Report) -> Outcome {
+    fn say(&self, report: &VerifyReport) -> Outcome {
         let mut out = Output::new();
         if self.json {
             out.json(report)?;

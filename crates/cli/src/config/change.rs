@@ -12,7 +12,7 @@ use crate::secret::NOT_SHOWN;
 
 /// A key with another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct ChangedKey {
     pub(crate) key: String,
     /// Values in their written form; secrets are not shown.
     pub(crate) old: String,
@@ -21,24 +21,26 @@ pub(crate) struct Change {
 
 impl Config {
     /// Returns the differences to `new`, in the order of the keys.
-    pub(crate) fn changes(&self, new: &Self) -> Vec<Change> {
+    pub(crate) fn changes(&self, new: &Self) -> Vec<ChangedKey> {
         let in_both =
             |name: &String| self.defined.contains_key(name) && new.defined.contains_key(name);
         let (old, new) = (self.values(in_both), new.values(in_both));
         let keys: BTreeSet<_> = old.keys().chain(new.keys()).collect();
-        let mut changes: Vec<Change> = Vec::new();
+        let mut changes: Vec<ChangedKey> = Vec::new();
         for key in keys.into_iter().filter(|key| old.get(*key) != new.get(*key)) {
             let shown = |value: Option<&String>| value.cloned().unwrap_or_else(|| "none".into());
             let secret = SECRET.iter().find(|secret| is_below(key, secret));
             let change = match secret {
-                Some(secret) => Change {
+                Some(secret) => ChangedKey {
                     key: (*secret).to_owned(),
                     old: NOT_SHOWN.into(),
                     new: NOT_SHOWN.into(),
                 },
-                None => {
-                    Change { key: key.clone(), old: shown(old.get(key)), new: shown(new.get(key)) }
-                }
+                None => ChangedKey {
+                    key: key.clone(),
+                    old: shown(old.get(key)),
+                    new: shown(new.get(key)),
+                },
             };
             if changes.last() != Some(&change) {
                 changes.push(change);
@@ -48,11 +50,11 @@ impl Config {
     }
 
     /// Copies the values of `new` for these changes.
-    pub(crate) fn adopt(&mut self, new: &Self, changes: &[Change]) {
+    pub(crate) fn adopt(&mut self, new: &Self, changes: &[ChangedKey]) {
         let (Ok(mut mine), Ok(theirs)) = (Table::try_from(&*self), Table::try_from(new)) else {
             return;
         };
-        for Change { key, .. } in changes {
+        for ChangedKey { key, .. } in changes {
             match key.strip_prefix("sources.").filter(|rest| *rest != "builtin") {
                 Some(key) => adopt_source(&mut self.defined, &new.defined, key),
                 None => {
@@ -170,7 +172,7 @@ mod tests {
         let shown: Vec<_> = old
             .changes(&new)
             .into_iter()
-            .map(|Change { key, old, new }| format!("{key}: {old} -> {new}"))
+            .map(|ChangedKey { key, old, new }| format!("{key}: {old} -> {new}"))
             .collect();
         assert_eq!(
             shown,

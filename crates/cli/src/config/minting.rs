@@ -18,7 +18,7 @@ const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct WorkerSection {
-    pub(crate) number: Number,
+    pub(crate) number: NumberChoice,
     pub(crate) reuse: WorkerReuse,
     /// Length of the window. Below a second the node would call the store all the time; above a day
     /// a crash would keep its number from others for as long.
@@ -38,7 +38,7 @@ pub(crate) struct WorkerSection {
 /// Choice of the worker number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub(crate) enum Number {
+pub(crate) enum NumberChoice {
     /// Any free number.
     Any,
     /// The number at the end of the host name.
@@ -47,17 +47,17 @@ pub(crate) enum Number {
     Exactly(u64),
 }
 
-impl From<Number> for String {
-    fn from(number: Number) -> Self {
+impl From<NumberChoice> for String {
+    fn from(number: NumberChoice) -> Self {
         match number {
-            Number::Any => "any".into(),
-            Number::Ordinal => "ordinal".into(),
-            Number::Exactly(number) => number.to_string(),
+            NumberChoice::Any => "any".into(),
+            NumberChoice::Ordinal => "ordinal".into(),
+            NumberChoice::Exactly(number) => number.to_string(),
         }
     }
 }
 
-impl TryFrom<String> for Number {
+impl TryFrom<String> for NumberChoice {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
@@ -142,7 +142,7 @@ impl Default for CountersSection {
 impl Default for WorkerSection {
     fn default() -> Self {
         Self {
-            number: Number::Any,
+            number: NumberChoice::Any,
             reuse: WorkerReuse::Recycle,
             window: Span::from_ms(NodeSettings::default().window_ms),
             idle_after: Span::from_ms(10 * SECOND_MS),
@@ -168,9 +168,9 @@ impl WorkerSection {
     /// Returns the worker number that a node on `host` must have, unless any will do.
     pub(crate) fn number_on(&self, host: &str) -> Outcome<Option<u64>> {
         match self.number {
-            Number::Any => Ok(None),
-            Number::Exactly(number) => Ok(Some(number)),
-            Number::Ordinal => ordinal(host).map(Some).ok_or_else(|| {
+            NumberChoice::Any => Ok(None),
+            NumberChoice::Exactly(number) => Ok(Some(number)),
+            NumberChoice::Ordinal => ordinal(host).map(Some).ok_or_else(|| {
                 Failure::usage(format!(
                     "worker.number \"ordinal\" needs a host name that ends in a dash and a number, \
                      as of a StatefulSet's pods, not {host:?}"
@@ -189,7 +189,7 @@ impl WorkerSection {
 
     /// Checks conditions over several values.
     pub(super) fn check(&self) -> Outcome {
-        if self.reuse == WorkerReuse::Never && self.number != Number::Any {
+        if self.reuse == WorkerReuse::Never && self.number != NumberChoice::Any {
             return Err(Failure::usage(
                 "worker.reuse \"never\" claims another number at each start, so worker.number \
                  cannot name one; leave one of them out",
@@ -248,7 +248,8 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(ordinal(host), number, "{host}");
-            let section = WorkerSection { number: Number::Ordinal, ..WorkerSection::default() };
+            let section =
+                WorkerSection { number: NumberChoice::Ordinal, ..WorkerSection::default() };
             assert_eq!(section.number_on(host).is_ok(), number.is_some(), "{host}");
         }
     }

@@ -28,11 +28,11 @@ use snowmint_coord::private::read_trusted;
 use snowmint_coord::spec::{Kind, SourceSpec};
 use snowmint_server::{CompatSettings, HttpSettings, Limits, RespSettings};
 
-pub(crate) use change::{Change, is_below};
+pub(crate) use change::{ChangedKey, is_below};
 pub(crate) use config_args::{ConfigArgs, warn_of_secret};
 pub(crate) use layers::{Given, ValueOrigin};
 pub(crate) use minting::{
-    ClockSection, CountersSection, CrashPolicy, Number, WorkerReuse, WorkerSection,
+    ClockSection, CountersSection, CrashPolicy, NumberChoice, WorkerReuse, WorkerSection,
 };
 use places::Places;
 pub(crate) use security::{PeersSection, TlsSection, TokensSection};

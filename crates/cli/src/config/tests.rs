@@ -103,11 +103,11 @@ fn printed_example_is_a_valid_configuration() {
 fn a_worker_number_is_a_number_or_a_word() {
     let file = |number: &str| load(&format!("[worker]\nnumber = {number}\n"), &[], Vec::new());
     for (text, number) in [
-        ("7", Number::Exactly(7)),
-        ("0", Number::Exactly(0)),
-        ("\"7\"", Number::Exactly(7)),
-        ("\"ordinal\"", Number::Ordinal),
-        ("\"any\"", Number::Any),
+        ("7", NumberChoice::Exactly(7)),
+        ("0", NumberChoice::Exactly(0)),
+        ("\"7\"", NumberChoice::Exactly(7)),
+        ("\"ordinal\"", NumberChoice::Ordinal),
+        ("\"any\"", NumberChoice::Any),
     ] {
         assert_eq!(file(text).unwrap().worker.number, number, "{text}");
         let variable = [("SNOWMINT_WORKER__NUMBER", text.trim_matches('"'))];

@@ -10,7 +10,7 @@ use crate::id;
 const TEXT_BYTES_MAX: usize = 48;
 
 /// A key of fixed length, ordered as the IDs are.
-pub(crate) trait Key: Copy + Ord {
+pub(crate) trait SortKey: Copy + Ord {
     /// Number of its bytes in a file.
     const BYTES: usize;
 
@@ -46,7 +46,7 @@ pub(crate) struct WideKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TextKey([u8; TEXT_BYTES_MAX]);
 
-impl Key for NumberKey {
+impl SortKey for NumberKey {
     const BYTES: usize = 8;
 
     #[inline]
@@ -75,7 +75,7 @@ impl Key for NumberKey {
     }
 }
 
-impl Key for WideKey {
+impl SortKey for WideKey {
     const BYTES: usize = 17;
 
     fn read(text: &str, _: Option<Format>) -> Result<Self, String> {
@@ -106,7 +106,7 @@ impl Key for WideKey {
     }
 }
 
-impl Key for TextKey {
+impl SortKey for TextKey {
     const BYTES: usize = TEXT_BYTES_MAX;
 
     fn read(text: &str, _: Option<Format>) -> Result<Self, String> {
@@ -150,7 +150,7 @@ fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
 mod tests {
     use super::*;
 
-    fn there_and_back<K: Key + std::fmt::Debug>(text: &str, format: Option<Format>) {
+    fn there_and_back<K: SortKey + std::fmt::Debug>(text: &str, format: Option<Format>) {
         let key = K::read(text, format).unwrap();
         let mut bytes = Vec::new();
         key.store(&mut bytes);

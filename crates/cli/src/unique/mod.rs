@@ -3,5 +3,5 @@
 mod key;
 mod sorter;
 
-pub(crate) use key::{Key, NumberKey, TextKey, WideKey};
+pub(crate) use key::{NumberKey, SortKey, TextKey, WideKey};
 pub(crate) use sorter::Sorter;

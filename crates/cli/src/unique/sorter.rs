@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use super::key::Key;
+use super::key::SortKey;
 use crate::exit::{Failure, Outcome};
 
 /// Smallest number of bytes read from a run at once.
@@ -15,8 +15,8 @@ const READ_BYTES_MIN: usize = 4 * 1024;
 
 /// Sorter that takes keys in any order and reports the repeated ones.
 ///
-/// It keeps at most `memory_bytes` of keys. Beyond that it writes [`Key::BYTES`] for each key to a
-/// file without a name, so that no file remains however the process ends.
+/// It keeps at most `memory_bytes` of keys. Beyond that it writes [`SortKey::BYTES`] for each key
+/// to a file without a name, so that no file remains however the process ends.
 pub(crate) struct Sorter<K> {
     block: Vec<K>,
     block_keys_max: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Sorter<K> {
     runs: Vec<(u64, u64)>,
 }
 
-impl<K: Key> Sorter<K> {
+impl<K: SortKey> Sorter<K> {
     pub(crate) fn new(memory_bytes: usize, temp_dir: PathBuf) -> Self {
         // Half of the memory is for keys. Writing a run copies a part of it, and merging uses at
         // most the other half.
@@ -133,7 +133,7 @@ struct Run<K> {
     keys: std::vec::IntoIter<K>,
 }
 
-impl<K: Key> Run<K> {
+impl<K: SortKey> Run<K> {
     fn next(&mut self, file: &mut File, read_keys: usize) -> std::io::Result<Option<K>> {
         if let Some(key) = self.keys.next() {
             return Ok(Some(key));
@@ -157,7 +157,7 @@ struct Groups<K, F> {
     repeated: F,
 }
 
-impl<K: Key, F: FnMut(K, u64)> Groups<K, F> {
+impl<K: SortKey, F: FnMut(K, u64)> Groups<K, F> {
     fn take(&mut self, key: K) {
         match &mut self.last {
             Some((last, times)) if *last == key => *times += 1,

@@ -17,12 +17,12 @@ pub struct ErrorParts {
 }
 
 /// A number in a kind of error.
-trait Number: Sized {
+trait KindNumber: Sized {
     fn number(&self) -> u64;
     fn of(number: u64) -> Option<Self>;
 }
 
-impl Number for u64 {
+impl KindNumber for u64 {
     fn number(&self) -> u64 {
         *self
     }
@@ -32,7 +32,7 @@ impl Number for u64 {
     }
 }
 
-impl Number for u16 {
+impl KindNumber for u16 {
     fn number(&self) -> u64 {
         (*self).into()
     }
@@ -42,7 +42,7 @@ impl Number for u16 {
     }
 }
 
-impl Number for Mark {
+impl KindNumber for Mark {
     fn number(&self) -> u64 {
         self.get()
     }
@@ -72,7 +72,7 @@ macro_rules! kinds {
                     $(Self::$plain => {})*
                     $(Self::$kind { $($text,)* $($number,)* } => {
                         parts.texts = vec![$($text.clone()),*];
-                        parts.numbers = vec![$(Number::number($number)),*];
+                        parts.numbers = vec![$(KindNumber::number($number)),*];
                     })*
                     Self::PoolFull(full) => parts.full = Some((**full).clone()),
                 }
@@ -89,7 +89,7 @@ macro_rules! kinds {
                     $($plain_code => Self::$plain,)*
                     $($code => Self::$kind {
                         $($text: texts.next()?,)*
-                        $($number: Number::of(numbers.next()?)?,)*
+                        $($number: KindNumber::of(numbers.next()?)?,)*
                     },)*
                     _ => return None,
                 })

@@ -217,13 +217,13 @@ pub const fn stall_ms(lease_ms: u64) -> u64 {
 /// Record of the other members' renewals, as seen on this member's own elapsed clock.
 #[derive(Clone, Debug, Default)]
 pub struct RenewalWatch {
-    seen: BTreeMap<Incarnation, Seen>,
+    seen: BTreeMap<Incarnation, SeenRenewal>,
     /// Members that have surely ended, whatever their leases.
     ended: BTreeSet<Incarnation>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct SeenRenewal {
     renewals: u64,
     /// The longest lease that the member ever announced, in milliseconds.
     lease_ms: u64,
@@ -239,10 +239,12 @@ impl RenewalWatch {
             let (renewals, lease_ms) = (info.presence.renewals, info.presence.ttl_ms);
             let new = match self.seen.get(&member) {
                 Some(old) if old.renewals == renewals => {
-                    Seen { lease_ms: old.lease_ms.max(lease_ms), ..*old }
+                    SeenRenewal { lease_ms: old.lease_ms.max(lease_ms), ..*old }
                 }
-                Some(old) => Seen { renewals, lease_ms: old.lease_ms.max(lease_ms), since: at },
-                None => Seen { renewals, lease_ms, since: at },
+                Some(old) => {
+                    SeenRenewal { renewals, lease_ms: old.lease_ms.max(lease_ms), since: at }
+                }
+                None => SeenRenewal { renewals, lease_ms, since: at },
             };
             seen.insert(member, new);
         }
@@ -258,7 +260,7 @@ impl RenewalWatch {
     /// `now`.
     #[must_use]
     pub fn stalled(&self, now: ElapsedMillis) -> Vec<StalledMember> {
-        let stood_still = |seen: &Seen| now.since(seen.since) >= stall_ms(seen.lease_ms);
+        let stood_still = |seen: &SeenRenewal| now.since(seen.since) >= stall_ms(seen.lease_ms);
         self.seen
             .iter()
             .filter(|(member, seen)| self.ended.contains(member) || stood_still(seen))

@@ -39,7 +39,7 @@ pub use disk::{Directory, Disk, FileStatus, FileTime, JournalFile, LocalDisk, Wo
 use distrust::Distrust;
 use frame::{CONTENT_BYTES_MAX, COPY_BYTES_MAX, Frame};
 pub use lock::DataDir;
-use record::{Content, SourcesText};
+use record::{JournalContent, SourcesText};
 pub use record::{JournalLease, JournalTail, Past, Record, SavedDefinition};
 
 use crate::error::{Error, Result};
@@ -158,7 +158,7 @@ impl Journal {
     /// `StoreReadOnly` and `Unavailable` from the system. The journal then holds either the old
     /// record or the new one.
     pub fn write(&mut self, record: &Record) -> Result<()> {
-        let content = Content::new(self.binding.clone(), record, &mut self.sources)
+        let content = JournalContent::new(self.binding.clone(), record, &mut self.sources)
             .and_then(|content| serde_json::to_vec(&content))
             .map_err(|error| {
                 let message =
@@ -323,7 +323,7 @@ fn newest(file: &dyn JournalFile) -> io::Result<Result<Newest, Distrust>> {
 }
 
 /// Parses the content. Its checksum is right, so an unknown form is intended and not damage.
-fn read_content(frame: &Frame) -> Result<Content, Distrust> {
+fn read_content(frame: &Frame) -> Result<JournalContent, Distrust> {
     serde_json::from_slice(&frame.content).map_err(Distrust::Content)
 }
 

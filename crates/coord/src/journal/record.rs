@@ -117,7 +117,7 @@ type Sources = BTreeMap<String, SavedDefinition>;
 /// Definitions are written from cached text.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Content<S = Sources> {
+pub(super) struct JournalContent<S = Sources> {
     pub(super) binding: Binding,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     id: String,
@@ -188,7 +188,7 @@ struct LeaseContent {
     granted: Option<u64>,
 }
 
-impl<'a> Content<&'a RawValue> {
+impl<'a> JournalContent<&'a RawValue> {
     pub(super) fn new(
         binding: Binding,
         record: &Record,
@@ -267,7 +267,7 @@ fn numbers(ends: &BTreeMap<String, Mark>) -> BTreeMap<String, u64> {
     ends.iter().map(|(name, end)| (name.clone(), end.get())).collect()
 }
 
-impl Content {
+impl JournalContent {
     pub(super) fn into_record(self) -> Result<Record> {
         let incarnation = self.incarnation.map(|text| text.parse()).transpose()?;
         let earlier = self.earlier.iter().map(|text| text.parse());

@@ -205,7 +205,7 @@ fn a_garbled_byte_anywhere_never_changes_a_mark() {
         for index in start..start + used {
             file.write_all_at(&[whole[index] ^ 0x55], index as u64).unwrap();
             let found = newest(&File::open(scratch.file()).unwrap()).unwrap().unwrap().frame;
-            let content: Content = serde_json::from_slice(&found.content).unwrap();
+            let content: JournalContent = serde_json::from_slice(&found.content).unwrap();
             assert_eq!(content.into_record().unwrap(), record(2_000), "byte {index}");
             file.write_all_at(&whole[index..=index], index as u64).unwrap();
         }
@@ -243,7 +243,7 @@ fn a_file_cut_at_any_length_is_recovered_or_refused() {
         // Both copies hold the same: the first is enough, and less than it is nothing.
         assert_eq!(found.is_ok(), length >= used, "{length}");
         if let Ok(Newest { frame, .. }) = found {
-            let content: Content = serde_json::from_slice(&frame.content).unwrap();
+            let content: JournalContent = serde_json::from_slice(&frame.content).unwrap();
             assert_eq!(content.into_record().unwrap(), record(2_000), "{length}");
         }
         file.write_all_at(&whole[..used], 0).unwrap();
@@ -269,7 +269,7 @@ fn a_write_torn_at_any_byte_leaves_the_old_state_or_the_new() {
     };
     let read = || {
         let frame = newest(&File::open(scratch.file()).unwrap()).unwrap().unwrap().frame;
-        let content: Content = serde_json::from_slice(&frame.content).unwrap();
+        let content: JournalContent = serde_json::from_slice(&frame.content).unwrap();
         content.into_record().unwrap()
     };
     for (done, now) in [(None, order[0]), (Some(order[0]), order[1])] {
@@ -421,10 +421,10 @@ fn a_record_too_long_is_refused_and_the_old_one_stays() {
 fn an_older_form_is_read_and_a_newer_one_is_called_by_its_name() {
     let binding = Binding::default();
     let mut text = SourcesText::default();
-    let older = Content::new(binding.clone(), &record(5), &mut text).unwrap();
+    let older = JournalContent::new(binding.clone(), &record(5), &mut text).unwrap();
     let older = serde_json::to_string(&older).unwrap();
     assert!(!older.contains("granted") && !older.contains("sources"), "{older}");
-    let read = serde_json::from_str::<Content>(&older).unwrap().into_record().unwrap();
+    let read = serde_json::from_str::<JournalContent>(&older).unwrap().into_record().unwrap();
     assert_eq!(read, record(5));
     let mut more = record(5);
     more.leases[0].granted = Mark::new(30_000);

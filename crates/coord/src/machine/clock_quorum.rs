@@ -21,12 +21,12 @@ pub(crate) const IDLE_POLL_MS: u64 = 10_000;
 pub(crate) struct ClockQuorum {
     /// Start of the last look.
     requested_at: Option<ElapsedMillis>,
-    known: BTreeMap<Incarnation, Known>,
+    known: BTreeMap<Incarnation, KnownMember>,
 }
 
 /// State of one member at the last look.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownMember {
     renewals: u64,
     ttl_ms: u64,
     sample: UnixMillis,
@@ -38,7 +38,7 @@ struct Known {
     looks_live: bool,
 }
 
-impl Known {
+impl KnownMember {
     /// Returns the member's clock at `now`, and by how much it may be wrong; none if the last
     /// renewal is too old.
     fn reading(&self, now: ElapsedMillis) -> Option<(UnixMillis, u64)> {
@@ -90,7 +90,7 @@ impl ClockQuorum {
         self.requested_at = Some(requested_at);
         let known = others.filter(|info| info.member.incarnation.token().is_none()).map(|info| {
             let presence = info.presence;
-            let new = Known {
+            let new = KnownMember {
                 renewals: presence.renewals,
                 ttl_ms: presence.ttl_ms,
                 sample: presence.sample,
@@ -100,7 +100,7 @@ impl ClockQuorum {
             };
             let known = match self.known.get(&info.member.incarnation) {
                 Some(old) if old.renewals >= new.renewals => {
-                    Known { looks_live: info.live, ..*old }
+                    KnownMember { looks_live: info.live, ..*old }
                 }
                 _ => new,
             };
@@ -132,10 +132,10 @@ impl ClockQuorum {
     /// other have not, and are not waited for.
     fn may_be_enough_until(&self, now: ElapsedMillis) -> Option<ElapsedMillis> {
         let may_speak =
-            |known: &&Known| known.seems_live(now).is_some() || now < known.may_renew_until();
+            |known: &&KnownMember| known.seems_live(now).is_some() || now < known.may_renew_until();
         let mut who: Vec<_> = self.known.values().filter(may_speak).collect();
         who.sort_unstable_by_key(|known| known.sample);
-        let together = |pair: &&[&Known]| match pair {
+        let together = |pair: &&[&KnownMember]| match pair {
             [one, other] => other.sample.since(one.sample) < one.ttl_ms.max(other.ttl_ms),
             _ => false,
         };

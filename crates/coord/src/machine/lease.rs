@@ -4,7 +4,7 @@ use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use super::window::{Position, WindowAction, WindowMachine};
 use super::window_policy::WindowPolicy;
-use super::{Now, Requests, backoff_ms};
+use super::{Now, RequestNumbers, backoff_ms};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::lease::{Extended, Lease, Release};
 
@@ -75,7 +75,7 @@ pub enum LeaseAction {
 #[derive(Debug)]
 pub struct LeaseMachine {
     window_policy: WindowPolicy,
-    requests: Requests,
+    requests: RequestNumbers,
     phase: Phase,
 }
 
@@ -101,7 +101,7 @@ impl LeaseMachine {
     /// Creates a lease without any claim yet. `seed` is any random number.
     #[must_use]
     pub fn new(window_policy: WindowPolicy, seed: u64) -> Self {
-        let mut requests = Requests::new(seed);
+        let mut requests = RequestNumbers::new(seed);
         let wanting = Wanting {
             // The seed was drawn just now.
             request: requests.next(|| 0),

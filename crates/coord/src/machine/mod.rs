@@ -64,11 +64,11 @@ pub(crate) fn retry_ms(failures: u32, advice: Retry) -> u64 {
 
 /// Request numbers: different in each machine, and in each call of one machine.
 #[derive(Clone, Copy, Debug)]
-struct Requests {
+struct RequestNumbers {
     state: u64,
 }
 
-impl Requests {
+impl RequestNumbers {
     const fn new(seed: u64) -> Self {
         Self { state: seed }
     }

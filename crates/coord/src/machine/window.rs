@@ -2,7 +2,7 @@
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
-use super::{Now, Requests, WindowPolicy, backoff_ms};
+use super::{Now, RequestNumbers, WindowPolicy, backoff_ms};
 use crate::error::{Error, Result};
 use crate::lease::{Extend, Extended, Lease, Mark, NotExtended, Release};
 
@@ -38,7 +38,7 @@ pub struct WindowMachine {
     lease: Lease,
     floor: UnixMillis,
     window_policy: WindowPolicy,
-    requests: Requests,
+    requests: RequestNumbers,
     /// Store's mark, as it acknowledged it.
     mark: Mark,
     /// Journal's mark, as the disk has it.
@@ -84,7 +84,7 @@ impl WindowMachine {
             lease,
             floor,
             window_policy,
-            requests: Requests::new(seed),
+            requests: RequestNumbers::new(seed),
             mark,
             journal_mark: floor,
             journal_pending: None,

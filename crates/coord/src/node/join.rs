@@ -97,7 +97,7 @@ pub(super) async fn join_store(
 
 /// Arguments of a claim, and this process's knowledge about slots.
 #[derive(Clone, Debug)]
-pub(super) struct Claim {
+pub(super) struct ClaimArgs {
     pub(super) pool: Pool,
     pub(super) member: Member,
     /// Earlier member that has certainly stopped minting.
@@ -111,7 +111,7 @@ pub(super) struct Claim {
     pub(super) pending_releases: Vec<Release>,
 }
 
-impl Claim {
+impl ClaimArgs {
     fn has_pending_release(&self, leases: &[Lease]) -> bool {
         let is_of = |release: &Release, lease: &Lease| {
             (&release.pool, release.slot, release.term) == (&lease.pool, lease.slot, lease.term)
@@ -153,7 +153,7 @@ pub(super) struct ClaimLeftovers {
 pub(super) async fn claim(
     ctx: &NodeContext,
     settings: &NodeSettings,
-    claim: &Claim,
+    claim: &ClaimArgs,
     left: &mut ClaimLeftovers,
 ) -> Result<Vec<Granted>> {
     let wall = ctx.clock.unix_ms();
@@ -214,7 +214,7 @@ fn unreleased() -> Error {
 async fn claim_again(
     ctx: &NodeContext,
     settings: &NodeSettings,
-    claim: &Claim,
+    claim: &ClaimArgs,
     left: &mut ClaimLeftovers,
     wall: UnixMillis,
 ) -> Result<Option<Vec<Granted>>> {
@@ -245,7 +245,7 @@ async fn claim_again(
 /// Claims one group and no other; returns none when it cannot be claimed.
 async fn claim_known(
     ctx: &NodeContext,
-    claim: &Claim,
+    claim: &ClaimArgs,
     group: u64,
     wall: UnixMillis,
 ) -> Result<Option<Vec<Lease>>> {
@@ -416,7 +416,7 @@ mod tests {
             released: true,
             granted: Mark::ZERO,
         };
-        let mut first = Claim {
+        let mut first = ClaimArgs {
             pool,
             member,
             supersedes: None,

@@ -27,7 +27,7 @@ pub(super) struct Lookup {
     misses: Mutex<Misses>,
     /// Number of known changes of the catalog: older reads are not trusted.
     changes: AtomicU64,
-    read: tokio::sync::Mutex<Option<Read>>,
+    read: tokio::sync::Mutex<Option<CatalogRead>>,
 }
 
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ struct Misses {
 }
 
 #[derive(Debug)]
-struct Read {
+struct CatalogRead {
     at: ElapsedMillis,
     changes: u64,
     /// None when the store did not respond.
@@ -75,7 +75,7 @@ impl Lookup {
     ) -> Result<Definition> {
         let mut read = self.read.lock().await;
         let (now, changes) = (ctx.timer.elapsed(), self.changes.load(Ordering::Acquire));
-        let is_new = |read: &Read| read.changes == changes && now.since(read.at) < PERIOD_MS;
+        let is_new = |read: &CatalogRead| read.changes == changes && now.since(read.at) < PERIOD_MS;
         if !read.as_ref().is_some_and(is_new) {
             let listed = ctx.store_call(Verb::List, store.list()).await;
             let at = ctx.timer.elapsed();
@@ -84,7 +84,7 @@ impl Lookup {
                 Ok(listed) => (Some(listed.definitions.into_iter().map(by_name).collect()), None),
                 Err(error) => (None, Some(error)),
             };
-            *read = Some(Read { at, changes, found });
+            *read = Some(CatalogRead { at, changes, found });
             if let Some(error) = error {
                 return Err(error);
             }

@@ -44,7 +44,7 @@ use snowmint_core::Clock;
 use tokio::sync::{mpsc, oneshot};
 
 pub use builtin::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
-use driver::{Command, Driver};
+use driver::{Driver, DriverCommand};
 pub use ending::END_MS;
 use external_cache::ExternalLeaseCache;
 use journal_writer::JournalWriter;
@@ -108,7 +108,7 @@ struct NodeState {
 /// Handle of the driver: dropping the last one ends it.
 struct NodeHandle {
     core: Arc<NodeState>,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<DriverCommand>,
 }
 
 /// Membership of a process in one namespace of one store. Clones share it.
@@ -267,7 +267,7 @@ impl Node {
     async fn attach(&self, inner: &Arc<SourceInner>) -> Result<()> {
         self.core().check_namespace_unique(inner).await?;
         let (reply, received) = oneshot::channel();
-        self.send(Command::Attach { source: Arc::clone(inner), reply }).await?;
+        self.send(DriverCommand::Attach { source: Arc::clone(inner), reply }).await?;
         let wait_ms = self.core().settings.open_wait_ms;
         let name = &inner.name;
         tokio::select! {
@@ -288,7 +288,7 @@ impl Node {
         }
     }
 
-    async fn send(&self, command: Command) -> Result<()> {
+    async fn send(&self, command: DriverCommand) -> Result<()> {
         self.handle.commands.send(command).await.map_err(|_| node_closed())
     }
 
@@ -431,7 +431,7 @@ impl Node {
     /// held until the node's presence has expired.
     pub async fn close(&self) -> Result<()> {
         let (reply, received) = oneshot::channel();
-        if self.send(Command::Close { reply }).await.is_err() {
+        if self.send(DriverCommand::Close { reply }).await.is_err() {
             // Closed before.
             return Ok(());
         }

@@ -35,7 +35,7 @@ impl NewStripe {
 
 /// Reason for a change of stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
+enum StripeChange {
     /// An operator wants another stripe.
     Stripe,
     /// The source's upstream is about to end below the stripe's `first`.
@@ -53,14 +53,14 @@ impl Node {
     /// `Invalid` for a malformed stripe, a `first` at or below what was handed out, or a source of
     /// another kind; `NotFound`; `Conflict` when the source was changed meanwhile.
     pub async fn restripe(&self, name: &str, wanted: NewStripe) -> Result<SourceInfo> {
-        self.change_stripe(name, wanted, Change::Stripe).await
+        self.change_stripe(name, wanted, StripeChange::Stripe).await
     }
 
     async fn change_stripe(
         &self,
         name: &str,
         wanted: NewStripe,
-        change: Change,
+        change: StripeChange,
     ) -> Result<SourceInfo> {
         check_name("source", name)?;
         let ctx = &self.core().ctx;
@@ -90,7 +90,7 @@ impl Node {
     /// # Errors
     /// Those of [`Node::restripe`].
     pub async fn begin_cut_over(&self, name: &str, first: u64) -> Result<SourceInfo> {
-        self.change_stripe(name, NewStripe::all_from(Some(first)), Change::BeginCutOver).await
+        self.change_stripe(name, NewStripe::all_from(Some(first)), StripeChange::BeginCutOver).await
     }
 
     /// Ends a source's allocation from its upstream, which has ended. From here on the source has
@@ -100,7 +100,7 @@ impl Node {
     /// # Errors
     /// Those of [`Node::restripe`].
     pub async fn cut_over(&self, name: &str) -> Result<SourceInfo> {
-        self.change_stripe(name, NewStripe::all_from(None), Change::CutOver).await
+        self.change_stripe(name, NewStripe::all_from(None), StripeChange::CutOver).await
     }
 
     /// Returns the definition by which numbers continue from `ahead` above the stored mark.
@@ -109,7 +109,7 @@ impl Node {
         stored: &Definition,
         wanted: NewStripe,
         ahead: u64,
-        change: Change,
+        change: StripeChange,
     ) -> Result<Restripe> {
         check_version(&stored.name, stored.version, wanted.if_version)?;
         let (spec, plan) = read_segment(stored)?;
@@ -118,7 +118,7 @@ impl Node {
         let lowest = lowest_from(&stored.name, plan.stripe, mark, wanted.first, change)?;
         let stripe = Stripe::new(wanted.offset, wanted.increment, lowest, mark)
             .map_err(|error| Error::invalid(error.to_string()))?;
-        let upstream = spec.upstream.clone().filter(|_| change == Change::BeginCutOver);
+        let upstream = spec.upstream.clone().filter(|_| change == StripeChange::BeginCutOver);
         let spec = stripe.to_spec(SourceSpec { until: None, upstream, ..spec });
         let new = self.core().new_definition(&stored.name, &spec)?;
         Ok(Restripe { new, if_version: stored.version, mark: Mark::new(mark) })
@@ -148,13 +148,13 @@ fn read_segment(stored: &Definition) -> Result<(SourceSpec, SegmentPlan)> {
 
 /// Checks that a source with an upstream is cut over before its stripe changes, and that only such
 /// a source begins a cut-over.
-fn check_change(name: &str, upstream: Option<&UpstreamPlan>, change: Change) -> Result<()> {
+fn check_change(name: &str, upstream: Option<&UpstreamPlan>, change: StripeChange) -> Result<()> {
     match (change, upstream) {
-        (Change::Stripe, Some(upstream)) => Err(Error::invalid(format!(
+        (StripeChange::Stripe, Some(upstream)) => Err(Error::invalid(format!(
             "source {name:?} allocates from upstream {upstream}; cut it over first (import \
              --cut-over)"
         ))),
-        (Change::BeginCutOver, None) => {
+        (StripeChange::BeginCutOver, None) => {
             Err(Error::invalid(format!("source {name:?} has no upstream; a cut-over needs one")))
         }
         _ => Ok(()),
@@ -167,18 +167,18 @@ fn mark_for(
     stripe: Stripe,
     first: Option<u64>,
     ahead: u64,
-    change: Change,
+    change: StripeChange,
 ) -> u64 {
     let lowest = match change {
         // While it allocates from the upstream, each number is the ID. The minimum is 2: all
         // sources without `first` begin at 1.
-        Change::BeginCutOver => Ord::max(first.unwrap_or(0), 2),
-        Change::Stripe | Change::CutOver => 0,
+        StripeChange::BeginCutOver => Ord::max(first.unwrap_or(0), 2),
+        StripeChange::Stripe | StripeChange::CutOver => 0,
     };
     let reached = stored.segment.mark.get().max(stripe.number_min()).max(lowest);
     match (change, first) {
         // At most up to the number that was named: a stripe above it is not the requested one.
-        (Change::Stripe, Some(first)) => {
+        (StripeChange::Stripe, Some(first)) => {
             reached.saturating_add(ahead).min(stripe.number_from(first)).max(reached)
         }
         _ => reached.saturating_add(ahead),
@@ -191,7 +191,7 @@ fn lowest_from(
     stripe: Stripe,
     mark: u64,
     first: Option<u64>,
-    change: Change,
+    change: StripeChange,
 ) -> Result<u64> {
     let next = stripe.next(mark).ok_or_else(|| {
         Error::exhausted(format!(
@@ -202,8 +202,8 @@ fn lowest_from(
     // know this.
     let free = stripe.free_from(mark);
     let lowest = match change {
-        Change::Stripe => first.unwrap_or(next),
-        Change::BeginCutOver | Change::CutOver => next,
+        StripeChange::Stripe => first.unwrap_or(next),
+        StripeChange::BeginCutOver | StripeChange::CutOver => next,
     };
     if lowest < free {
         return Err(Error::invalid(format!(

@@ -20,7 +20,7 @@ pub use check::{check_claim, check_group};
 pub use holders::asks_for_holders;
 pub use sections::SECTIONS;
 pub(crate) use sections::{SECTIONS_POOL, counts, sections_pool};
-use view::View;
+use view::PoolView;
 pub use workers::{is_worker_pool, pool_of};
 
 /// All slots of one worker width and reuse rule.
@@ -217,8 +217,8 @@ pub fn choose(
             )));
         }
     }
-    let mut view = View::new(request, rows, members, ground, now);
-    let choose = |view: &View<'_>| match request.pool.reuse {
+    let mut view = PoolView::new(request, rows, members, ground, now);
+    let choose = |view: &PoolView<'_>| match request.pool.reuse {
         Reuse::Never => view.fresh(next),
         // `Ordered` was rejected above.
         Reuse::Recycle | Reuse::Ordered => view.recycled(pass),

@@ -23,7 +23,7 @@ struct Used {
 }
 
 /// A pool as seen by one claim: its available groups, or the reason why none is available.
-pub(super) struct View<'a> {
+pub(super) struct PoolView<'a> {
     request: &'a ClaimRequest,
     used: BTreeMap<u64, Used>,
     ground: SlotDefaults,
@@ -31,7 +31,7 @@ pub(super) struct View<'a> {
     now: UnixMillis,
 }
 
-impl<'a> View<'a> {
+impl<'a> PoolView<'a> {
     pub(super) fn new(
         request: &'a ClaimRequest,
         rows: &[SlotRow],

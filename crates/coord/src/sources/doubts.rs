@@ -7,11 +7,11 @@ use crate::history::Recalled;
 
 /// Doubts about a node's store.
 #[derive(Debug, Default)]
-pub(crate) struct Doubts(Mutex<State>);
+pub(crate) struct Doubts(Mutex<DoubtState>);
 
 #[derive(Debug, Default)]
-struct State {
-    open: Option<Doubt>,
+struct DoubtState {
+    open: Option<StoreDoubt>,
     /// Number of doubts raised so far.
     raised: u64,
     /// Number of joins after a doubt or a recovery.
@@ -20,7 +20,7 @@ struct State {
 
 /// An error showing that the store is not the one that was joined.
 #[derive(Debug)]
-struct Doubt {
+struct StoreDoubt {
     error: Error,
     /// Whether the driver has yet to see it.
     is_news: bool,
@@ -35,7 +35,7 @@ impl Doubts {
         let mut state = self.state();
         state.raised = state.raised.wrapping_add(1);
         match &mut state.open {
-            None => state.open = Some(Doubt { error: error.clone(), is_news: true }),
+            None => state.open = Some(StoreDoubt { error: error.clone(), is_news: true }),
             // A rollback outlasts the other kinds: the address may lead back to the store, and a
             // setting may be corrected.
             Some(doubt) if rolled_back(error) && !rolled_back(&doubt.error) => {
@@ -115,12 +115,12 @@ impl Doubts {
     /// Returns the open doubt as an error: a store in doubt gives no numbers.
     pub(crate) fn check(&self) -> Result<()> {
         match &self.state().open {
-            Some(Doubt { error, .. }) => Err(error.clone()),
+            Some(StoreDoubt { error, .. }) => Err(error.clone()),
             None => Ok(()),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DoubtState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -52,10 +52,10 @@ pub(crate) struct Reported {
 
 /// Reports since the driver last read them.
 #[derive(Debug)]
-pub(crate) struct JournalBudget(Mutex<State>);
+pub(crate) struct JournalBudget(Mutex<BudgetState>);
 
 #[derive(Debug)]
-enum State {
+enum BudgetState {
     /// The node keeps no journal.
     None,
     Open(Open),
@@ -162,18 +162,18 @@ impl Open {
 impl JournalBudget {
     /// Creates a budget; `journalled` is whether the node keeps a journal.
     pub(super) fn new(journalled: bool) -> Self {
-        let state = if journalled { State::Open(Open::default()) } else { State::None };
+        let state = if journalled { BudgetState::Open(Open::default()) } else { BudgetState::None };
         Self(Mutex::new(state))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BudgetState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the end of a journal write. `trouble` is its error, if it failed; `waits` is whether
     /// a report waits for the next write.
     pub(crate) fn written(&self, now: ElapsedMillis, trouble: Option<Error>, waits: bool) {
-        if let State::Open(open) = &mut *self.state() {
+        if let BudgetState::Open(open) = &mut *self.state() {
             if trouble.is_none() {
                 let waits = waits || !open.reported.reserved.is_empty();
                 open.waits_since = waits.then_some(now);
@@ -184,7 +184,7 @@ impl JournalBudget {
 
     /// Records that the journal has room for `bytes_max` bytes of entries, and the entries it has.
     pub(crate) fn begin(&self, places: BTreeSet<(String, ReservedFor)>, bytes_max: usize) {
-        if let State::Open(open) = &mut *self.state() {
+        if let BudgetState::Open(open) = &mut *self.state() {
             (open.places, open.bytes_max) = (places, bytes_max);
             open.count();
         }
@@ -193,7 +193,7 @@ impl JournalBudget {
     /// Sets the deleted sources, each with the catalog version of its deletion. Their entries go to
     /// other sources once no other room is left.
     pub(crate) fn deleted(&self, mut deleted: BTreeMap<String, u64>) {
-        if let State::Open(open) = &mut *self.state() {
+        if let BudgetState::Open(open) = &mut *self.state() {
             deleted.retain(|name, _| open.places_bytes(name) > 0);
             open.deleted = deleted;
         }
@@ -213,13 +213,13 @@ impl JournalBudget {
         now: ElapsedMillis,
     ) -> Result<()> {
         match &mut *self.state() {
-            State::None => Ok(()),
-            State::Open(open) => {
+            BudgetState::None => Ok(()),
+            BudgetState::Open(open) => {
                 open.check_disk(now)?;
                 open.place(source, reserved_for)?;
                 if renumbers { open.place(source, ReservedFor::Ids) } else { Ok(()) }
             }
-            State::Ended => Err(ended()),
+            BudgetState::Ended => Err(ended()),
         }
     }
 
@@ -232,23 +232,23 @@ impl JournalBudget {
         now: ElapsedMillis,
     ) -> Result<Option<oneshot::Receiver<()>>> {
         match &mut *self.state() {
-            State::None => Ok(None),
-            State::Open(open) => {
+            BudgetState::None => Ok(None),
+            BudgetState::Open(open) => {
                 let (waiter, written) = oneshot::channel();
                 open.waits_since.get_or_insert(now);
                 let source = source.into();
                 open.reported.reserved.push(Reserved { source, reserved_for, end, free, waiter });
                 Ok(Some(written))
             }
-            State::Ended => Err(ended()),
+            BudgetState::Ended => Err(ended()),
         }
     }
 
     /// Takes the reports made since the last call.
     pub(crate) fn take(&self) -> Reported {
         match &mut *self.state() {
-            State::Open(open) => std::mem::take(&mut open.reported),
-            State::None | State::Ended => Reported::default(),
+            BudgetState::Open(open) => std::mem::take(&mut open.reported),
+            BudgetState::None | BudgetState::Ended => Reported::default(),
         }
     }
 
@@ -256,8 +256,8 @@ impl JournalBudget {
     /// late store result would wait for ever, and keep the store open.
     pub(crate) fn end(&self) {
         let mut state = self.state();
-        if matches!(*state, State::Open(_)) {
-            *state = State::Ended;
+        if matches!(*state, BudgetState::Open(_)) {
+            *state = BudgetState::Ended;
         }
     }
 }

@@ -11,13 +11,13 @@ use crate::member::Incarnation;
 /// Unreachable peers, and peers to probe.
 #[derive(Debug, Default)]
 pub(crate) struct PeerProbes {
-    known: Mutex<Known>,
+    known: Mutex<KnownPeers>,
     /// Notified when there are peers to probe.
     due: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownPeers {
     /// Peers that left a request without response and have not responded to a probe since.
     suspected: BTreeSet<Incarnation>,
     /// Peers that did not respond to the last probe.
@@ -26,7 +26,7 @@ struct Known {
 }
 
 impl PeerProbes {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownPeers> {
         // Plain sets, whole after every statement.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -118,12 +118,12 @@ impl FastForwardVerb<'_> {
 }
 
 /// Allows claims to use marks up to here.
-pub(super) struct AcceptLead {
+pub(super) struct AcceptLeadVerb {
     pub(super) until: Mark,
 }
 
 #[async_trait]
-impl RunVerb for AcceptLead {
+impl RunVerb for AcceptLeadVerb {
     type Output = ();
 
     fn verb(&self) -> Verb {

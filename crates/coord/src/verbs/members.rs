@@ -13,14 +13,14 @@ use crate::member::{
     not_joined,
 };
 
-pub(super) struct Join<'a> {
+pub(super) struct JoinVerb<'a> {
     pub(super) member: &'a Member,
     pub(super) presence: Presence,
     pub(super) now: UnixMillis,
 }
 
 #[async_trait]
-impl RunVerb for Join<'_> {
+impl RunVerb for JoinVerb<'_> {
     type Output = ();
 
     fn verb(&self) -> Verb {
@@ -68,14 +68,14 @@ async fn forget<R: Rows>(
     Ok(())
 }
 
-pub(super) struct Renew {
+pub(super) struct RenewVerb {
     pub(super) member: Incarnation,
     pub(super) presence: Presence,
     pub(super) now: UnixMillis,
 }
 
 #[async_trait]
-impl RunVerb for Renew {
+impl RunVerb for RenewVerb {
     type Output = ();
 
     fn verb(&self) -> Verb {
@@ -94,13 +94,13 @@ impl RunVerb for Renew {
     }
 }
 
-pub(super) struct Announce<'a> {
+pub(super) struct AnnounceVerb<'a> {
     pub(super) member: Incarnation,
     pub(super) status: &'a MemberStatus,
 }
 
 #[async_trait]
-impl RunVerb for Announce<'_> {
+impl RunVerb for AnnounceVerb<'_> {
     type Output = ();
 
     fn verb(&self) -> Verb {
@@ -118,13 +118,13 @@ impl RunVerb for Announce<'_> {
     }
 }
 
-pub(super) struct Leave {
+pub(super) struct LeaveVerb {
     pub(super) member: Incarnation,
     pub(super) now: UnixMillis,
 }
 
 #[async_trait]
-impl RunVerb for Leave {
+impl RunVerb for LeaveVerb {
     /// Whether the member is still there, with slots that did not fit into this step.
     type Output = bool;
 
@@ -146,12 +146,12 @@ impl RunVerb for Leave {
     }
 }
 
-pub(super) struct Members {
+pub(super) struct MembersVerb {
     pub(super) now: UnixMillis,
 }
 
 #[async_trait]
-impl RunVerb for Members {
+impl RunVerb for MembersVerb {
     type Output = Vec<MemberInfo>;
     const ACCESS: Access = Access::Read;
 

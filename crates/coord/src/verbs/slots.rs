@@ -17,7 +17,7 @@ use crate::member::{Incarnation, MemberInfo};
 use crate::pool::{Choice, asks_for_holders, check_claim, choose, leases};
 use crate::slot::{SlotInfo, slot_info};
 
-pub(super) struct Claim<'a, B> {
+pub(super) struct ClaimVerb<'a, B> {
     /// Source of random numbers.
     backend: &'a B,
     request: &'a ClaimRequest,
@@ -41,7 +41,7 @@ pub(super) struct Claimed {
 }
 
 #[async_trait]
-impl<B: Backend> RunVerb for Claim<'_, B> {
+impl<B: Backend> RunVerb for ClaimVerb<'_, B> {
     type Output = Claimed;
 
     fn verb(&self) -> Verb {
@@ -88,7 +88,7 @@ impl<B: Backend> RunVerb for Claim<'_, B> {
     }
 }
 
-impl<'a, B: Backend> Claim<'a, B> {
+impl<'a, B: Backend> ClaimVerb<'a, B> {
     pub(super) const fn new(
         backend: &'a B,
         request: &'a ClaimRequest,
@@ -240,12 +240,12 @@ impl RunVerb for ReleaseVerb<'_> {
     }
 }
 
-pub(super) struct Workers {
+pub(super) struct WorkersVerb {
     pub(super) now: UnixMillis,
 }
 
 #[async_trait]
-impl RunVerb for Workers {
+impl RunVerb for WorkersVerb {
     type Output = Vec<SlotInfo>;
     const ACCESS: Access = Access::Read;
 

@@ -63,12 +63,12 @@ pub(super) enum Changed<'a> {
     State(SourceState),
 }
 
-pub(super) struct Change<'a> {
+pub(super) struct ChangeVerb<'a> {
     pub(super) name: &'a str,
     pub(super) change: Changed<'a>,
 }
 
-impl Change<'_> {
+impl ChangeVerb<'_> {
     fn decide(&self, stored: Option<&Definition>) -> Result<CatalogStep> {
         match self.change {
             Changed::Define(new) => decide_define(stored, new),
@@ -79,7 +79,7 @@ impl Change<'_> {
 }
 
 #[async_trait]
-impl RunVerb for Change<'_> {
+impl RunVerb for ChangeVerb<'_> {
     type Output = Definition;
 
     fn verb(&self) -> Verb {
@@ -141,12 +141,12 @@ impl RunVerb for RestripeVerb<'_> {
     }
 }
 
-pub(super) struct Get<'a> {
+pub(super) struct GetVerb<'a> {
     pub(super) name: &'a str,
 }
 
 #[async_trait]
-impl RunVerb for Get<'_> {
+impl RunVerb for GetVerb<'_> {
     type Output = Definition;
     const ACCESS: Access = Access::Read;
 
@@ -165,10 +165,10 @@ async fn existing<R: Rows>(rows: &mut R, name: &str) -> RowsResult<R, Definition
     Ok(catalog::existing(stored.as_ref(), name)?.clone())
 }
 
-pub(super) struct List;
+pub(super) struct ListVerb;
 
 #[async_trait]
-impl RunVerb for List {
+impl RunVerb for ListVerb {
     type Output = Catalog;
     const ACCESS: Access = Access::Read;
 

@@ -8,12 +8,14 @@ use snowmint_core::UnixMillis;
 
 use super::exclude::ExcludeVerb;
 use super::exclusive::{AcquireVerb, RelinquishVerb};
-use super::forward::{AcceptLead, FastForwardVerb, GroundVerb, Walk};
+use super::forward::{AcceptLeadVerb, FastForwardVerb, GroundVerb, Walk};
 use super::history::{AcceptServerVerb, DoubtVerb, RecallVerb, ReportVerb, StandingVerb};
-use super::members::{Announce, Join, Leave, Members, Renew};
+use super::members::{AnnounceVerb, JoinVerb, LeaveVerb, MembersVerb, RenewVerb};
 use super::reclaim::ReclaimVerb;
-use super::slots::{Claim, ExtendVerb, ReleaseVerb, Workers};
-use super::sources::{Change, Changed, Get, GiveBackVerb, List, ReserveVerb, RestripeVerb};
+use super::slots::{ClaimVerb, ExtendVerb, ReleaseVerb, WorkersVerb};
+use super::sources::{
+    ChangeVerb, Changed, GetVerb, GiveBackVerb, ListVerb, ReserveVerb, RestripeVerb,
+};
 use super::{Access, Backend, BackendStore, Rows, RunVerb, Verb, VerbResult};
 use crate::capability::{Capabilities, ClockOf};
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
@@ -33,10 +35,10 @@ use crate::slot::SlotInfo;
 use crate::store::{FastForward, Store, StoreIdentity};
 use crate::time_reference::TimeReference;
 
-struct Identity;
+struct IdentityVerb;
 
 #[async_trait]
-impl RunVerb for Identity {
+impl RunVerb for IdentityVerb {
     type Output = StoreIdentity;
     const ACCESS: Access = Access::Read;
 
@@ -49,10 +51,10 @@ impl RunVerb for Identity {
     }
 }
 
-struct Now;
+struct NowVerb;
 
 #[async_trait]
-impl RunVerb for Now {
+impl RunVerb for NowVerb {
     type Output = Option<UnixMillis>;
     const ACCESS: Access = Access::Read;
 
@@ -122,14 +124,14 @@ impl<B: Backend> Store for BackendStore<B> {
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
         match self.backend.capabilities().clock {
-            ClockOf::Store => self.output_of(Now).await,
+            ClockOf::Store => self.output_of(NowVerb).await,
             // The store has no clock to read.
             ClockOf::Caller => Ok(None),
         }
     }
 
     async fn identity(&self) -> Result<StoreIdentity> {
-        self.output_of(Identity).await
+        self.output_of(IdentityVerb).await
     }
 
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
@@ -167,7 +169,7 @@ impl<B: Backend> Store for BackendStore<B> {
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
         self.check_settings(Verb::Join).await?;
-        self.output_of(Join { member, presence, now }).await
+        self.output_of(JoinVerb { member, presence, now }).await
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
@@ -175,7 +177,7 @@ impl<B: Backend> Store for BackendStore<B> {
             if self.try_fast_renew(member, presence, now).await? {
                 return Ok(());
             }
-            self.output_of(Renew { member, presence, now }).await
+            self.output_of(RenewVerb { member, presence, now }).await
         };
         // Both run at once: a late renewal costs more than a superfluous one.
         let (renewed, safe) = tokio::join!(renewal, self.check_settings(Verb::Renew));
@@ -183,16 +185,16 @@ impl<B: Backend> Store for BackendStore<B> {
     }
 
     async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
-        self.output_of(Announce { member, status }).await
+        self.output_of(AnnounceVerb { member, status }).await
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
-        while self.output_of(Leave { member, now }).await? {}
+        while self.output_of(LeaveVerb { member, now }).await? {}
         Ok(())
     }
 
     async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
-        self.output_of(Members { now }).await
+        self.output_of(MembersVerb { now }).await
     }
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
@@ -200,16 +202,17 @@ impl<B: Backend> Store for BackendStore<B> {
             .map_err(|error| error.with_verb(Verb::Claim))?;
         // Concurrent claims of one handle would only overtake each other.
         let _turn = self.claims.lock().await;
-        let mut claimed = self.output_of(Claim::new(&self.backend, request, 0, now)).await?;
+        let mut claimed = self.output_of(ClaimVerb::new(&self.backend, request, 0, now)).await?;
         let mut leases = claimed.leases;
         while claimed.left > 0 {
             let before = request.count - claimed.left;
-            claimed = match self.output_of(Claim::new(&self.backend, request, before, now)).await {
-                Ok(claimed) => claimed,
-                // Fewer groups are free than requested.
-                Err(error) if matches!(error.kind(), ErrorKind::PoolFull(_)) => break,
-                Err(error) => return Err(error),
-            };
+            claimed =
+                match self.output_of(ClaimVerb::new(&self.backend, request, before, now)).await {
+                    Ok(claimed) => claimed,
+                    // Fewer groups are free than requested.
+                    Err(error) if matches!(error.kind(), ErrorKind::PoolFull(_)) => break,
+                    Err(error) => return Err(error),
+                };
             leases.append(&mut claimed.leases);
         }
         Ok(leases)
@@ -274,7 +277,7 @@ impl<B: Backend> Store for BackendStore<B> {
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
-        self.output_of(Workers { now }).await
+        self.output_of(WorkersVerb { now }).await
     }
 
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
@@ -290,11 +293,12 @@ impl<B: Backend> Store for BackendStore<B> {
     }
 
     async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        self.output_of(Change { name: &new.name, change: Changed::Define(new) }).await
+        self.output_of(ChangeVerb { name: &new.name, change: Changed::Define(new) }).await
     }
 
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
-        self.output_of(Change { name: &new.name, change: Changed::Alter(new, if_version) }).await
+        self.output_of(ChangeVerb { name: &new.name, change: Changed::Alter(new, if_version) })
+            .await
     }
 
     async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
@@ -302,15 +306,15 @@ impl<B: Backend> Store for BackendStore<B> {
     }
 
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        self.output_of(Change { name, change: Changed::State(state) }).await
+        self.output_of(ChangeVerb { name, change: Changed::State(state) }).await
     }
 
     async fn get(&self, name: &str) -> Result<Definition> {
-        self.output_of(Get { name }).await
+        self.output_of(GetVerb { name }).await
     }
 
     async fn list(&self) -> Result<Catalog> {
-        self.output_of(List).await
+        self.output_of(ListVerb).await
     }
 
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
@@ -329,7 +333,7 @@ impl<B: Backend> Store for BackendStore<B> {
     }
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {
-        self.output_of(AcceptLead { until }).await
+        self.output_of(AcceptLeadVerb { until }).await
     }
 
     async fn ground(&self) -> Result<SlotDefaults> {

@@ -17,7 +17,7 @@ pub use manual::ManualClock;
 #[cfg(feature = "std")]
 pub use refresher::{REFRESH_EVERY_US, Refresher};
 pub use step::{ClockStep, Direction, Observer, Outcome};
-pub(crate) use step::{Step, StepWatch};
+pub(crate) use step::{PendingStep, StepWatch};
 #[cfg(feature = "std")]
 pub use system::SystemClock;
 

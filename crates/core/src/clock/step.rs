@@ -97,7 +97,7 @@ impl<O: Observer + ?Sized> Observer for std::sync::Arc<O> {
 
 /// A step whose outcome is not decided yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct PendingStep {
     pub(crate) direction: Direction,
     pub(crate) by_ms: u64,
 }
@@ -123,7 +123,7 @@ impl StepWatch {
         Self { offset_us: AtomicU64::new(NEVER) }
     }
 
-    pub(crate) fn observe(&self, reading: Reading) -> Option<Step> {
+    pub(crate) fn observe(&self, reading: Reading) -> Option<PendingStep> {
         let offset_us = reading.wall_us.wrapping_sub(reading.elapsed_us);
         // Relaxed: no other data depends on this word. The compare-and-swap picks the thread that
         // reports.
@@ -142,6 +142,6 @@ impl StepWatch {
             .offset_us
             .compare_exchange(last_us, offset_us, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok();
-        (won && last_us != NEVER).then_some(Step { direction, by_ms: by_us.div_ceil(1_000) })
+        (won && last_us != NEVER).then_some(PendingStep { direction, by_ms: by_us.div_ceil(1_000) })
     }
 }

@@ -37,7 +37,7 @@ pub struct SegmentCursor {
     /// The next number; at or above `end` when nothing is left.
     next: Padded<AtomicU64>,
     open: Padded<Open>,
-    waiting: Waiting,
+    waiting: WaitingSegments,
     /// Numbers that were drawn out of bounds and not returned to the counter.
     lost: AtomicU64,
 }
@@ -54,7 +54,7 @@ struct Open {
 /// The segments behind the open one. One thread writes at `tail`; a thread that advances `head` has
 /// opened a segment.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingSegments {
     firsts: [AtomicU64; WAITING_MAX],
     ends: [AtomicU64; WAITING_MAX],
     head: AtomicU64,
@@ -112,7 +112,7 @@ impl SegmentCursor {
         Self {
             next: Padded(zero()),
             open: Padded(Open { first: zero(), end: zero() }),
-            waiting: Waiting {
+            waiting: WaitingSegments {
                 firsts: core::array::from_fn(|_| zero()),
                 ends: core::array::from_fn(|_| zero()),
                 head: zero(),

@@ -43,11 +43,11 @@ pub struct Disguise {
     newest_since_id: u64,
     id_max: u64,
     cut: Cut,
-    kind: Kind,
+    kind: DisguiseKind,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum DisguiseKind {
     /// All bits of an ID of `id_bits`, below the key's number.
     Full { id_bits: u8, total_bits: u8, timed: bool },
     /// The bits below the time.
@@ -66,7 +66,7 @@ impl Disguise {
         let id_bits = layout.total_bits().min(63);
         let total_bits = if id_bits <= 53 { 53 } else { 63 };
         fits_above(&ring, id_bits, total_bits)?;
-        let kind = Kind::Full { id_bits, total_bits, timed: true };
+        let kind = DisguiseKind::Full { id_bits, total_bits, timed: true };
         Ok(Self::timed(ring, &layout, Cut::new(id_bits), kind))
     }
 
@@ -88,7 +88,7 @@ impl Disguise {
             newest_since_id: 0,
             id_max: low_bits(id_bits),
             cut: Cut::new(id_bits),
-            kind: Kind::Full { id_bits, total_bits, timed: false },
+            kind: DisguiseKind::Full { id_bits, total_bits, timed: false },
         })
     }
 
@@ -105,10 +105,10 @@ impl Disguise {
                 total_bits: layout.total_bits(),
             });
         }
-        Ok(Self::timed(ring, &layout, Cut::new(below_bits), Kind::Ordered { below_bits }))
+        Ok(Self::timed(ring, &layout, Cut::new(below_bits), DisguiseKind::Ordered { below_bits }))
     }
 
-    fn timed(ring: Keyring, layout: &Layout, cut: Cut, kind: Kind) -> Self {
+    fn timed(ring: Keyring, layout: &Layout, cut: Cut, kind: DisguiseKind) -> Self {
         let mut since_ids = [0; KEYS_MAX];
         let mut newest_since_id = 0;
         for (since_id, entry) in since_ids.iter_mut().zip(ring.iter()) {
@@ -127,10 +127,10 @@ impl Disguise {
         within(id, self.id_max)?;
         let entry = self.entry_for(id);
         match self.kind {
-            Kind::Full { id_bits, .. } => {
+            DisguiseKind::Full { id_bits, .. } => {
                 Ok((u64::from(entry.number) << id_bits) | self.cut.permute(&entry.key, 0, id))
             }
-            Kind::Ordered { below_bits } => {
+            DisguiseKind::Ordered { below_bits } => {
                 let low = low_bits(below_bits);
                 let tweak = tweak(&entry.key, id >> below_bits);
                 Ok((id & !low) | self.cut.permute(&entry.key, tweak, id & low))
@@ -150,7 +150,7 @@ impl Disguise {
     #[inline]
     pub fn undo(&self, disguised: u64) -> Result<u64, DisguiseError> {
         match self.kind {
-            Kind::Full { id_bits, total_bits, timed } => {
+            DisguiseKind::Full { id_bits, total_bits, timed } => {
                 within(disguised, low_bits(total_bits))?;
                 let number = disguised >> id_bits;
                 let entry =
@@ -162,7 +162,7 @@ impl Disguise {
                 }
                 Ok(id)
             }
-            Kind::Ordered { below_bits } => {
+            DisguiseKind::Ordered { below_bits } => {
                 within(disguised, self.id_max)?;
                 let low = low_bits(below_bits);
                 // A disguise keeps the time, and so the key.

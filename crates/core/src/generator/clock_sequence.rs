@@ -1,7 +1,7 @@
 //! Layouts with clock bits: a rollback moves the worker to another clock value (article 000).
 
 use crate::clock::{Clock, Observer, Outcome, StepWatch};
-use crate::clock::{ClockStep, Direction, Reading, Step};
+use crate::clock::{ClockStep, Direction, PendingStep, Reading};
 use crate::sync::{AtomicU64, Ordering};
 
 use super::error::{MintError, Short};
@@ -124,8 +124,8 @@ where
         }
     }
 
-    fn report(&self, step: Option<Step>, outcome: Outcome) {
-        if let Some(Step { direction, by_ms }) = step {
+    fn report(&self, step: Option<PendingStep>, outcome: Outcome) {
+        if let Some(PendingStep { direction, by_ms }) = step {
             let outcome = if direction == Direction::Ahead { Outcome::Unaffected } else { outcome };
             self.observer.clock_step(&ClockStep { direction, by_ms, policy: POLICY, outcome });
         }

@@ -2,7 +2,7 @@
 //! to `advance`. Each generator keeps and swaps its own state.
 
 use crate::advance::{Advance, Ordinal, Rules, State, TickWindow, advance};
-use crate::clock::{ClockStep, Direction, Observer, Outcome, Reading, Step, StepWatch};
+use crate::clock::{ClockStep, Direction, Observer, Outcome, PendingStep, Reading, StepWatch};
 use crate::layout::{Layout, OutOfRange};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{UnixMillis, Window};
@@ -107,12 +107,12 @@ impl<O: Observer> Engine<O> {
         (self.steps_back.load(Ordering::Relaxed), self.steps_ahead.load(Ordering::Relaxed))
     }
 
-    pub(super) fn notice(&self, reading: Reading) -> Option<Step> {
+    pub(super) fn notice(&self, reading: Reading) -> Option<PendingStep> {
         self.watch.observe(reading)
     }
 
     /// Reports a step once, with its outcome.
-    pub(super) fn report(&self, step: Option<Step>, result: Result<Outcome, MintError>) {
+    pub(super) fn report(&self, step: Option<PendingStep>, result: Result<Outcome, MintError>) {
         let outcome = match result {
             Ok(outcome) => outcome,
             Err(MintError::ClockBehind { .. } | MintError::BeforeEpoch { .. }) => Outcome::Refused,
@@ -121,8 +121,13 @@ impl<O: Observer> Engine<O> {
         self.report_as(step, outcome, self.settings.rollback.name());
     }
 
-    pub(super) fn report_as(&self, step: Option<Step>, outcome: Outcome, policy: &'static str) {
-        let Some(Step { direction, by_ms }) = step else { return };
+    pub(super) fn report_as(
+        &self,
+        step: Option<PendingStep>,
+        outcome: Outcome,
+        policy: &'static str,
+    ) {
+        let Some(PendingStep { direction, by_ms }) = step else { return };
         let counter = match direction {
             Direction::Back => &self.steps_back,
             Direction::Ahead => &self.steps_ahead,

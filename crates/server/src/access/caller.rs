@@ -12,7 +12,7 @@ use super::rate::Deed;
 use super::right::{Named, Right};
 use super::secret::TokenHash;
 use super::token::{Token, source_of};
-use super::{Access, Names};
+use super::{Access, CertificateNames};
 use crate::service::Error;
 use crate::share::Client;
 use crate::tracker::TrackedConnection;
@@ -52,7 +52,7 @@ pub(crate) enum AnonymousReason {
     /// milliseconds.
     NotLookedAt { wait_ms: u64 },
     /// The certificate has these names, and no token lists one of them.
-    NoSuchName(Names, Arc<Logins>),
+    NoSuchName(CertificateNames, Arc<Logins>),
     /// A browser sent the certificate for the page of another site, perhaps unknown to its user.
     OtherSite,
 }

@@ -20,14 +20,14 @@ const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
 /// Kinds of names that count, the more specific first: the lookup follows this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum NameKind {
     Uri,
     Dns,
     Email,
     Common,
 }
 
-impl Kind {
+impl NameKind {
     const ALL: [Self; 4] = [Self::Uri, Self::Dns, Self::Email, Self::Common];
 
     /// Returns the prefix of the kind in tokens.
@@ -57,9 +57,9 @@ impl Kind {
 /// Names in a certificate, in the form of tokens: `CN=orders-service`,
 /// `URI=spiffe://example/orders`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names(Option<Arc<[String]>>);
+pub(crate) struct CertificateNames(Option<Arc<[String]>>);
 
-impl Names {
+impl CertificateNames {
     /// Returns the names of a certificate; an unreadable certificate has none.
     pub(crate) fn of(der: &[u8]) -> Self {
         let names = names(der).unwrap_or_default();
@@ -76,7 +76,7 @@ impl Names {
     }
 }
 
-impl fmt::Display for Names {
+impl fmt::Display for CertificateNames {
     /// Writes the names for the owner of the certificate.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN_MAX: usize = 4;
@@ -99,15 +99,15 @@ fn names(der: &[u8]) -> Option<Vec<String>> {
     let alternative = alternative.iter().flat_map(|(_, names)| &names.0);
     let mut names: Vec<_> = alternative
         .filter_map(|name| match name {
-            GeneralName::UniformResourceIdentifier(uri) => Some((Kind::Uri, uri.to_string())),
-            GeneralName::DnsName(host) => Some((Kind::Dns, host.to_string())),
-            GeneralName::Rfc822Name(address) => Some((Kind::Email, address.to_string())),
+            GeneralName::UniformResourceIdentifier(uri) => Some((NameKind::Uri, uri.to_string())),
+            GeneralName::DnsName(host) => Some((NameKind::Dns, host.to_string())),
+            GeneralName::Rfc822Name(address) => Some((NameKind::Email, address.to_string())),
             _ => None,
         })
         .collect();
     // The last common name is the most specific; those before it may be folders with many entries.
     let common = certificate.subject().iter().filter(|named| named.oid == COMMON_NAME).last();
-    names.extend(common.and_then(text).map(|name| (Kind::Common, name)));
+    names.extend(common.and_then(text).map(|name| (NameKind::Common, name)));
     names.sort_by_key(|(kind, _)| *kind);
     Some(names.into_iter().map(|(kind, name)| kind.compared(&name)).collect())
 }
@@ -124,8 +124,8 @@ fn text(attribute: &AttributeTypeAndValue) -> Option<String> {
 
 /// Returns the comparison form of a name that maps to a token.
 pub(super) fn name(text: &str) -> Result<Arc<str>, String> {
-    let named = |kind: Kind| Some((kind, text.strip_prefix(kind.prefix())?));
-    match Kind::ALL.into_iter().find_map(named) {
+    let named = |kind: NameKind| Some((kind, text.strip_prefix(kind.prefix())?));
+    match NameKind::ALL.into_iter().find_map(named) {
         Some((_, name)) if name.contains('*') => Err(format!(
             "certificate name {} is a pattern, but names are compared whole; write each by itself",
             shown(text)
@@ -148,7 +148,7 @@ mod tests {
 
     fn signed(params: &CertificateParams) -> Vec<String> {
         let der = params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().to_vec();
-        Names::of(&der).iter().map(str::to_owned).collect()
+        CertificateNames::of(&der).iter().map(str::to_owned).collect()
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn unreadable_certificate_has_no_names() {
-        assert!(Names::of(b"no certificate").is_empty());
+        assert!(CertificateNames::of(b"no certificate").is_empty());
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
         assert_eq!(signed(&params), Vec::<String>::new());
@@ -222,7 +222,7 @@ mod tests {
         let mut params = CertificateParams::new(hosts).unwrap();
         params.distinguished_name = rcgen::DistinguishedName::new();
         let der = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
-        let shown_names = Names::of(der.der()).to_string();
+        let shown_names = CertificateNames::of(der.der()).to_string();
         assert!(
             shown_names.starts_with("\"DNS=h0.internal\", ")
                 && shown_names.ends_with(" and 2 more"),

@@ -16,7 +16,7 @@ use snowmint_wire::error::Code;
 
 use super::Caller;
 use crate::service::Error;
-use crate::trail::{About, Line, Trail};
+use crate::trail::{About, AuditLine, Trail};
 
 /// Most wrong secrets of one address that are checked in a row.
 const BURST: u64 = 200;
@@ -159,10 +159,10 @@ impl Logins {
 
     /// Writes an audit line about a failed login.
     pub(crate) fn failed(&self, who: &Caller, why: &str) {
-        self.trail.leave(About::Login, who, || Line {
+        self.trail.leave(About::Login, who, || AuditLine {
             what: "login failed".to_owned(),
             why: Some(why.to_owned()),
-            ..Line::default()
+            ..AuditLine::default()
         });
     }
 }

@@ -28,7 +28,7 @@ use snowmint_core::UnixMillis;
 
 use caller::Credential;
 pub(crate) use caller::{AnonymousReason, Caller};
-pub(crate) use certificate::Names;
+pub(crate) use certificate::CertificateNames;
 pub(crate) use logins::{KnownAddresses, Logins, too_many};
 pub(crate) use rate::Deed;
 pub(crate) use right::Named;
@@ -59,16 +59,16 @@ struct AccessInner {
     namespace: String,
     timer: Arc<dyn Timer>,
     logins: Arc<Logins>,
-    table: ArcSwap<Table>,
+    table: ArcSwap<TokenTable>,
     /// Number of replacements.
     generation: AtomicU64,
 }
 
 /// All tokens of one moment.
 #[derive(Debug, Default)]
-struct Table {
+struct TokenTable {
     by_name: BTreeMap<String, Arc<Token>>,
-    by_token: ByToken<Holder>,
+    by_token: ByToken<TokenHolder>,
     /// Tokens by the certificate names that map to them.
     by_certificate: HashMap<Arc<str>, Arc<Token>>,
     peers: Vec<Secret>,
@@ -79,7 +79,7 @@ struct Table {
 
 /// Holder of a token.
 #[derive(Clone, Debug)]
-enum Holder {
+enum TokenHolder {
     Token(Arc<Token>),
     Peer(Arc<KnownAddresses>),
 }
@@ -113,7 +113,7 @@ impl Access {
     /// Those of [`Access::new`]; nothing has changed then.
     pub fn replace(&self, tokens: &Tokens) -> Result<Vec<String>, String> {
         let before = self.0.table.load_full();
-        let table = Table::new(tokens, &before, &self.0)?;
+        let table = TokenTable::new(tokens, &before, &self.0)?;
         let changes = table.changes_since(&before);
         self.0.table.store(Arc::new(table));
         before.by_name.values().for_each(|token| token.is_now_past());
@@ -144,12 +144,12 @@ impl Access {
         let hash = TokenHash::of(token);
         let table = self.0.table.load();
         let (caller, places) = match table.by_token.find(&hash) {
-            Some(Holder::Token(token)) => {
+            Some(TokenHolder::Token(token)) => {
                 let caller =
                     Caller::known(self.clone(), Credential::Token(hash), Arc::clone(token));
                 (caller, (!token.has_expired()).then(|| token.places()))
             }
-            Some(Holder::Peer(places)) => (Caller::peer(), Some(&**places)),
+            Some(TokenHolder::Peer(places)) => (Caller::peer(), Some(&**places)),
             None => (Caller::anonymous(AnonymousReason::NoSuchToken), None),
         };
         self.looked_at(caller.over(from), places, from)
@@ -189,11 +189,15 @@ impl Access {
 
     /// Identifies the caller that has a certificate with these names and shows no token, at this
     /// address.
-    pub(crate) fn caller_named(&self, names: &Names, from: &Arc<TrackedConnection>) -> Caller {
+    pub(crate) fn caller_named(
+        &self,
+        names: &CertificateNames,
+        from: &Arc<TrackedConnection>,
+    ) -> Caller {
         self.named(names).over(from)
     }
 
-    fn named(&self, names: &Names) -> Caller {
+    fn named(&self, names: &CertificateNames) -> Caller {
         let table = self.0.table.load();
         match names.iter().find_map(|name| table.by_certificate.get_key_value(name)) {
             Some((name, token)) => {
@@ -210,7 +214,7 @@ impl Access {
     pub(crate) fn caller_of(
         &self,
         headers: &HeaderMap,
-        names: &Names,
+        names: &CertificateNames,
         from: &Arc<TrackedConnection>,
     ) -> Caller {
         let Some(value) = headers.get(AUTHORIZATION) else {
@@ -239,8 +243,8 @@ impl Access {
         match shown {
             Credential::Certificate(name) => table.by_certificate.get(&**name).cloned(),
             Credential::Token(hash) => match table.by_token.find(hash) {
-                Some(Holder::Token(token)) => Some(Arc::clone(token)),
-                Some(Holder::Peer(_)) | None => None,
+                Some(TokenHolder::Token(token)) => Some(Arc::clone(token)),
+                Some(TokenHolder::Peer(_)) | None => None,
             },
         }
     }
@@ -266,7 +270,7 @@ pub(crate) fn is_of_another_site(headers: &HeaderMap) -> bool {
     site.is_some_and(|site| !matches!(site, b"same-origin" | b"none"))
 }
 
-impl Table {
+impl TokenTable {
     fn new(tokens: &Tokens, before: &Self, shared: &AccessInner) -> Result<Self, String> {
         let Tokens { tokens, peers, open_metrics } = tokens;
         let peer_places = Arc::clone(&before.peer_places);
@@ -279,7 +283,7 @@ impl Table {
         for peer in peers {
             let hash =
                 TokenHash::of_new(peer.text()).map_err(|error| format!("peers.token: {error}"))?;
-            if !table.by_token.insert(hash, Holder::Peer(Arc::clone(&peer_places))) {
+            if !table.by_token.insert(hash, TokenHolder::Peer(Arc::clone(&peer_places))) {
                 return Err("peers.token has a line twice; remove one".to_owned());
             }
         }
@@ -289,7 +293,7 @@ impl Table {
             let token = Token::new(name, settings, &shared.namespace, old, &shared.timer);
             let token = Arc::new(token.map_err(refused)?);
             for hash in token.hashes().map_err(refused)? {
-                if !table.by_token.insert(hash, Holder::Token(Arc::clone(&token))) {
+                if !table.by_token.insert(hash, TokenHolder::Token(Arc::clone(&token))) {
                     return Err(refused(format!("hash {hash:?} is there twice; remove one")));
                 }
             }

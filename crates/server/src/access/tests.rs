@@ -176,7 +176,7 @@ fn a_bearer_is_read_from_its_header() {
     let known = |value: &'static str| {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_static(value));
-        access.caller_of(&headers, &Names::default(), &from(HERE)).is_known()
+        access.caller_of(&headers, &CertificateNames::default(), &from(HERE)).is_known()
     };
     assert!(known("Bearer secret") && known("bearer secret") && known("BEARER   secret"));
     for value in
@@ -184,15 +184,17 @@ fn a_bearer_is_read_from_its_header() {
     {
         assert!(!known(value), "{value}");
     }
-    assert!(!access.caller_of(&HeaderMap::new(), &Names::default(), &from(HERE)).is_known());
+    assert!(
+        !access.caller_of(&HeaderMap::new(), &CertificateNames::default(), &from(HERE)).is_known()
+    );
 }
 
 /// Returns the names in a certificate for these hosts, besides "rcgen self signed cert".
-fn names(hosts: &[&str]) -> Names {
+fn names(hosts: &[&str]) -> CertificateNames {
     let hosts: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
     let params = rcgen::CertificateParams::new(hosts).unwrap();
     let signed = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
-    Names::of(signed.der())
+    CertificateNames::of(signed.der())
 }
 
 fn certified(certificates: &[&str], grants: &[&str]) -> TokenSettings {
@@ -229,7 +231,7 @@ fn a_certificate_stands_for_a_token_by_a_whole_name() {
     let described = orders.described().unwrap().unwrap();
     assert_eq!(described.certificate.as_deref(), Some("DNS=bills.internal"));
     assert!(!orders.has_shown());
-    let anonymous = access.caller_named(&Names::default(), &from(HERE));
+    let anonymous = access.caller_named(&CertificateNames::default(), &from(HERE));
     assert_eq!(code(anonymous.must_be_known()), Some(Code::Unauthenticated));
     assert_eq!(code(anonymous.must_be_a_server()), Some(Code::Unauthenticated));
     // A certificate with any name does not make a peer.

@@ -23,11 +23,11 @@ use crate::service::{Error, Service, decoded_body};
 type GrpcResult<T> = Result<Response<T>, Status>;
 
 #[derive(Clone, Debug)]
-pub(super) struct Mint {
+pub(super) struct MintService {
     service: Service,
 }
 
-impl Mint {
+impl MintService {
     pub(super) const fn new(service: Service) -> Self {
         Self { service }
     }
@@ -62,7 +62,7 @@ fn with_permit<T>(message: T, permit: BodyPermit) -> Response<T> {
 }
 
 #[tonic::async_trait]
-impl mint_server::Mint for Mint {
+impl mint_server::Mint for MintService {
     async fn mint(&self, request: Request<MintRequest>) -> GrpcResult<MintResponse> {
         let service = self.for_caller(&request);
         let MintRequest { source, count, key } = request.into_inner();

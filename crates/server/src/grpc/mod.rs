@@ -34,14 +34,14 @@ use crate::accept::stopping;
 use crate::access::Caller;
 use crate::config::HttpSettings;
 use crate::hosts::Hosts;
-use crate::log_line::Line;
+use crate::log_line::LogLine;
 use crate::meter::Protocol;
 use crate::quota::QuotaPermit;
-use crate::reading::{Requests, Whole, check_lines};
+use crate::reading::{WaitingRequests, Whole, check_lines};
 use crate::service::{Error, Service, SharedTurn, shown};
 use crate::tls::ConnectionInfo;
 use long::LongCalls;
-use mint::Mint;
+use mint::MintService;
 use response_body::{BodyPermit, ResponseBody};
 use store::{MESSAGE_BYTES_MAX, StoreService};
 
@@ -64,7 +64,7 @@ const PREFIX_BYTES: usize = 5;
 pub(crate) struct GrpcState {
     service: Service,
     hosts: Arc<Hosts>,
-    requests: Requests,
+    requests: WaitingRequests,
     long: LongCalls,
     health: health::Health,
     routes: Router,
@@ -95,12 +95,12 @@ impl GrpcState {
     pub(crate) fn new(
         service: Service,
         offered: Option<Arc<dyn Store>>,
-        (hosts, requests): (Arc<Hosts>, Requests),
+        (hosts, requests): (Arc<Hosts>, WaitingRequests),
         (settings, machines_max): (&HttpSettings, u64),
         timer: Arc<dyn Timer>,
     ) -> io::Result<Self> {
         let bytes_max = settings.body_bytes_max;
-        let mint = Mint::new(service.clone());
+        let mint = MintService::new(service.clone());
         let offers = offered.is_some();
         let long = LongCalls::new(service.access().is_some());
         let (clock, calls) = (Arc::clone(&timer), long.clone());
@@ -186,8 +186,16 @@ impl GrpcState {
             let (protocol, issued) = (Protocol::Grpc, response.extensions().get());
             let outcome = code.map_or("ok", Code::as_str);
             let (micros, span) = (self.service.now_us().saturating_sub(begun_us), span.as_ref());
-            Line { protocol, request: &request_line, issued, source: None, outcome, micros, span }
-                .log(live);
+            LogLine {
+                protocol,
+                request: &request_line,
+                issued,
+                source: None,
+                outcome,
+                micros,
+                span,
+            }
+            .log(live);
         }
         response
     }

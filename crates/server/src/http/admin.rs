@@ -19,7 +19,7 @@ use crate::service::{
     Error, decoded_body, layout_body, layout_named, source_body, spec_of, worker_body,
 };
 
-type Part = Result<Path<String>, PathRejection>;
+type PathPart = Result<Path<String>, PathRejection>;
 
 /// Decodes an ID.
 #[utoipa::path(
@@ -31,7 +31,7 @@ type Part = Result<Path<String>, PathRejection>;
 )]
 pub(super) async fn decode(
     state: ForCaller<HttpState>,
-    id: Part,
+    id: PathPart,
     uri: Uri,
 ) -> Result<Response, ErrorResponse> {
     let id = response::path_part(id)?;
@@ -69,7 +69,7 @@ pub(super) async fn layouts(state: ForCaller<HttpState>, headers: HeaderMap) -> 
     params(("layout" = String, Path, description = "Name, name with overrides, or the fields in full")),
     responses((status = OK, description = "Properties of the layout", body = LayoutBody)),
 )]
-pub(super) async fn layout(text: Part) -> Result<Response, ErrorResponse> {
+pub(super) async fn layout(text: PathPart) -> Result<Response, ErrorResponse> {
     Ok(response::json(&layout_body(&layout_named(&response::path_part(text)?)?)))
 }
 
@@ -103,7 +103,7 @@ pub(super) async fn sources(state: ForCaller<HttpState>) -> Result<Response, Err
 )]
 pub(super) async fn source(
     state: ForCaller<HttpState>,
-    name: Part,
+    name: PathPart,
 ) -> Result<Response, ErrorResponse> {
     let definition = state.service.definition(&response::path_part(name)?).await?;
     Ok(response::json(&source_body(&definition)))
@@ -138,7 +138,7 @@ pub(super) async fn define(
 )]
 pub(super) async fn alter(
     state: ForCaller<HttpState>,
-    name: Part,
+    name: PathPart,
     body: Body,
 ) -> Result<Response, ErrorResponse> {
     let name = response::path_part(name)?;
@@ -159,7 +159,7 @@ pub(super) async fn alter(
 )]
 pub(super) async fn restripe(
     state: ForCaller<HttpState>,
-    name: Part,
+    name: PathPart,
     body: Body,
 ) -> Result<Response, ErrorResponse> {
     let name = response::path_part(name)?;
@@ -179,7 +179,7 @@ pub(super) async fn restripe(
 )]
 pub(super) async fn delete(
     state: ForCaller<HttpState>,
-    name: Part,
+    name: PathPart,
 ) -> Result<Response, ErrorResponse> {
     state.service.delete(&response::path_part(name)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

@@ -26,9 +26,9 @@ use super::response::{self, ErrorResponse};
 use super::{HttpState, ids, media};
 use crate::access::Caller;
 use crate::grpc;
-use crate::log_line::Line;
+use crate::log_line::LogLine;
 use crate::meter::Protocol;
-use crate::reading::{Requests, Unread, Waiting, Whole, check_lines};
+use crate::reading::{Unread, Waiting, WaitingRequests, Whole, check_lines};
 use crate::service::Error;
 use crate::tls::ConnectionInfo;
 use crate::tracker::ConnectionGuard;
@@ -53,7 +53,7 @@ pub(super) struct Dispatcher {
     /// Beginnings of the paths of other systems. Some take bodies with any method, and tokens in
     /// bodies.
     pub(super) compat: Vec<&'static str>,
-    pub(super) requests: Requests,
+    pub(super) requests: WaitingRequests,
     pub(super) unread: UnreadQuota,
     pub(super) timer: Arc<dyn Timer>,
     /// Longest time of a body.
@@ -134,8 +134,16 @@ impl Dispatcher {
             };
             let (protocol, issued) = (Protocol::Http, response.extensions().get());
             let (micros, span) = (state.service.now_us().saturating_sub(begun_us), span.as_ref());
-            Line { protocol, request: &request_line, issued, source: None, outcome, micros, span }
-                .log(live);
+            LogLine {
+                protocol,
+                request: &request_line,
+                issued,
+                source: None,
+                outcome,
+                micros,
+                span,
+            }
+            .log(live);
         }
         response
     }

@@ -23,7 +23,7 @@ use crate::service::{Error, LocalCall, Minted, Service, shown};
 /// Path prefix of requests for IDs; the name of the source follows.
 pub(super) const PATH: &str = "/v1/ids/";
 
-type Name = Result<Path<String>, PathRejection>;
+type NamePath = Result<Path<String>, PathRejection>;
 
 /// Mints IDs.
 #[utoipa::path(
@@ -35,7 +35,7 @@ type Name = Result<Path<String>, PathRejection>;
 )]
 pub(super) async fn get(
     state: ForCaller<HttpState>,
-    name: Name,
+    name: NamePath,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
@@ -68,7 +68,7 @@ fn queried(uri: &Uri) -> Result<MintRequest, ErrorResponse> {
 )]
 pub(super) async fn post(
     state: ForCaller<HttpState>,
-    name: Name,
+    name: NamePath,
     uri: Uri,
     headers: HeaderMap,
     body: Body,
@@ -147,7 +147,7 @@ async fn mint(
 )]
 pub(super) async fn segment(
     state: ForCaller<HttpState>,
-    name: Name,
+    name: NamePath,
     body: Body,
 ) -> Result<Response, ErrorResponse> {
     let name = response::path_part(name)?;

@@ -46,9 +46,9 @@ use crate::config::{HEAD_BYTES_MIN, HttpSettings};
 use crate::grpc;
 use crate::hosts::Hosts;
 use crate::log_line::Issued;
-use crate::reading::Requests;
+use crate::reading::WaitingRequests;
 use crate::service::{CHANGED_PATH, Error, Service, layouts_body};
-use crate::tls::{ConnectionInfo, Opening, Side};
+use crate::tls::{ConnectionInfo, ConnectionOpening, Side};
 use crate::tracker::{ConnectionGuard, ConnectionTracker, EndReason, ListenerBounds};
 use collecting_stream::CollectingStream;
 use dispatcher::Dispatcher;
@@ -121,7 +121,7 @@ type SentBody = http_body_util::Either<Full<Bytes>, Body>;
 pub(crate) async fn serve(
     listener: TcpListener,
     (service, grpc): (Service, grpc::GrpcState),
-    requests: Requests,
+    requests: WaitingRequests,
     settings: HttpSettings,
     (hosts, compat): (Arc<Hosts>, compat::Paths),
     ctx: ListenerContext,
@@ -148,7 +148,7 @@ pub(crate) async fn serve(
     let builder = Arc::new(builder(&settings));
     let settings = Arc::new(settings);
     let closing = ctx.closing.clone();
-    let opening = Opening::new(ctx.tls.as_ref(), Side::Http);
+    let opening = ConnectionOpening::new(ctx.tls.as_ref(), Side::Http);
     accept::serve(listener, tracker, ctx, opening.rejection(REJECTION), |stream, guard| {
         serve_connection(
             (stream, opening.clone()),
@@ -202,7 +202,7 @@ fn router(state: Arc<HttpState>, compat: Router) -> Router {
 /// bytes move nothing, so that a trickle keeps no connection open. Responses that count toward the
 /// limit of unsent IDs have deadlines of their own.
 async fn serve_connection(
-    (stream, opening): (TcpStream, Opening),
+    (stream, opening): (TcpStream, ConnectionOpening),
     guard: Arc<ConnectionGuard>,
     builder: Arc<auto::Builder<TokioExecutor>>,
     settings: Arc<HttpSettings>,

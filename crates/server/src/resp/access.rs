@@ -4,10 +4,10 @@ use snowmint_wire::error::Code;
 use snowmint_wire::resp::Command;
 
 use super::cmd;
-use super::session::{Session, Target};
-use crate::log_line::{Issued, Line};
+use super::session::{IdTarget, Session};
+use crate::log_line::{Issued, LogLine};
 use crate::meter::Protocol;
-use crate::trace::Span;
+use crate::trace::RequestSpan;
 use crate::tracker::lock;
 
 /// Name of a command outside the table, or with a wrong number of arguments: its text may be a
@@ -22,7 +22,7 @@ pub(super) struct CommandLog {
     source: Option<String>,
     count: Option<u64>,
     begun_us: u64,
-    pub(super) span: Option<Span>,
+    pub(super) span: Option<RequestSpan>,
 }
 
 impl CommandLog {
@@ -43,8 +43,8 @@ impl CommandLog {
         let arg = |index: usize| command.arg(index).and_then(|arg| std::str::from_utf8(arg).ok());
         let source = command.arg(1).filter(|_| known.is_some_and(|known| known.takes_source));
         let target = source.map(|source| match name.as_str() {
-            "MINT" => Target::read(source),
-            _ => Target::counter(source, &state.settings.default_counter_source),
+            "MINT" => IdTarget::read(source),
+            _ => IdTarget::counter(source, &state.settings.default_counter_source),
         });
         let count = match name.as_str() {
             "INCR" => Some(1),
@@ -68,7 +68,7 @@ impl CommandLog {
         let source = self.source.as_deref().filter(|name| service.known(name).is_some());
         let issued = source.zip(self.count).filter(|_| error.is_none());
         let issued = issued.map(|(source, count)| Issued { source: source.to_owned(), count });
-        let line = Line {
+        let line = LogLine {
             protocol: Protocol::Resp,
             request: &self.name,
             issued: issued.as_ref(),

@@ -4,7 +4,7 @@
 use snowmint_wire::error::Code;
 
 use crate::quota::{Full, QuotaPermit};
-use crate::reading::Requests;
+use crate::reading::WaitingRequests;
 use crate::service::Error;
 use crate::tracker::TrackedConnection;
 
@@ -27,7 +27,7 @@ impl BufferedBytes {
     pub(super) fn hold(
         &mut self,
         bytes: usize,
-        requests: &Requests,
+        requests: &WaitingRequests,
         connection: &TrackedConnection,
     ) -> Result<(), Full> {
         let more = bytes.saturating_sub(OWN_BYTES).saturating_sub(self.bytes);
@@ -40,7 +40,12 @@ impl BufferedBytes {
 }
 
 /// Returns the error for a client that exceeds the limit.
-pub(super) fn limit_error(what: &str, bytes: usize, full: Full, requests: &Requests) -> Error {
+pub(super) fn limit_error(
+    what: &str,
+    bytes: usize,
+    full: Full,
+    requests: &WaitingRequests,
+) -> Error {
     let (scope, most) = (full.scope(), requests.most(full));
     let message = format!(
         "{what} with {bytes} bytes exceeds the {most} bytes for waiting requests {scope}; send \
@@ -60,7 +65,8 @@ mod tests {
 
     #[test]
     fn kept_bytes_count_beyond_the_connections_own() {
-        let requests = Requests::within(Bounds { all: 40_000, share: 5_000, connection: 40_000 });
+        let requests =
+            WaitingRequests::within(Bounds { all: 40_000, share: 5_000, connection: 40_000 });
         let (one, other) = (connection("10.0.0.1:1"), connection("10.0.0.2:1"));
         let mut small = BufferedBytes::default();
         small.hold(OWN_BYTES, &requests, &one).unwrap();

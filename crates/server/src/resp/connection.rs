@@ -17,7 +17,7 @@ use super::dispatcher::{Dispatcher, RemainingWork};
 use super::replies::Replies;
 use super::session::Session;
 use crate::accept::stopping;
-use crate::tls::Opening;
+use crate::tls::ConnectionOpening;
 use crate::tracker::ConnectionGuard;
 
 /// Bytes that one read takes, at most.
@@ -28,7 +28,7 @@ const UNNAMED_BYTES_MAX: usize = 4 * 1024;
 /// Serves a client until either side closes. Errors of the socket end the connection: no reader is
 /// left for a message.
 pub(super) async fn converse(
-    (stream, opening): (TcpStream, Opening),
+    (stream, opening): (TcpStream, ConnectionOpening),
     state: Arc<RespState>,
     guard: ConnectionGuard,
     mut closing: watch::Receiver<bool>,
@@ -46,7 +46,7 @@ pub(super) async fn converse(
         write_max_ms: state.settings.write_time_max.ms(),
     };
     let session = Session::new(state, Arc::clone(&guard), names);
-    let mut connection = Connection {
+    let mut connection = RespConnection {
         dispatcher: Dispatcher { replies, session },
         parser: Parser::new(),
         input: Vec::new(),
@@ -85,7 +85,7 @@ pub(super) async fn converse(
     }
 }
 
-struct Connection {
+struct RespConnection {
     dispatcher: Dispatcher,
     parser: Parser,
     /// Bytes from the first unfinished request on.
@@ -100,7 +100,7 @@ enum Afterwards {
     Close,
 }
 
-impl Connection {
+impl RespConnection {
     /// Waits for bytes and reads some: 0 at the end of the stream. A drop half-way loses nothing.
     async fn read(&mut self) -> io::Result<usize> {
         let Dispatcher { replies, session } = &mut self.dispatcher;

@@ -10,7 +10,7 @@ use opentelemetry::trace::FutureExt as _;
 use snowmint_wire::resp::{Command, Next, Parser};
 
 use super::access::CommandLog;
-use super::cmd::{self, Flow, Work};
+use super::cmd::{self, CommandWork, Flow};
 use super::replies::Replies;
 use super::session::Session;
 use super::transaction::Transaction;
@@ -30,7 +30,7 @@ pub(super) enum RemainingWork {
     /// No work; the connection closes.
     Close,
     /// Work that may have to wait.
-    Work(Box<Work>, Option<CommandLog>),
+    Work(Box<CommandWork>, Option<CommandLog>),
     /// Commands of a transaction.
     Exec(Box<Transaction>),
 }
@@ -110,7 +110,7 @@ impl Dispatcher {
 
     /// Runs work that may have to wait. If it has to, earlier replies are sent first; else they are
     /// sent together. Replies that count as unsent are sent immediately.
-    async fn work(&mut self, work: Work, command_log: Option<CommandLog>) -> io::Result<()> {
+    async fn work(&mut self, work: CommandWork, command_log: Option<CommandLog>) -> io::Result<()> {
         let Self { replies, session } = self;
         let mut reply = Vec::new();
         let unsent_permit: UnsentPermit = {

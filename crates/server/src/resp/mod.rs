@@ -15,9 +15,9 @@ use tokio::net::TcpListener;
 
 use crate::accept::{self, ListenerContext};
 use crate::config::RespSettings;
-use crate::reading::Requests;
+use crate::reading::WaitingRequests;
 use crate::service::Service;
-use crate::tls::{Opening, Side};
+use crate::tls::{ConnectionOpening, Side};
 use crate::tracker::{ConnectionTracker, ListenerBounds};
 
 /// Redis's reply to a connection beyond the limit.
@@ -28,7 +28,7 @@ const REJECTION: &[u8] = b"-ERR max number of clients reached\r\n";
 struct RespState {
     service: Service,
     /// Limit of all waiting requests, toward which memory kept for clients counts.
-    requests: Requests,
+    requests: WaitingRequests,
     settings: RespSettings,
     timer: Arc<dyn Timer>,
     /// Elapsed time at the start, for `INFO`.
@@ -39,7 +39,7 @@ struct RespState {
 /// Serves RESP until the server stops.
 pub(crate) async fn serve(
     listener: TcpListener,
-    (service, requests): (Service, Requests),
+    (service, requests): (Service, WaitingRequests),
     settings: RespSettings,
     ctx: ListenerContext,
 ) {
@@ -59,7 +59,7 @@ pub(crate) async fn serve(
         port: listener.local_addr().map_or(0, |address| address.port()),
     });
     let closing = ctx.closing.clone();
-    let opening = Opening::new(ctx.tls.as_ref(), Side::Resp);
+    let opening = ConnectionOpening::new(ctx.tls.as_ref(), Side::Resp);
     accept::serve(listener, tracker, ctx, opening.rejection(REJECTION), |stream, guard| {
         connection::converse((stream, opening.clone()), Arc::clone(&state), guard, closing.clone())
     })

@@ -12,7 +12,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::buffered_bytes::BufferedBytes;
 use crate::quota::Full;
-use crate::reading::Requests;
+use crate::reading::WaitingRequests;
 use crate::stream::Stream;
 use crate::tracker::ConnectionGuard;
 
@@ -26,7 +26,7 @@ pub(super) struct Replies {
     pub(super) stream: Stream,
     pub(super) unsent: Vec<u8>,
     /// Limit toward which unread replies count.
-    pub(super) requests: Requests,
+    pub(super) requests: WaitingRequests,
     pub(super) guard: Arc<ConnectionGuard>,
     /// Time in which the client must read.
     pub(super) write_max_ms: u64,
@@ -90,7 +90,7 @@ impl Replies {
 async fn send_plain(
     stream: &TcpStream,
     bytes: &[u8],
-    (guard, requests): (&ConnectionGuard, &Requests),
+    (guard, requests): (&ConnectionGuard, &WaitingRequests),
     write_max_ms: u64,
 ) -> io::Result<()> {
     let mut sent: usize = 0;
@@ -188,7 +188,11 @@ mod tests {
             stream: stream.into(),
             // More than both sockets take.
             unsent: vec![b'x'; 64 * 1024 * 1024],
-            requests: Requests::within(Bounds { all: 20_000, share: 5_000, connection: 20_000 }),
+            requests: WaitingRequests::within(Bounds {
+                all: 20_000,
+                share: 5_000,
+                connection: 20_000,
+            }),
             guard: Arc::new(tracker.admit(peer).unwrap()),
             write_max_ms: 60_000,
         };

@@ -9,7 +9,7 @@ use snowmint_wire::resp::{Encoder, Protocol};
 
 use super::RespState;
 use super::transaction::Transaction;
-use crate::access::{Access, Caller, Names};
+use crate::access::{Access, Caller, CertificateNames};
 use crate::service::{CachedSource, Cause, Error, Service, shown};
 use crate::tracker::{ConnectionGuard, lock};
 
@@ -26,7 +26,7 @@ pub(super) struct Session {
     /// Generation of the tokens that decided this.
     generation: u64,
     /// Names in the client's certificate.
-    names: Names,
+    names: CertificateNames,
     pub(super) guard: Arc<ConnectionGuard>,
     pub(super) protocol: Protocol,
     /// Error of the last command, for the access log.
@@ -38,7 +38,11 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(state: Arc<RespState>, guard: Arc<ConnectionGuard>, names: Names) -> Self {
+    pub(super) fn new(
+        state: Arc<RespState>,
+        guard: Arc<ConnectionGuard>,
+        names: CertificateNames,
+    ) -> Self {
         let service = state.service.clone();
         let generation = service.access().map_or(0, Access::generation);
         let mut session = Self {
@@ -109,7 +113,7 @@ impl Session {
         Encoder::new(output, self.protocol)
     }
 
-    /// Parses an argument like [`Target::counter`], if its source is the cached one: returns the
+    /// Parses an argument like [`IdTarget::counter`], if its source is the cached one: returns the
     /// source, and the key.
     #[inline]
     pub(super) fn cached_target<'a>(&self, arg: &'a [u8]) -> Option<(&Source, Option<&'a [u8]>)> {
@@ -175,12 +179,12 @@ impl Session {
 
 /// Target of a request for IDs: `source`, or `source:key`.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct IdTarget {
     pub(super) source: String,
     pub(super) key: Option<String>,
 }
 
-impl Target {
+impl IdTarget {
     /// Reads the argument of `INCR`, `INCRBY` and `GET`: a key of the default counter source, if
     /// one is set.
     pub(super) fn counter(arg: &[u8], default: &str) -> Result<Self, Error> {

@@ -6,7 +6,7 @@ use snowmint_wire::resp::{Command, Encoder, Protocol};
 
 use super::buffered_bytes::BufferedBytes;
 use crate::quota::Full;
-use crate::reading::Requests;
+use crate::reading::WaitingRequests;
 use crate::tracker::TrackedConnection;
 
 /// Longest transaction, in bytes of requests: about 8,000 times `INCR`.
@@ -41,7 +41,7 @@ impl Transaction {
     pub(super) fn queue(
         &mut self,
         command: &Command<'_>,
-        requests: &Requests,
+        requests: &WaitingRequests,
         connection: &TrackedConnection,
     ) -> Result<(), NotQueued> {
         if self.is_aborted {
@@ -101,7 +101,11 @@ mod tests {
     use crate::quota::Bounds;
 
     /// Queues `ECHO` of this many bytes.
-    fn echo(to: &mut Transaction, bytes: usize, requests: &Requests) -> Result<(), NotQueued> {
+    fn echo(
+        to: &mut Transaction,
+        bytes: usize,
+        requests: &WaitingRequests,
+    ) -> Result<(), NotQueued> {
         let mut sent = Vec::new();
         let mut request = Encoder::new(&mut sent, Protocol::Resp2);
         request.array(2);
@@ -115,7 +119,7 @@ mod tests {
     #[test]
     fn transactions_of_a_client_have_a_share_of_kept_bytes() {
         let requests =
-            Requests::within(Bounds { all: 100_000, share: 10_000, connection: 100_000 });
+            WaitingRequests::within(Bounds { all: 100_000, share: 10_000, connection: 100_000 });
         let mut transactions = Vec::new();
         let refused = loop {
             let mut transaction = Transaction::default();

@@ -10,7 +10,7 @@ use snowmint_wire::error::Code;
 
 use super::{Error, Service};
 use crate::access::Logins;
-use crate::trail::{About, Line};
+use crate::trail::{About, AuditLine};
 
 impl Service {
     /// Returns the logins, for every place that checks secrets.
@@ -19,16 +19,16 @@ impl Service {
     }
 
     /// Leaves a line about an action of the caller.
-    pub(crate) fn audit(&self, about: About, line: impl FnOnce() -> Line) {
+    pub(crate) fn audit(&self, about: About, line: impl FnOnce() -> AuditLine) {
         self.logins.trail().leave(about, self.caller(), line);
     }
 
     /// Leaves a line about a rejected change.
     pub(crate) fn audit_rejection(&self, what: impl Display, why: impl Display) {
-        self.audit(About::Refused, || Line {
+        self.audit(About::Refused, || AuditLine {
             what: what.to_string(),
             why: Some(why.to_string()),
-            ..Line::default()
+            ..AuditLine::default()
         });
     }
 
@@ -44,7 +44,10 @@ impl Service {
 
     /// Leaves a line about a move of the whole store, through this server.
     pub(crate) fn audit_store_move(&self, how: &str) {
-        self.audit(About::Change, || Line { what: format!("store {how}"), ..Line::default() });
+        self.audit(About::Change, || AuditLine {
+            what: format!("store {how}"),
+            ..AuditLine::default()
+        });
     }
 
     /// Leaves a line in the audit trail, and notifies the peers. A repeated equal definition
@@ -58,7 +61,7 @@ impl Service {
     ) {
         let version = |info: Option<&SourceInfo>| info.map(|info| info.version);
         if version(before) != version(after) {
-            self.audit(About::Change, || Line {
+            self.audit(About::Change, || AuditLine {
                 what: format!("source {name} {how}"),
                 before: Some(AuditDefinition(before).to_string()),
                 after: Some(AuditDefinition(after).to_string()),
@@ -81,7 +84,7 @@ impl Service {
                 section.map_or_else(String::new, |section| format!(" (section {section})"));
             let before =
                 before.map_or_else(|| "not known here".to_owned(), |bound| bound.to_string());
-            Line {
+            AuditLine {
                 what: format!("counter of source {name}{section} raised"),
                 before: Some(before),
                 after: Some(after.to_string()),

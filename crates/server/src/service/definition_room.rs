@@ -52,14 +52,14 @@ struct UsedRoom {
 }
 
 /// A limit, with its texts for errors.
-struct Limit {
+struct NamedLimit {
     max: u64,
     key: &'static str,
     what: &'static str,
     remedy: &'static str,
 }
 
-impl Limit {
+impl NamedLimit {
     /// Rejects an increase beyond the limit of all, or beyond the caller's share.
     fn check(&self, used: &UsedRoom, more: u64) -> Result<(), Error> {
         let Self { max, key, what, remedy } = self;
@@ -119,8 +119,8 @@ impl Service {
         }
     }
 
-    fn names_limit(&self) -> Limit {
-        Limit {
+    fn names_limit(&self) -> NamedLimit {
+        NamedLimit {
             max: self.live.limit(|limits| limits.sources_max),
             key: "limits.sources_max",
             what: "sources, deleted ones included,",
@@ -128,8 +128,8 @@ impl Service {
         }
     }
 
-    fn queues_limit(&self) -> Limit {
-        Limit {
+    fn queues_limit(&self) -> NamedLimit {
+        NamedLimit {
             max: self.live.limit(|limits| limits.prefill_ids_max),
             key: "limits.prefill_ids_max",
             what: "IDs in the queues of prefilled sources",

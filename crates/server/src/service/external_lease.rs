@@ -4,7 +4,7 @@ use snowmint_coord::{ExternalClient, ExternalLease, ExternalLeaseStatus};
 
 use super::{Error, Service, shown};
 use crate::access::{Deed, Right};
-use crate::trail::{About, Line};
+use crate::trail::{About, AuditLine};
 
 impl Service {
     /// Leases a number of `width` bits to a client that renews it within `keep_ms`. At most `most`
@@ -86,10 +86,10 @@ impl Service {
         let label =
             || format!("{} in {}", shown(&external_client.label), shown(&external_client.scope));
         match &outcome {
-            Ok(done) => self.audit(about, || Line {
+            Ok(done) => self.audit(about, || AuditLine {
                 what: format!("number of {} {what}", label()),
                 after: after(done),
-                ..Line::default()
+                ..AuditLine::default()
             }),
             Err(error) => {
                 self.audit_rejection(format_args!("number of {} not {what}", label()), error)

@@ -37,7 +37,7 @@ pub(super) enum PeerFailure {
 
 /// IDs of a response as numbers.
 #[derive(Deserialize)]
-struct Numbers {
+struct ForwardedNumbers {
     ids: Vec<u64>,
 }
 
@@ -136,7 +136,7 @@ impl RemotePeer<'_> {
         let wanted = usize::try_from(count).unwrap_or(usize::MAX);
         let bytes_max = wanted.saturating_mul(ID_BYTES_MAX).saturating_add(ENVELOPE_BYTES_MAX);
         let path = format!("/v1/ids/{source}");
-        let Numbers { ids } = self.ask(Method::POST, &path, body, bytes_max).await?;
+        let ForwardedNumbers { ids } = self.ask(Method::POST, &path, body, bytes_max).await?;
         if ids.len() != wanted || !ids.is_sorted_by(|one, next| one < next) {
             let reason = format!("{} IDs, expected {wanted} in order", ids.len());
             return Err(PeerFailure::no_response(reason));

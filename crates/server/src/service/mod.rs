@@ -63,7 +63,7 @@ pub(crate) use probing::probe_peers;
 pub use recovery::{moved_to, recovery_body};
 pub(crate) use throttled_log::Cause;
 pub use throttled_log::FAILED_REQUESTS_TARGET;
-pub(crate) use turns::{SharedTurn, Target};
+pub(crate) use turns::{SharedTurn, TurnTarget};
 pub use unsent_permit::UnsentPermit;
 
 /// A source, and its metrics.

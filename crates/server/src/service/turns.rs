@@ -29,7 +29,7 @@ const LISTS_CALLS_MAX: usize = 8 * CALLS_MAX;
 
 /// Target of a call: what the call waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Target {
+pub(crate) enum TurnTarget {
     /// The primary store.
     Primary,
     /// A secondary store, by its name; with commas, all stores of one source, in order.
@@ -40,7 +40,7 @@ pub(crate) enum Target {
     Upstream(String),
 }
 
-impl Target {
+impl TurnTarget {
     /// Returns the store of this name: a secondary one, or the primary one without a name.
     pub(crate) fn store(name: &str) -> Self {
         if name.is_empty() { Self::Primary } else { Self::Secondary(name.to_owned()) }
@@ -75,7 +75,7 @@ impl Target {
 }
 
 /// Writes it for a sentence.
-impl fmt::Display for Target {
+impl fmt::Display for TurnTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Primary => f.write_str("the store"),
@@ -87,14 +87,14 @@ impl fmt::Display for Target {
 }
 
 /// Holder of turns: a client, at one target.
-type Holder = (Client, Target);
+type TurnHolder = (Client, TurnTarget);
 
 /// The turns of all clients that have one, or wait for one.
 #[derive(Debug, Default)]
-pub(super) struct Turns(Mutex<HashMap<Holder, Entry>>);
+pub(super) struct Turns(Mutex<HashMap<TurnHolder, HolderTurns>>);
 
 #[derive(Debug)]
-struct Entry {
+struct HolderTurns {
     semaphore: Arc<Semaphore>,
     /// Places of this holder. The count of the semaphore's owners would not do: a place drops its
     /// own share only after its `drop` has unlocked the map.
@@ -139,19 +139,19 @@ impl SharedTurn {
 #[derive(Debug)]
 struct TurnPlace {
     turns: Arc<Turns>,
-    holder: Holder,
+    holder: TurnHolder,
 }
 
 impl Turns {
     /// The map is whole after every statement, so a poisoned lock is still usable.
-    fn holders(&self) -> MutexGuard<'_, HashMap<Holder, Entry>> {
+    fn holders(&self) -> MutexGuard<'_, HashMap<TurnHolder, HolderTurns>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until fewer calls of the client are at the target than may be. Returns none only if a
     /// semaphore were closed, which this module never does.
-    async fn acquire(self: &Arc<Self>, holder: Holder) -> Option<Turn> {
-        let lists = holder.1.is_list().then(|| (holder.0.clone(), Target::Lists));
+    async fn acquire(self: &Arc<Self>, holder: TurnHolder) -> Option<Turn> {
+        let lists = holder.1.is_list().then(|| (holder.0.clone(), TurnTarget::Lists));
         let at_target = self.permit(holder).await?;
         // Second, so that calls that wait at one list take nothing of the others'. Those that have
         // both permits wait for none.
@@ -162,17 +162,17 @@ impl Turns {
         Some(Turn { _at_target: at_target, _at_lists: at_lists })
     }
 
-    async fn permit(self: &Arc<Self>, holder: Holder) -> Option<TurnPermit> {
+    async fn permit(self: &Arc<Self>, holder: TurnHolder) -> Option<TurnPermit> {
         let (place, semaphore) = self.place(holder);
         let permit = semaphore.acquire_owned().await.ok()?;
         Some(TurnPermit { _permit: permit, _place: place })
     }
 
-    fn place(self: &Arc<Self>, holder: Holder) -> (TurnPlace, Arc<Semaphore>) {
+    fn place(self: &Arc<Self>, holder: TurnHolder) -> (TurnPlace, Arc<Semaphore>) {
         let semaphore = {
             let mut holders = self.holders();
             let calls_max = holder.1.calls_max();
-            let new = || Entry { semaphore: Arc::new(Semaphore::new(calls_max)), places: 0 };
+            let new = || HolderTurns { semaphore: Arc::new(Semaphore::new(calls_max)), places: 0 };
             let entry = holders.entry(holder.clone()).or_insert_with(new);
             entry.places += 1;
             Arc::clone(&entry.semaphore)
@@ -183,7 +183,7 @@ impl Turns {
 
 impl Drop for TurnPlace {
     fn drop(&mut self) {
-        if let hash_map::Entry::Occupied(mut entry) =
+        if let hash_map::HolderTurns::Occupied(mut entry) =
             self.turns.holders().entry(self.holder.clone())
         {
             entry.get_mut().places -= 1;
@@ -200,7 +200,7 @@ impl Service {
     /// # Errors
     /// Those of [`Service::turn_at`].
     pub(super) async fn turn(&self) -> Result<Option<Turn>, Error> {
-        self.turn_at(Target::Primary).await
+        self.turn_at(TurnTarget::Primary).await
     }
 
     /// Waits for a turn at a target, for at most `limits.wait_max`. The configuration and peers
@@ -209,7 +209,7 @@ impl Service {
     ///
     /// # Errors
     /// `Overloaded` when the caller's earlier calls last that long.
-    pub(crate) async fn turn_at(&self, target: Target) -> Result<Option<Turn>, Error> {
+    pub(crate) async fn turn_at(&self, target: TurnTarget) -> Result<Option<Turn>, Error> {
         if self.caller.is_of_servers() {
             return Ok(None);
         }
@@ -247,7 +247,7 @@ impl Service {
     pub(super) async fn turn_of(&self, source: &Source) -> Result<Option<Turn>, Error> {
         // Boxed, so that requests of other sources stay small.
         let turn: BoxFuture<'_, Result<Option<Turn>, Error>> =
-            Box::pin(self.turn_at(Target::of(&source.plan())));
+            Box::pin(self.turn_at(TurnTarget::of(&source.plan())));
         turn.await
     }
 
@@ -264,7 +264,7 @@ impl Service {
         (name, spec): (&str, &SourceSpec),
     ) -> Result<snowmint_coord::Result<StoresChecked>, Error> {
         let target = match spec.check() {
-            Ok(plan) if spec.stores.is_some() => Target::of(&plan),
+            Ok(plan) if spec.stores.is_some() => TurnTarget::of(&plan),
             // Asks no other store.
             _ => return Ok(self.node.check_stores(name, spec).await),
         };
@@ -291,29 +291,32 @@ mod tests {
     #[test]
     fn target_of_a_source_is_what_its_calls_wait_for() {
         for (json, target) in [
-            (r#"{"kind":"segment"}"#, Target::Primary),
-            (r#"{"kind":"counter"}"#, Target::Primary),
-            (r#"{"kind":"segment","stores":"a, b"}"#, Target::Secondary("a,b".into())),
-            (r#"{"kind":"segment","stores":"b,c,a"}"#, Target::Secondary("a,b,c".into())),
+            (r#"{"kind":"segment"}"#, TurnTarget::Primary),
+            (r#"{"kind":"counter"}"#, TurnTarget::Primary),
+            (r#"{"kind":"segment","stores":"a, b"}"#, TurnTarget::Secondary("a,b".into())),
+            (r#"{"kind":"segment","stores":"b,c,a"}"#, TurnTarget::Secondary("a,b,c".into())),
             (
                 r#"{"layout":"redis","mint":"store","stores":"a=3,b=4"}"#,
-                Target::Secondary("a,b".into()),
+                TurnTarget::Secondary("a,b".into()),
             ),
-            (r#"{"kind":"segment","upstream":"old:bills"}"#, Target::Upstream("old".into())),
+            (r#"{"kind":"segment","upstream":"old:bills"}"#, TurnTarget::Upstream("old".into())),
         ] {
-            assert_eq!(Target::of(&plan(json)), target, "{json}");
+            assert_eq!(TurnTarget::of(&plan(json)), target, "{json}");
         }
-        assert_eq!(Target::store(""), Target::Primary);
-        assert_eq!(Target::store("a").to_string(), r#"store "a""#);
+        assert_eq!(TurnTarget::store(""), TurnTarget::Primary);
+        assert_eq!(TurnTarget::store("a").to_string(), r#"store "a""#);
     }
 
     /// A store that does not respond has all the turns that it can get.
     #[tokio::test]
     async fn turns_at_one_target_are_kept_from_no_other() {
         let turns = Arc::new(Turns::default());
-        let at = |target: &Target| (Client::token("one"), target.clone());
-        let targets =
-            [Target::Primary, Target::Secondary("a".into()), Target::Upstream("a".into())];
+        let at = |target: &TurnTarget| (Client::token("one"), target.clone());
+        let targets = [
+            TurnTarget::Primary,
+            TurnTarget::Secondary("a".into()),
+            TurnTarget::Upstream("a".into()),
+        ];
         let mut acquired = Vec::new();
         for target in &targets {
             for _ in 0..CALLS_MAX {
@@ -329,7 +332,7 @@ mod tests {
     #[tokio::test]
     async fn turns_at_all_lists_of_one_client_are_bounded() {
         let turns = Arc::new(Turns::default());
-        let at = |client: &str, stores: &str| (Client::token(client), Target::store(stores));
+        let at = |client: &str, stores: &str| (Client::token(client), TurnTarget::store(stores));
         let mut acquired = Vec::new();
         for list in 0..LISTS_CALLS_MAX / CALLS_MAX {
             let stores = format!("a,b{list}");
@@ -351,7 +354,7 @@ mod tests {
     #[tokio::test]
     async fn released_turn_is_free_for_the_next_call() {
         let turns = Arc::new(Turns::default());
-        let holder = (Client::token("one"), Target::Primary);
+        let holder = (Client::token("one"), TurnTarget::Primary);
         let shared = SharedTurn::new(turns.acquire(holder).now_or_never().flatten());
         assert_eq!(turns.holders().len(), 1);
         let same = shared.clone();
@@ -363,7 +366,7 @@ mod tests {
     #[tokio::test]
     async fn turns_of_one_client_are_few_and_do_not_hold_up_others() {
         let turns = Arc::new(Turns::default());
-        let at_store = |name: &str| (Client::token(name), Target::Primary);
+        let at_store = |name: &str| (Client::token(name), TurnTarget::Primary);
         let (greedy, other) = (at_store("greedy"), at_store("other"));
         let mut acquired = Vec::new();
         for _ in 0..CALLS_MAX {

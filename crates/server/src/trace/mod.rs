@@ -14,7 +14,7 @@ use opentelemetry::trace::{SpanBuilder, SpanKind, Status, TraceContextExt as _, 
 use opentelemetry::{Context, KeyValue};
 use snowmint_coord::Store;
 
-use crate::log_line::Line;
+use crate::log_line::LogLine;
 use crate::meter::Protocol;
 
 /// Exporter of spans, and their form in headers. Clones share it.
@@ -27,7 +27,7 @@ struct TracesInner {
 }
 
 /// Span of a request; all work for the request runs in its context.
-pub(crate) type Span = Context;
+pub(crate) type RequestSpan = Context;
 
 impl Traces {
     /// Creates spans by this tracer, and reads the callers' own in this form of headers.
@@ -47,7 +47,7 @@ impl Traces {
         protocol: Protocol,
         name: String,
         headers: Option<&HeaderMap>,
-    ) -> Span {
+    ) -> RequestSpan {
         let empty = Context::new();
         let parent = match headers {
             Some(headers) => self.0.form.extract_with_context(&empty, &RequestHeaders(headers)),
@@ -58,7 +58,7 @@ impl Traces {
     }
 
     /// Begins a span below the current one.
-    fn part(&self, name: &'static str, about: Vec<KeyValue>) -> Span {
+    fn part(&self, name: &'static str, about: Vec<KeyValue>) -> RequestSpan {
         self.span(name.into(), SpanKind::Client, about, &Context::current())
     }
 
@@ -68,7 +68,7 @@ impl Traces {
         kind: SpanKind,
         about: Vec<KeyValue>,
         parent: &Context,
-    ) -> Span {
+    ) -> RequestSpan {
         let builder = SpanBuilder::from_name(name).with_kind(kind).with_attributes(about);
         parent.with_span(self.0.tracer.build_with_context(builder, parent))
     }
@@ -80,7 +80,7 @@ impl Traces {
 }
 
 /// Ends a request's span with the result.
-pub(crate) fn end(span: &Span, line: &Line<'_>) {
+pub(crate) fn end(span: &RequestSpan, line: &LogLine<'_>) {
     let span = span.span();
     if span.is_recording() {
         if let Some(issued) = line.issued {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use snowmint_coord::private;
 use snowmint_core::{Clock, Pause, SystemClock, UnixMillis};
 
-use super::record::{COPY_BYTES, Record};
+use super::record::{COPY_BYTES, MarkRecord};
 use crate::{Error, Result};
 
 /// Offset of the second copy. It has its own block: no disk tears both copies in one write.
@@ -99,10 +99,10 @@ impl Lock {
         // The last write of an earlier process may be in memory only. After this sync, either copy
         // may be overwritten.
         file.sync_data().map_err(|error| Error::io(&path, error))?;
-        let mut newest: Option<(usize, Record)> = None;
+        let mut newest: Option<(usize, MarkRecord)> = None;
         for copy in [0, 1] {
             let bytes = read(&file, offset(copy)).map_err(|error| Error::io(&path, error))?;
-            if let Some(record) = Record::decode(&bytes)
+            if let Some(record) = MarkRecord::decode(&bytes)
                 && newest.as_ref().is_none_or(|(_, known)| known.sequence < record.sequence)
             {
                 newest = Some((copy, record));
@@ -130,7 +130,7 @@ impl Lock {
     pub(super) fn create(self, mark: UnixMillis) -> Result<MarkFile> {
         let new_path = self.dir.join(format!("{}.new", self.key));
         let path = self.path();
-        let bytes = Record { sequence: 1, mark_ms: mark.get(), key: self.key.clone() }.encode();
+        let bytes = MarkRecord { sequence: 1, mark_ms: mark.get(), key: self.key.clone() }.encode();
         let write = || {
             let file = private::options()
                 .create(true)
@@ -183,7 +183,7 @@ impl MarkFile {
     fn write(&mut self, mark: UnixMillis) -> Result<[u8; COPY_BYTES]> {
         self.sequence = self.sequence.saturating_add(1);
         let key = self.lock.key.clone();
-        let bytes = Record { sequence: self.sequence, mark_ms: mark.get(), key }.encode();
+        let bytes = MarkRecord { sequence: self.sequence, mark_ms: mark.get(), key }.encode();
         self.file
             .write_all_at(&bytes, offset(self.next))
             .map_err(|error| Error::io(&self.path, error))?;

@@ -23,7 +23,7 @@ use window::{Baseline, Need, Window, WindowSize};
 
 /// Settings for opening a worker.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct WorkerPlan {
     pub(crate) layout: Layout,
     pub(crate) worker: u64,
     pub(crate) settings: Settings,
@@ -47,8 +47,8 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn open(plan: Plan) -> Result<Self> {
-        let Plan { layout, worker, settings, clock, .. } = plan;
+    pub(crate) fn open(plan: WorkerPlan) -> Result<Self> {
+        let WorkerPlan { layout, worker, settings, clock, .. } = plan;
         let name = format!("worker {worker}");
         if worker > layout.worker_max() {
             let limit = layout.worker_max();

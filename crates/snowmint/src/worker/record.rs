@@ -11,7 +11,7 @@ pub(super) const KEY_BYTES_MAX: usize = COPY_BYTES - FIXED_BYTES - 4;
 
 /// One copy, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct MarkRecord {
     /// Raised by every write; of two copies the one with the higher number is newer.
     pub(super) sequence: u64,
     /// End of the ticks that may have been minted, in Unix milliseconds.
@@ -20,7 +20,7 @@ pub(super) struct Record {
     pub(super) key: String,
 }
 
-impl Record {
+impl MarkRecord {
     /// Returns the bytes of one copy. The key must be at most [`KEY_BYTES_MAX`] long; a longer key
     /// is cut, and then matches no worker.
     pub(super) fn encode(&self) -> [u8; COPY_BYTES] {
@@ -68,15 +68,15 @@ impl Record {
 mod tests {
     use super::*;
 
-    fn record() -> Record {
-        Record { sequence: 3, mark_ms: 1_700_000_000_000, key: "worker-7".into() }
+    fn record() -> MarkRecord {
+        MarkRecord { sequence: 3, mark_ms: 1_700_000_000_000, key: "worker-7".into() }
     }
 
     #[test]
     fn a_record_reads_back() {
-        assert_eq!(Record::decode(&record().encode()), Some(record()));
-        let longest = Record { key: "k".repeat(KEY_BYTES_MAX), ..record() };
-        assert_eq!(Record::decode(&longest.encode()), Some(longest));
+        assert_eq!(MarkRecord::decode(&record().encode()), Some(record()));
+        let longest = MarkRecord { key: "k".repeat(KEY_BYTES_MAX), ..record() };
+        assert_eq!(MarkRecord::decode(&longest.encode()), Some(longest));
     }
 
     #[test]
@@ -84,13 +84,13 @@ mod tests {
         let bytes = record().encode();
         let used = FIXED_BYTES + record().key.len() + 4;
         for end in 0..used {
-            assert_eq!(Record::decode(&bytes[..end]), None, "cut at {end}");
+            assert_eq!(MarkRecord::decode(&bytes[..end]), None, "cut at {end}");
         }
         for index in 0..used {
             for bit in 0..8 {
                 let mut bytes = bytes;
                 bytes[index] ^= 1 << bit;
-                assert_eq!(Record::decode(&bytes), None, "bit {bit} of byte {index}");
+                assert_eq!(MarkRecord::decode(&bytes), None, "bit {bit} of byte {index}");
             }
         }
     }
@@ -99,6 +99,6 @@ mod tests {
     fn a_length_of_four_gigabytes_is_damage() {
         let mut bytes = record().encode();
         bytes[24..28].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert_eq!(Record::decode(&bytes), None);
+        assert_eq!(MarkRecord::decode(&bytes), None);
     }
 }

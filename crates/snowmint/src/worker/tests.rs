@@ -6,12 +6,12 @@ use std::sync::Arc;
 use snowmint_core::generator::Rollback;
 use snowmint_core::{Layout, ManualClock};
 
-use super::record::Record;
+use super::record::MarkRecord;
 use super::*;
 use crate::clock::ClockChoice;
 
-fn plan(dir: &Path, layout: Layout, settings: Settings, clock: &Arc<ManualClock>) -> Plan {
-    Plan {
+fn plan(dir: &Path, layout: Layout, settings: Settings, clock: &Arc<ManualClock>) -> WorkerPlan {
+    WorkerPlan {
         layout,
         worker: 7,
         settings,
@@ -35,7 +35,7 @@ fn clock() -> Arc<ManualClock> {
 /// Returns the mark that a process would find now.
 fn mark_in(dir: &Path, layout: &Layout) -> UnixMillis {
     let bytes = std::fs::read(dir.join(format!("{}.mark", place::key(layout, 7)))).unwrap();
-    let copies = [&bytes[..], &bytes[4096..]].map(|copy| Record::decode(copy).unwrap());
+    let copies = [&bytes[..], &bytes[4096..]].map(|copy| MarkRecord::decode(copy).unwrap());
     UnixMillis::new(copies.into_iter().max_by_key(|copy| copy.sequence).unwrap().mark_ms)
 }
 

@@ -28,14 +28,14 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A connection to each server, opened on first use and reopened after it breaks.
-pub(super) struct Client {
+pub(super) struct EtcdClient {
     channel: Channel,
     user: Option<(String, String)>,
     /// Token from the user's last log-in.
     token: RwLock<Option<MetadataValue<Ascii>>>,
 }
 
-impl Client {
+impl EtcdClient {
     pub(super) fn new(cluster_url: ClusterUrl) -> Result<Self, Error> {
         let tls = if cluster_url.scheme == "etcds" { Some(tls(&cluster_url)?) } else { None };
         let scheme = if tls.is_some() { "https" } else { "http" };

@@ -45,7 +45,7 @@ use crate::Settings;
 use crate::cluster_url::ClusterUrl;
 use crate::failure::{Class, Label};
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
-use client::Client;
+use client::EtcdClient;
 use message::{
     Compare, CompareResult, CompareTarget, DeleteRangeRequest, Is, KeyValue, PutRequest,
     RangeRequest, Request, RequestOp, TxnRequest, TxnResponse,
@@ -65,7 +65,7 @@ const FORM: &str = "etcd://USER:PASSWORD@HOST:PORT,HOST:PORT/PREFIX, with TLS et
 
 /// One namespace in a cluster.
 struct Etcd {
-    client: Client,
+    client: EtcdClient,
     namespace: String,
     /// Common prefix of all its keys.
     prefix: String,
@@ -93,7 +93,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     let cluster_url = ClusterUrl::parse(url, PORT, &label, FORM)?;
     let prefix = format!("{}/snowmint/{namespace}/", cluster_url.path);
     let keys = Etcd {
-        client: Client::new(cluster_url)?,
+        client: EtcdClient::new(cluster_url)?,
         namespace: namespace.into(),
         prefix,
         label,

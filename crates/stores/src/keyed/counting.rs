@@ -12,7 +12,7 @@ use snowmint_coord::verbs::{Failure, NamespaceRow, Seen};
 use snowmint_coord::{Error, Reserve, Segment};
 use snowmint_core::UnixMillis;
 
-use super::record::{Record as _, StoreRecord, before_mark};
+use super::record::{RowRecord as _, StoreRecord, before_mark};
 use super::step::check_server;
 use super::{Entry, Keyed, Keys};
 

@@ -42,7 +42,7 @@ use crate::failure::Class;
 use cached_rows::RowCache;
 use counting::KnownStore;
 pub use counting::{Counted, CountedRange, ScriptOutcome, ScriptRequest};
-use record::{Record as _, StoreRecord};
+use record::{RowRecord as _, StoreRecord};
 pub use step::Step;
 
 /// [`Head::server`] of a server that follows another and has no other name.

@@ -17,7 +17,7 @@ use super::Head;
 pub(super) struct Unreadable(pub(super) String);
 
 /// A row in its stored form.
-pub(super) trait Record: Sized {
+pub(super) trait RowRecord: Sized {
     /// The stored form.
     type Form: Serialize + DeserializeOwned;
     fn to_form(&self) -> Self::Form;
@@ -37,10 +37,10 @@ pub(super) trait Record: Sized {
     }
 }
 
-/// Implements [`Record`] for a row that is its own stored form.
+/// Implements [`RowRecord`] for a row that is its own stored form.
 macro_rules! plain {
     ($record:ty) => {
-        impl Record for $record {
+        impl RowRecord for $record {
             type Form = Self;
             fn to_form(&self) -> Self {
                 self.clone()
@@ -108,7 +108,7 @@ impl StoreRecord {
 /// A text of the namespace as a whole, stored unchanged.
 pub(super) struct Note(pub(super) String);
 
-impl Record for Note {
+impl RowRecord for Note {
     type Form = String;
 
     fn to_form(&self) -> String {
@@ -137,7 +137,7 @@ pub(super) struct NamespaceForm {
     lead_until: u64,
 }
 
-impl Record for NamespaceRow {
+impl RowRecord for NamespaceRow {
     type Form = NamespaceForm;
 
     fn to_form(&self) -> NamespaceForm {
@@ -175,7 +175,7 @@ pub(super) struct MemberForm {
     status: String,
 }
 
-impl Record for MemberRow {
+impl RowRecord for MemberRow {
     type Form = MemberForm;
 
     fn to_form(&self) -> MemberForm {
@@ -236,7 +236,7 @@ pub(super) struct PoolForm {
     next: u64,
 }
 
-impl Record for (Pool, u64) {
+impl RowRecord for (Pool, u64) {
     type Form = PoolForm;
 
     fn to_form(&self) -> PoolForm {
@@ -279,7 +279,7 @@ pub(super) struct SlotForm {
     given_up_at_ms: u64,
 }
 
-impl Record for SlotRow {
+impl RowRecord for SlotRow {
     type Form = SlotForm;
 
     fn to_form(&self) -> SlotForm {
@@ -344,7 +344,7 @@ pub(super) fn before_mark(version: u64) -> String {
     format!(r#""version":{version},"state":"enabled","mark":"#)
 }
 
-impl Record for Definition {
+impl RowRecord for Definition {
     type Form = DefinitionForm;
 
     fn to_form(&self) -> DefinitionForm {

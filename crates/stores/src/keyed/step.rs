@@ -9,10 +9,10 @@ use snowmint_coord::{Error, StoreIdentity};
 use snowmint_core::UnixMillis;
 
 use super::cached_rows::{self, RowCache};
-use super::record::{FORM, Note, Record, StoreRecord};
+use super::record::{FORM, Note, RowRecord, StoreRecord};
 use super::{Batch, Entry, Head, Keys, Outcome, REPLICA, name};
 
-type Done<K, T> = Result<T, Failure<<K as Keys>::Error>>;
+type StepResult<K, T> = Result<T, Failure<<K as Keys>::Error>>;
 
 /// One atomic step on the keys of one namespace.
 pub struct Step<K> {
@@ -47,7 +47,7 @@ impl<K: Keys> Step<K> {
         keys: Arc<K>,
         row_cache: Arc<RowCache>,
         access: Access,
-    ) -> Done<K, Self> {
+    ) -> StepResult<K, Self> {
         let head = keys.head().await?;
         Self::with_head(keys, row_cache, head, access)
     }
@@ -60,7 +60,7 @@ impl<K: Keys> Step<K> {
         rows: cached_rows::Rows,
         not_before: UnixMillis,
         seen: &Seen,
-    ) -> Done<K, Self> {
+    ) -> StepResult<K, Self> {
         // A server with its own clock checks that the clock shows at least `not_before`.
         let head = Head { clock: rows.head.clock.and(Some(not_before)), ..rows.head };
         let mut step = Self::with_head(keys, row_cache, head, Access::Write)?;
@@ -80,7 +80,7 @@ impl<K: Keys> Step<K> {
         row_cache: Arc<RowCache>,
         head: Head,
         access: Access,
-    ) -> Done<K, Self> {
+    ) -> StepResult<K, Self> {
         let Some(entry) = &head.store else {
             return Err(Failure::from(Error::store_mismatch(format!(
                 "{} has lost key {:?}; restore it, or move the new store forward (snowmint worker \
@@ -141,7 +141,7 @@ impl<K: Keys> Step<K> {
     }
 
     /// Reads one row, on which the step then depends.
-    pub(super) async fn get<R: Record>(&mut self, key: &str) -> Done<K, Option<R>> {
+    pub(super) async fn get<R: RowRecord>(&mut self, key: &str) -> StepResult<K, Option<R>> {
         if let Some(change) = self.batch.changes.get(key) {
             return match change {
                 Some(value) => Ok(Some(R::read(key, value)?)),
@@ -157,7 +157,7 @@ impl<K: Keys> Step<K> {
     }
 
     /// Returns the version of a key, read now or before.
-    async fn look_up(&mut self, key: &str) -> Done<K, u64> {
+    async fn look_up(&mut self, key: &str) -> StepResult<K, u64> {
         if let Some(entry) = self.read.get(key) {
             return Ok(entry.version);
         }
@@ -178,14 +178,14 @@ impl<K: Keys> Step<K> {
         check_server(&self.keys.label(), &self.store, &self.head)
     }
 
-    fn read_more(&mut self) -> Done<K, ()> {
+    fn read_more(&mut self) -> StepResult<K, ()> {
         self.reads += 1;
         if self.is_on_cached_rows { Err(Failure::RaceLost) } else { Ok(()) }
     }
 
     /// Reads all rows in a folder, as they were before this step. The step depends only on those
     /// that it writes.
-    pub(super) async fn list<R: Record>(&mut self, folder: &str) -> Done<K, Vec<R>> {
+    pub(super) async fn list<R: RowRecord>(&mut self, folder: &str) -> StepResult<K, Vec<R>> {
         self.read_more()?;
         let entries = self.keys.list(folder, self.head.at).await?;
         self.folders.insert(folder.to_owned());
@@ -197,12 +197,16 @@ impl<K: Keys> Step<K> {
         Ok(rows)
     }
 
-    pub(super) async fn sessions(&mut self) -> Done<K, Option<HashSet<String>>> {
+    pub(super) async fn sessions(&mut self) -> StepResult<K, Option<HashSet<String>>> {
         self.keys.sessions().await
     }
 
     /// Writes a row, unless it has this value already.
-    pub(super) async fn put<R: Record + Sync>(&mut self, key: String, row: &R) -> Done<K, ()> {
+    pub(super) async fn put<R: RowRecord + Sync>(
+        &mut self,
+        key: String,
+        row: &R,
+    ) -> StepResult<K, ()> {
         let value = row.write()?;
         let version = self.look_up(&key).await?;
         self.batch.expected.insert(key.clone(), version);
@@ -216,7 +220,7 @@ impl<K: Keys> Step<K> {
     }
 
     /// Rewrites a key unchanged, so that no other step that depends on it can succeed too.
-    pub(super) async fn touch(&mut self, key: String) -> Done<K, ()> {
+    pub(super) async fn touch(&mut self, key: String) -> StepResult<K, ()> {
         let version = self.look_up(&key).await?;
         self.batch.expected.insert(key.clone(), version);
         if let Some(entry) = self.read.get(&key) {
@@ -226,7 +230,7 @@ impl<K: Keys> Step<K> {
     }
 
     /// Removes a row, and returns whether it existed.
-    pub(super) async fn remove(&mut self, key: String) -> Done<K, bool> {
+    pub(super) async fn remove(&mut self, key: String) -> StepResult<K, bool> {
         let version = self.look_up(&key).await?;
         if version == 0 {
             return Ok(false);
@@ -236,13 +240,13 @@ impl<K: Keys> Step<K> {
         Ok(true)
     }
 
-    pub(super) async fn put_namespace(&mut self, row: NamespaceRow) -> Done<K, ()> {
+    pub(super) async fn put_namespace(&mut self, row: NamespaceRow) -> StepResult<K, ()> {
         self.namespace = row;
         self.batch.changes.insert(name::NAMESPACE.into(), Some(row.write()?));
         Ok(())
     }
 
-    pub(super) async fn get_note(&mut self, name: &str) -> Done<K, Option<(String, u64)>> {
+    pub(super) async fn get_note(&mut self, name: &str) -> StepResult<K, Option<(String, u64)>> {
         let Some(Note(text)) = self.get(name).await? else { return Ok(None) };
         let written = self.read.get(name).map_or(0, |entry| entry.written);
         Ok(Some((text, written.saturating_add(self.store.writes_more))))
@@ -257,7 +261,7 @@ impl<K: Keys> Step<K> {
         Some(self.identity.writes.saturating_add(1))
     }
 
-    pub(super) fn name(&mut self, id: String) -> Done<K, ()> {
+    pub(super) fn name(&mut self, id: String) -> StepResult<K, ()> {
         self.store.id.clone_from(&id);
         self.store.form = FORM;
         self.batch.changes.insert(name::STORE.into(), Some(self.store.write()?));
@@ -265,7 +269,7 @@ impl<K: Keys> Step<K> {
         Ok(())
     }
 
-    pub(super) fn accept(&mut self, identity: StoreIdentity) -> Done<K, ()> {
+    pub(super) fn accept(&mut self, identity: StoreIdentity) -> StepResult<K, ()> {
         let more = identity.writes.saturating_sub(self.head.writes).max(self.store.writes_more);
         let server = self.head.server.clone();
         let new = StoreRecord::new(identity.id.clone(), server);
@@ -275,7 +279,7 @@ impl<K: Keys> Step<K> {
         Ok(())
     }
 
-    pub(super) async fn commit(self) -> Done<K, StoreIdentity> {
+    pub(super) async fn commit(self) -> StepResult<K, StoreIdentity> {
         let more = self.store.writes_more;
         let counted = match self.keys.send(&self.batch).await? {
             Outcome::Done(counted) => counted,
@@ -295,7 +299,7 @@ impl<K: Keys> Step<K> {
     }
 
     /// Ends a step that only read; with write access, checks that its rows are unchanged.
-    pub(super) async fn unchanged(mut self) -> Done<K, ()> {
+    pub(super) async fn unchanged(mut self) -> StepResult<K, ()> {
         if self.access == Access::Read {
             return self.roll_back().await;
         }
@@ -305,7 +309,7 @@ impl<K: Keys> Step<K> {
 
     /// Ends a step that changes nothing. Rows from several requests count only if all of them
     /// existed at one moment.
-    pub(super) async fn roll_back(mut self) -> Done<K, ()> {
+    pub(super) async fn roll_back(mut self) -> StepResult<K, ()> {
         if self.access != Access::Read || self.reads <= 1 || K::SNAPSHOT {
             return Ok(());
         }
@@ -318,7 +322,7 @@ impl<K: Keys> Step<K> {
     }
 
     /// Checks that all these keys are unchanged, in the same store on the same server.
-    async fn stands(self, expected: BTreeMap<String, u64>) -> Done<K, ()> {
+    async fn stands(self, expected: BTreeMap<String, u64>) -> StepResult<K, ()> {
         let Batch { server, store, session, .. } = self.batch;
         let batch = Batch { expected, server, store, session, ..Batch::default() };
         match self.keys.send(&batch).await? {

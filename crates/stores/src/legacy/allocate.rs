@@ -12,7 +12,7 @@ use snowmint_coord::{BoxFuture, Error, ErrorKind, Result, Upstream};
 
 use super::LegacySystem;
 use super::numbers::{END, HIGHEST_MAX, RENAMED, SequenceState, TableShape};
-use super::tables::{Step, Tables};
+use super::tables::{LegacyStep, Tables};
 use crate::sql::Value;
 
 /// Prefixes of upstream names, as in `leaf+mysql://…`.
@@ -32,7 +32,7 @@ pub struct UpstreamTable {
 /// A locked row of the table: no process can allocate from it while this value exists. Dropping it
 /// changes nothing.
 pub struct Frozen<'t> {
-    step: Step<'t>,
+    step: LegacyStep<'t>,
     shape: &'static TableShape,
     key: String,
     /// Highest number that may have been handed out; none if the key was cut over before.
@@ -189,7 +189,7 @@ impl UpstreamTable {
 }
 
 /// Reads and locks the row of a key.
-async fn row(step: &mut Step<'_>, shape: &TableShape, key: &str) -> Result<SequenceState> {
+async fn row(step: &mut LegacyStep<'_>, shape: &TableShape, key: &str) -> Result<SequenceState> {
     let columns = shape.columns();
     let renamed = shape.ends_by_name.then(|| format!("{RENAMED}{key}"));
     for name in std::iter::once(key).chain(renamed.as_deref()) {

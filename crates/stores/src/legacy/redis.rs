@@ -10,7 +10,7 @@ use snowmint_coord::{BoxFuture, Error, Result};
 
 use super::numbers::HIGHEST_MAX;
 use crate::failure::{Class, Label};
-use crate::redis::{Address, Link, map_error};
+use crate::redis::{Address, RedisLink, map_error};
 use crate::scheme::Scheme;
 
 /// Prefix of a moved counter; its last number follows.
@@ -44,9 +44,9 @@ pub enum CounterState {
 
 /// A Redis server with counters, or a cluster.
 pub struct Counters {
-    pub(super) link: Link,
+    pub(super) link: RedisLink,
     /// Each server that can list its keys.
-    servers: Vec<Link>,
+    servers: Vec<RedisLink>,
     pub(super) label: Label,
 }
 
@@ -72,7 +72,7 @@ impl Counters {
             }
             let address = Address::read(url, &label).map_err(|error| label.locate(error))?;
             let mapped = |error| label.locate(map_error(&label, error, Class::of_legacy));
-            let mut link = Link::open(address.clone()).await.map_err(mapped)?;
+            let mut link = RedisLink::open(address.clone()).await.map_err(mapped)?;
             let servers = link.each(&address).await.map_err(mapped)?;
             Ok(Self { link, servers, label })
         })

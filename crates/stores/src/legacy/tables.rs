@@ -26,12 +26,12 @@ enum DatabasePool {
 }
 
 /// A transaction in the database. Dropped before its end, it rolls back.
-pub(super) struct Step<'t> {
-    session: Session,
+pub(super) struct LegacyStep<'t> {
+    session: LegacySession,
     label: &'t Label,
 }
 
-enum Session {
+enum LegacySession {
     MySql(MySqlSession),
     Postgres(PostgresSession),
 }
@@ -91,17 +91,17 @@ impl Tables {
         }
     }
 
-    pub(super) async fn begin(&self, access: Access) -> Result<Step<'_>> {
+    pub(super) async fn begin(&self, access: Access) -> Result<LegacyStep<'_>> {
         let session = match &self.pool {
             DatabasePool::MySql(pool) => {
-                MySqlSession::begin(pool, access).await.map(Session::MySql)
+                MySqlSession::begin(pool, access).await.map(LegacySession::MySql)
             }
             DatabasePool::Postgres(pool) => {
-                PostgresSession::begin(pool, access).await.map(Session::Postgres)
+                PostgresSession::begin(pool, access).await.map(LegacySession::Postgres)
             }
         };
         let session = session.map_err(|error| self.map_error(error))?;
-        Ok(Step { session, label: &self.label })
+        Ok(LegacyStep { session, label: &self.label })
     }
 
     /// Returns whether the database takes no writes: usually a replica, which may lag behind its
@@ -129,12 +129,12 @@ impl Tables {
     }
 }
 
-impl Step<'_> {
+impl LegacyStep<'_> {
     /// Returns the name of the text type in a cast.
     pub(super) const fn text(&self) -> &'static str {
         match self.session {
-            Session::MySql(_) => "CHAR",
-            Session::Postgres(_) => "TEXT",
+            LegacySession::MySql(_) => "CHAR",
+            LegacySession::Postgres(_) => "TEXT",
         }
     }
 
@@ -144,8 +144,8 @@ impl Step<'_> {
         values: Vec<Value>,
     ) -> Result<Vec<TextRow>> {
         let rows = match &mut self.session {
-            Session::MySql(session) => session.fetch(query, values).await,
-            Session::Postgres(session) => session.fetch(query, values).await,
+            LegacySession::MySql(session) => session.fetch(query, values).await,
+            LegacySession::Postgres(session) => session.fetch(query, values).await,
         };
         let text = |value| match value {
             Value::Text(text) => Some(text),
@@ -178,7 +178,7 @@ impl Step<'_> {
     /// Returns the number that MySQL would give to the table's next row; 0 if the database does not
     /// report it.
     pub(super) async fn next_number(&mut self, table: &str) -> Result<u64> {
-        if matches!(self.session, Session::Postgres(_)) {
+        if matches!(self.session, LegacySession::Postgres(_)) {
             return Ok(0);
         }
         // The value in information_schema can be a day old.
@@ -190,8 +190,8 @@ impl Step<'_> {
     /// Runs a statement that must touch exactly one row.
     pub(super) async fn change(&mut self, statement: String, values: Vec<Value>) -> Result<()> {
         let touched = match &mut self.session {
-            Session::MySql(session) => session.run(statement, values).await,
-            Session::Postgres(session) => session.run(statement, values).await,
+            LegacySession::MySql(session) => session.run(statement, values).await,
+            LegacySession::Postgres(session) => session.run(statement, values).await,
         };
         match touched.map_err(|error| self.map_error(error))? {
             1 => Ok(()),
@@ -206,10 +206,10 @@ impl Step<'_> {
     pub(super) async fn commit(self) -> Result<()> {
         let label = self.label;
         match self.session {
-            Session::MySql(session) => {
+            LegacySession::MySql(session) => {
                 session.commit().await.map_err(|error| of_mysql(label, error))
             }
-            Session::Postgres(session) => {
+            LegacySession::Postgres(session) => {
                 session.commit().await.map_err(|error| of_postgres(label, error))
             }
         }
@@ -219,10 +219,10 @@ impl Step<'_> {
     pub(super) async fn roll_back(self) -> Result<()> {
         let label = self.label;
         match self.session {
-            Session::MySql(session) => {
+            LegacySession::MySql(session) => {
                 session.roll_back().await.map_err(|error| of_mysql(label, error))
             }
-            Session::Postgres(session) => {
+            LegacySession::Postgres(session) => {
                 session.roll_back().await.map_err(|error| of_postgres(label, error))
             }
         }
@@ -239,8 +239,8 @@ impl Step<'_> {
             return self.label.locate(Error::not_found(message)).with_source(error);
         }
         match self.session {
-            Session::MySql(_) => of_mysql(self.label, error),
-            Session::Postgres(_) => of_postgres(self.label, error),
+            LegacySession::MySql(_) => of_mysql(self.label, error),
+            LegacySession::Postgres(_) => of_postgres(self.label, error),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use snowmint_coord::Result;
 
-use super::tables::Step;
+use super::tables::LegacyStep;
 
 /// A row of `tiny_id_token`: permission of a token to use a business type.
 #[derive(Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl fmt::Debug for TokenGrant {
     }
 }
 
-pub(super) async fn read(step: &mut Step<'_>) -> Result<Vec<TokenGrant>> {
+pub(super) async fn read(step: &mut LegacyStep<'_>) -> Result<Vec<TokenGrant>> {
     let rows = step.select("tiny_id_token", &["token", "biz_type"], None).await?;
     let grant = |row: Vec<Option<String>>| {
         let mut row = row.into_iter();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use snowmint_coord::Result;
 
 use super::numbers::number;
-use super::tables::Step;
+use super::tables::LegacyStep;
 
 /// A system that assigns worker numbers from a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct LegacyWorker {
 }
 
 impl LegacyWorkerSystem {
-    pub(super) async fn read(self, step: &mut Step<'_>) -> Result<Vec<LegacyWorker>> {
+    pub(super) async fn read(self, step: &mut LegacyStep<'_>) -> Result<Vec<LegacyWorker>> {
         match self {
             Self::UidGenerator => uid_generator(step).await,
             Self::Cosid => {
@@ -46,7 +46,7 @@ impl LegacyWorkerSystem {
 
 /// Returns all numbers that the table counted, even without a row: rows are deleted, and with them
 /// the holder of their numbers.
-async fn uid_generator(step: &mut Step<'_>) -> Result<Vec<LegacyWorker>> {
+async fn uid_generator(step: &mut LegacyStep<'_>) -> Result<Vec<LegacyWorker>> {
     let rows = step.select("WORKER_NODE", &["ID", "HOST_NAME", "PORT"], None).await?;
     let mut workers: Vec<LegacyWorker> = rows.into_iter().map(|row| worker("ID", row)).collect();
     // Read after the rows, so that processes that join meanwhile are counted.

@@ -12,7 +12,7 @@ use zookeeper_client::{Client, Error as ZooError};
 use super::workers::{LegacyWorker, deleted};
 use crate::cluster_url::ClusterUrl;
 use crate::failure::{Class, Label};
-use crate::zookeeper::{FORM, Link, PORT, within};
+use crate::zookeeper::{FORM, PORT, SessionLink, within};
 
 /// Default path of both systems' trees.
 const USUAL: &str = "/snowflake";
@@ -34,7 +34,7 @@ pub fn zookeeper_workers(url: &str) -> BoxFuture<'_, Result<Vec<LegacyWorker>>> 
         let cluster_url =
             ClusterUrl::parse(url, PORT, &label, FORM).map_err(|error| label.locate(error))?;
         let path = if cluster_url.path.is_empty() { USUAL } else { &cluster_url.path };
-        let link = Link::new(&cluster_url);
+        let link = SessionLink::new(&cluster_url);
         let found = read(&link, path).await;
         link.close().await;
         found.map_err(|error| {
@@ -53,7 +53,7 @@ pub fn zookeeper_workers(url: &str) -> BoxFuture<'_, Result<Vec<LegacyWorker>>> 
     })
 }
 
-async fn read(link: &Link, path: &str) -> Result<Vec<LegacyWorker>, ZooError> {
+async fn read(link: &SessionLink, path: &str) -> Result<Vec<LegacyWorker>, ZooError> {
     let client = link.client().await?;
     let children = list(&client, path).await?;
     if is_application(&children) {

@@ -61,7 +61,7 @@ use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_KEPT_MS};
 use crate::sql::own::Own;
 use crate::sql::parameters;
 use crate::sql::server::Failover;
-use crate::sql::{Opening, Session as _, Tx};
+use crate::sql::{OpeningQuery, Session as _, Tx};
 use extend::Message;
 pub(crate) use failure::map_error;
 use failure::{NO_SUCH_COLUMN, NO_SUCH_TABLE, is_lost, number};
@@ -219,7 +219,7 @@ impl Backend for MySql {
         let query =
             format!("SELECT id, writes, {NOW_MS}, server, {SERVER} FROM snowmint_store {lock}");
         let server = Some((self.failover, &*self.label));
-        let opening = Opening { query: &query, access, clock: true, server };
+        let opening = OpeningQuery { query: &query, access, clock: true, server };
         Tx::begin(session, &self.namespace, opening).await
     }
 

@@ -61,7 +61,7 @@ use crate::failure::{Class, Label, Sentence};
 use crate::sql::making::{tables_lost, tables_outdated};
 use crate::sql::own::Own;
 use crate::sql::server::{Failover, mute};
-use crate::sql::{Opening, Session as _, Tx, network};
+use crate::sql::{OpeningQuery, Session as _, Tx, network};
 pub(crate) use connections::Connections;
 use connections::{FORM, is_of_pooler};
 pub(crate) use session::PostgresSession;
@@ -196,7 +196,7 @@ impl Backend for Postgres {
         let query =
             format!("SELECT id, writes, {NOW_MS}, server, {server} FROM snowmint_store {lock}");
         let server = Some((self.failover, &*self.label));
-        let opening = Opening { query: &query, access, clock: true, server };
+        let opening = OpeningQuery { query: &query, access, clock: true, server };
         Tx::begin(session, &self.namespace, opening).await
     }
 

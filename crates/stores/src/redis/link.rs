@@ -24,12 +24,12 @@ const RETRY_WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// A connection that is reopened when it breaks. Clones share it.
 #[derive(Clone)]
-pub(crate) enum Link {
+pub(crate) enum RedisLink {
     One(ConnectionManager),
     Cluster(ClusterConnection),
 }
 
-impl Link {
+impl RedisLink {
     pub(crate) async fn open(address: Address) -> RedisResult<Self> {
         let certificates = address.certificates;
         match address.servers {
@@ -131,7 +131,7 @@ fn primaries_of(slots: Value) -> RedisResult<std::collections::BTreeSet<String>>
     Ok(places)
 }
 
-impl ConnectionLike for Link {
+impl ConnectionLike for RedisLink {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
         match self {
             Self::One(one) => one.req_packed_command(cmd),

@@ -59,7 +59,7 @@ use crate::keyed::{
     Batch, Entry, Head, Keyed, Keys, Outcome, REPLICA, ScriptOutcome, ScriptRequest, name,
 };
 pub(crate) use address::Address;
-pub(crate) use link::Link;
+pub(crate) use link::RedisLink;
 
 /// Capabilities of Redis.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -75,7 +75,7 @@ const FORM: &str =
 
 /// One namespace in a server or cluster.
 struct Redis {
-    link: Link,
+    link: RedisLink,
     head: Script,
     send: Script,
     reserve: Script,
@@ -122,7 +122,7 @@ async fn connect(url: &str, namespace: &str) -> Result<Redis> {
     let address = Address::read(url, &label)?;
     let by_run = address.by_run;
     let mapped = |error| map_error(&label, error, Class::of_store);
-    let mut link = Link::open(address).await.map_err(mapped)?;
+    let mut link = RedisLink::open(address).await.map_err(mapped)?;
     let root = format!("snowmint:{{{namespace}}}");
     let unlogged = AtomicBool::new(false);
     if !by_run {
@@ -147,7 +147,7 @@ async fn connect(url: &str, namespace: &str) -> Result<Redis> {
 type KeysResult<T> = Result<T, Failure<RedisError>>;
 
 impl Redis {
-    fn link(&self) -> KeysResult<Link> {
+    fn link(&self) -> KeysResult<RedisLink> {
         self.check_open()?;
         Ok(self.link.clone())
     }

@@ -8,7 +8,7 @@ use snowmint_coord::Error;
 use snowmint_coord::verbs::Failure;
 
 use super::lacks_permission;
-use super::link::Link;
+use super::link::RedisLink;
 
 /// The setting for the log of writes.
 const LOG: &str = "appendonly";
@@ -20,7 +20,7 @@ pub(super) const PARAMETER: &str = "persistence=any";
 /// without a log: once logging is switched on, it reports the setting at once, but has the log only
 /// after its first rewrite.
 pub(super) async fn check(
-    link: &mut Link,
+    link: &mut RedisLink,
     key: &str,
     label: &str,
     unlogged: &AtomicBool,
@@ -67,7 +67,7 @@ pub(super) async fn check(
 }
 
 /// Returns a section of the server's information.
-async fn info(link: &mut Link, key: &str, section: &str) -> RedisResult<String> {
+async fn info(link: &mut RedisLink, key: &str, section: &str) -> RedisResult<String> {
     let mut query = redis::cmd("INFO");
     query.arg(section);
     Ok(from_redis_value(link.send_to_server_of(key, query).await?)?)
@@ -109,7 +109,7 @@ fn is_rewriting(persistence: &str, label: &str) -> Result<bool, Error> {
 }
 
 /// Returns the settings that the server reports.
-async fn settings(link: &mut Link, key: &str) -> RedisResult<HashMap<String, String>> {
+async fn settings(link: &mut RedisLink, key: &str) -> RedisResult<HashMap<String, String>> {
     let mut found = HashMap::new();
     for name in ["append*", "no-appendfsync-on-rewrite", "maxmemory-policy"] {
         let mut query = redis::cmd("CONFIG");

@@ -5,13 +5,13 @@
 use snowmint_coord::Extend;
 use snowmint_coord::verbs::Seen;
 
-use super::{Done, Value, Values};
+use super::{SqlResult, Value, Values};
 
 /// Count of the statement's places, `?1` to `?12`.
 pub(crate) const PLACES: usize = 12;
 
 /// Returns the values for the places, in order.
-pub(crate) fn values(namespace: &str, item: &Extend, seen: &Seen) -> Done<[Value; PLACES]> {
+pub(crate) fn values(namespace: &str, item: &Extend, seen: &Seen) -> SqlResult<[Value; PLACES]> {
     Ok([
         Value::text(namespace),
         Value::text(&item.pool),
@@ -29,6 +29,6 @@ pub(crate) fn values(namespace: &str, item: &Extend, seen: &Seen) -> Done<[Value
 }
 
 /// Parses the write count from the statement's row.
-pub(crate) fn writes(row: Vec<Value>) -> Done<u64> {
+pub(crate) fn writes(row: Vec<Value>) -> SqlResult<u64> {
     Values::of(row).number()
 }

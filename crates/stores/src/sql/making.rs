@@ -3,24 +3,24 @@
 use snowmint_coord::verbs::Failure;
 use snowmint_coord::{Error, Result, random};
 
-use super::{Done, Session, Upsert, Value, Values, damaged};
+use super::{Session, SqlResult, Upsert, Value, Values, damaged};
 
 /// Statements that each version of the tables adds to the one before. Never change a released
 /// entry; append, and only changes that an older server still running can ignore.
 pub(crate) type Steps = &'static [&'static [&'static str]];
 
 /// Returns the number that a query yields.
-pub(crate) async fn number<S: Session>(session: &mut S, query: &str) -> Done<u64> {
+pub(crate) async fn number<S: Session>(session: &mut S, query: &str) -> SqlResult<u64> {
     one(session, query).await?.number()
 }
 
 /// Returns the text that a query yields.
-pub(crate) async fn text<S: Session>(session: &mut S, query: &str) -> Done<String> {
+pub(crate) async fn text<S: Session>(session: &mut S, query: &str) -> SqlResult<String> {
     one(session, query).await?.text()
 }
 
 /// Returns the row that a query yields.
-async fn one<S: Session>(session: &mut S, query: &str) -> Done<Values> {
+async fn one<S: Session>(session: &mut S, query: &str) -> SqlResult<Values> {
     let mut rows = session.fetch(query.to_owned(), Vec::new()).await.map_err(Failure::Backend)?;
     let row = rows.pop().ok_or_else(|| damaged("schema query returned 0 rows, expected 1"))?;
     Ok(Values::of(row))
@@ -28,7 +28,7 @@ async fn one<S: Session>(session: &mut S, query: &str) -> Done<Values> {
 
 /// Returns the version of the tables; 0 when there are none. The query `tables` counts those named
 /// `snowmint_schema`.
-pub(crate) async fn version<S: Session>(session: &mut S, tables: &str) -> Done<u64> {
+pub(crate) async fn version<S: Session>(session: &mut S, tables: &str) -> SqlResult<u64> {
     if number(session, tables).await? == 0 {
         return Ok(0);
     }
@@ -100,7 +100,7 @@ pub(crate) async fn bring_to_newest<S: Session>(
     label: &str,
     steps: Steps,
     found: u64,
-) -> Done<()> {
+) -> SqlResult<()> {
     let missing = missing(label, found, steps)?;
     let statements: Vec<String> =
         missing.iter().flat_map(|step| step.iter().map(|&statement| statement.into())).collect();

@@ -3,7 +3,7 @@
 use snowmint_coord::member::{MemberRow, MemberStatus};
 use snowmint_coord::{Incarnation, Member, Presence};
 
-use super::{Done, Session, Table, Tx, Value, Values, damaged};
+use super::{Session, SqlResult, Table, Tx, Value, Values, damaged};
 
 const MEMBERS: Table = Table {
     name: "snowmint_member",
@@ -27,18 +27,21 @@ const SELECT: &str = "SELECT incarnation, owner, host, process, address, sample_
     ttl_ms, joined_at_ms, renewed_at_ms, status FROM snowmint_member WHERE namespace = ?";
 
 impl<S: Session> Tx<S> {
-    pub(super) async fn read_members(&mut self) -> Done<Vec<MemberRow>> {
+    pub(super) async fn read_members(&mut self) -> SqlResult<Vec<MemberRow>> {
         let rows = self.fetch(SELECT, vec![self.named()]).await?;
         rows.into_iter().map(member_row).collect()
     }
 
-    pub(super) async fn read_member(&mut self, member: Incarnation) -> Done<Option<MemberRow>> {
+    pub(super) async fn read_member(
+        &mut self,
+        member: Incarnation,
+    ) -> SqlResult<Option<MemberRow>> {
         let values = vec![self.named(), Value::text(member.to_string())];
         let row = self.fetch_one(format!("{SELECT} AND incarnation = ?"), values).await?;
         row.map(member_row).transpose()
     }
 
-    pub(super) async fn write_member(&mut self, row: &MemberRow) -> Done<()> {
+    pub(super) async fn write_member(&mut self, row: &MemberRow) -> SqlResult<()> {
         let MemberRow { member, presence, joined_at, renewed_at, status } = row;
         let values = vec![
             Value::text(member.incarnation.to_string()),
@@ -56,14 +59,14 @@ impl<S: Session> Tx<S> {
         self.upsert(&MEMBERS, vec![values]).await
     }
 
-    pub(super) async fn delete_member(&mut self, member: Incarnation) -> Done<bool> {
+    pub(super) async fn delete_member(&mut self, member: Incarnation) -> SqlResult<bool> {
         let statement = "DELETE FROM snowmint_member WHERE namespace = ? AND incarnation = ?";
         let values = vec![self.named(), Value::text(member.to_string())];
         Ok(self.run(statement, values).await? > 0)
     }
 }
 
-fn member_row(mut row: Values) -> Done<MemberRow> {
+fn member_row(mut row: Values) -> SqlResult<MemberRow> {
     Ok(MemberRow {
         member: Member {
             incarnation: row.incarnation()?,
@@ -79,6 +82,6 @@ fn member_row(mut row: Values) -> Done<MemberRow> {
     })
 }
 
-fn status(text: &str) -> Done<MemberStatus> {
+fn status(text: &str) -> SqlResult<MemberStatus> {
     text.parse().map_err(|_| damaged(format!("member status is {text:?}, unknown")))
 }

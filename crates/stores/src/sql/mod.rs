@@ -41,7 +41,7 @@ use snowmint_coord::verbs::{Access, Failure};
 use snowmint_coord::{Error, StoreIdentity};
 use snowmint_core::UnixMillis;
 
-use server::{Failover, Server};
+use server::{Failover, ServerIdentity};
 pub(crate) use value::{Value, Values, bound, read};
 
 /// A dialect's form of an insert that updates an existing row.
@@ -109,7 +109,7 @@ pub(crate) struct Tx<S> {
 /// Columns that the first query of a step reads from the store's row: always its identity and its
 /// write count, then in this order the following.
 #[derive(Debug)]
-pub(crate) struct Opening<'a> {
+pub(crate) struct OpeningQuery<'a> {
     pub(crate) query: &'a str,
     pub(crate) access: Access,
     /// Whether the store's time is read, in Unix milliseconds.
@@ -119,7 +119,7 @@ pub(crate) struct Opening<'a> {
     pub(crate) server: Option<(Failover, &'a str)>,
 }
 
-type Done<T> = Result<T, Failure<sqlx::Error>>;
+type SqlResult<T> = Result<T, Failure<sqlx::Error>>;
 
 /// A table, for writing whole rows.
 struct Table {
@@ -135,7 +135,11 @@ const ROWS_AT_ONCE: usize = 500;
 
 impl<S: Session> Tx<S> {
     /// Returns the step in `session`, which has just begun.
-    pub(crate) async fn begin(mut session: S, namespace: &str, opening: Opening<'_>) -> Done<Self> {
+    pub(crate) async fn begin(
+        mut session: S,
+        namespace: &str,
+        opening: OpeningQuery<'_>,
+    ) -> SqlResult<Self> {
         let rows = session.fetch(opening.query.to_owned(), Vec::new()).await;
         let mut rows = rows.map_err(Failure::Backend)?;
         let row = rows.pop().ok_or_else(making::row_lost)?;
@@ -144,7 +148,7 @@ impl<S: Session> Tx<S> {
         let clock = if opening.clock { Some(UnixMillis::new(row.number()?)) } else { None };
         let (mut server, mut misplaced) = (None, None);
         if let Some((failover, label)) = opening.server {
-            let found = Server { kept: row.maybe_text()?, found: row.maybe_text()? };
+            let found = ServerIdentity { kept: row.maybe_text()?, found: row.maybe_text()? };
             if opening.access != Access::Write {
                 misplaced = found.clone().check(Access::Write, failover, label).err();
             }
@@ -156,7 +160,11 @@ impl<S: Session> Tx<S> {
         Ok(Self { session, namespace, identity, clock, row_changes: 0, server, misplaced })
     }
 
-    async fn run(&mut self, statement: impl Into<String> + Send, values: Vec<Value>) -> Done<u64> {
+    async fn run(
+        &mut self,
+        statement: impl Into<String> + Send,
+        values: Vec<Value>,
+    ) -> SqlResult<u64> {
         self.session.run(statement.into(), values).await.map_err(Failure::Backend)
     }
 
@@ -164,7 +172,7 @@ impl<S: Session> Tx<S> {
         &mut self,
         query: impl Into<String> + Send,
         values: Vec<Value>,
-    ) -> Done<Vec<Values>> {
+    ) -> SqlResult<Vec<Values>> {
         let rows = self.session.fetch(query.into(), values).await.map_err(Failure::Backend)?;
         Ok(rows.into_iter().map(Values::of).collect())
     }
@@ -173,12 +181,12 @@ impl<S: Session> Tx<S> {
         &mut self,
         query: impl Into<String> + Send,
         values: Vec<Value>,
-    ) -> Done<Option<Values>> {
+    ) -> SqlResult<Option<Values>> {
         Ok(self.fetch(query, values).await?.pop())
     }
 
     /// Writes whole rows: the namespace, then keys and columns in the table's order.
-    async fn upsert(&mut self, table: &Table, rows: Vec<Vec<Value>>) -> Done<()> {
+    async fn upsert(&mut self, table: &Table, rows: Vec<Vec<Value>>) -> SqlResult<()> {
         if table.counted {
             self.row_changes =
                 self.row_changes.saturating_add(i64::try_from(rows.len()).unwrap_or(i64::MAX));

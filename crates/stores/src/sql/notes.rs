@@ -2,7 +2,7 @@
 
 use snowmint_coord::verbs::STARTS;
 
-use super::{Done, Session, Table, Tx, Value};
+use super::{Session, SqlResult, Table, Tx, Value};
 
 const NOTES: Table =
     Table { name: "snowmint_note", keys: &["name"], columns: &["text"], counted: false };
@@ -14,7 +14,7 @@ impl<S: Session> Tx<S> {
         if note == STARTS { "" } else { &self.namespace }
     }
 
-    pub(super) async fn read_note(&mut self, name: &str) -> Done<Option<(String, u64)>> {
+    pub(super) async fn read_note(&mut self, name: &str) -> SqlResult<Option<(String, u64)>> {
         let query = "SELECT text FROM snowmint_note WHERE namespace = ? AND name = ?";
         let values = vec![Value::text(self.namespace_of(name)), Value::text(name)];
         let Some(mut row) = self.fetch_one(query, values).await? else { return Ok(None) };
@@ -22,26 +22,30 @@ impl<S: Session> Tx<S> {
         Ok(Some((row.text()?, 0)))
     }
 
-    pub(super) async fn write_note(&mut self, name: &str, text: String) -> Done<()> {
+    pub(super) async fn write_note(&mut self, name: &str, text: String) -> SqlResult<()> {
         let namespace = self.namespace_of(name).to_owned();
         self.put_note_in(&namespace, name, text).await
     }
 
-    async fn put_note_in(&mut self, namespace: &str, name: &str, text: String) -> Done<()> {
+    async fn put_note_in(&mut self, namespace: &str, name: &str, text: String) -> SqlResult<()> {
         let statement = NOTES.upsert(S::UPSERT, 1);
         let values = vec![Value::text(namespace), Value::text(name), Value::text(text)];
         self.run(statement, values).await?;
         Ok(())
     }
 
-    pub(super) async fn delete_note(&mut self, name: &str) -> Done<()> {
+    pub(super) async fn delete_note(&mut self, name: &str) -> SqlResult<()> {
         let values = vec![Value::text(self.namespace_of(name)), Value::text(name)];
         let statement = "DELETE FROM snowmint_note WHERE namespace = ? AND name = ?";
         self.run(statement, values).await?;
         Ok(())
     }
 
-    pub(super) async fn write_note_everywhere(&mut self, name: &str, text: String) -> Done<()> {
+    pub(super) async fn write_note_everywhere(
+        &mut self,
+        name: &str,
+        text: String,
+    ) -> SqlResult<()> {
         let query = "SELECT namespace FROM snowmint_namespace UNION SELECT namespace FROM
             snowmint_source UNION SELECT namespace FROM snowmint_member";
         let mut namespaces = vec![self.namespace.clone()];
@@ -54,7 +58,7 @@ impl<S: Session> Tx<S> {
         Ok(())
     }
 
-    pub(super) async fn note_is_in_other_namespace(&mut self, name: &str) -> Done<bool> {
+    pub(super) async fn note_is_in_other_namespace(&mut self, name: &str) -> SqlResult<bool> {
         let query = "SELECT namespace FROM snowmint_note WHERE name = ? AND namespace <> ?";
         let values = vec![Value::text(name), self.named()];
         Ok(!self.fetch(query, values).await?.is_empty())

@@ -7,7 +7,7 @@ use snowmint_coord::verbs::{Failure, NamespaceRow, Rows};
 use snowmint_coord::{Definition, Error, Incarnation, Pool, SlotRow, StoreIdentity};
 use snowmint_core::UnixMillis;
 
-use super::{Done, Session, Table, Tx, Value, counted_changes, damaged};
+use super::{Session, SqlResult, Table, Tx, Value, counted_changes, damaged};
 
 const NAMESPACES: Table = Table {
     name: "snowmint_namespace",
@@ -32,31 +32,31 @@ impl<S: Session> Rows for Tx<S> {
         self.misplaced.clone().map_or(Ok(()), Err)
     }
 
-    async fn members(&mut self) -> Done<Vec<MemberRow>> {
+    async fn members(&mut self) -> SqlResult<Vec<MemberRow>> {
         self.read_members().await
     }
 
-    async fn member(&mut self, member: Incarnation) -> Done<Option<MemberRow>> {
+    async fn member(&mut self, member: Incarnation) -> SqlResult<Option<MemberRow>> {
         self.read_member(member).await
     }
 
-    async fn put_member(&mut self, row: &MemberRow) -> Done<()> {
+    async fn put_member(&mut self, row: &MemberRow) -> SqlResult<()> {
         self.write_member(row).await
     }
 
-    async fn remove_member(&mut self, member: Incarnation) -> Done<bool> {
+    async fn remove_member(&mut self, member: Incarnation) -> SqlResult<bool> {
         self.delete_member(member).await
     }
 
-    async fn pool(&mut self, name: &str) -> Done<Option<(Pool, u64)>> {
+    async fn pool(&mut self, name: &str) -> SqlResult<Option<(Pool, u64)>> {
         self.read_pool(name).await
     }
 
-    async fn put_pool(&mut self, pool: &Pool, next: u64) -> Done<()> {
+    async fn put_pool(&mut self, pool: &Pool, next: u64) -> SqlResult<()> {
         self.write_pool(pool, next).await
     }
 
-    async fn slot(&mut self, pool: &str, slot: u64) -> Done<Option<SlotRow>> {
+    async fn slot(&mut self, pool: &str, slot: u64) -> SqlResult<Option<SlotRow>> {
         self.read_slot(pool, slot).await
     }
 
@@ -64,31 +64,31 @@ impl<S: Session> Rows for Tx<S> {
         &mut self,
         pool: &str,
         slots: &[u64],
-    ) -> Done<Vec<(u64, Option<SlotRow>)>> {
+    ) -> SqlResult<Vec<(u64, Option<SlotRow>)>> {
         self.read_named_slots(pool, slots).await
     }
 
-    async fn slots(&mut self, pool: &str) -> Done<Vec<SlotRow>> {
+    async fn slots(&mut self, pool: &str) -> SqlResult<Vec<SlotRow>> {
         self.read_slots(pool).await
     }
 
-    async fn all_slots(&mut self) -> Done<Vec<(String, SlotRow)>> {
+    async fn all_slots(&mut self) -> SqlResult<Vec<(String, SlotRow)>> {
         self.read_all_slots().await
     }
 
-    async fn held_by(&mut self, member: Incarnation) -> Done<Vec<(String, SlotRow)>> {
+    async fn held_by(&mut self, member: Incarnation) -> SqlResult<Vec<(String, SlotRow)>> {
         self.read_held_by(member).await
     }
 
-    async fn put_slots(&mut self, pool: &str, rows: &[SlotRow]) -> Done<()> {
+    async fn put_slots(&mut self, pool: &str, rows: &[SlotRow]) -> SqlResult<()> {
         self.write_slots(pool, rows).await
     }
 
-    async fn remove_slots(&mut self, pool: &str, slots: &[u64]) -> Done<()> {
+    async fn remove_slots(&mut self, pool: &str, slots: &[u64]) -> SqlResult<()> {
         self.delete_slots(pool, slots).await
     }
 
-    async fn namespace(&mut self) -> Done<NamespaceRow> {
+    async fn namespace(&mut self) -> SqlResult<NamespaceRow> {
         let query = "SELECT catalog_version, mark, term, lead_until FROM snowmint_namespace
              WHERE namespace = ?";
         let Some(mut row) = self.fetch_one(query, vec![self.named()]).await? else {
@@ -105,7 +105,7 @@ impl<S: Session> Rows for Tx<S> {
         })
     }
 
-    async fn put_namespace(&mut self, row: NamespaceRow) -> Done<()> {
+    async fn put_namespace(&mut self, row: NamespaceRow) -> SqlResult<()> {
         let values = vec![
             Value::exact("version", row.catalog_version)?,
             Value::exact("mark", row.ground.mark.get())?,
@@ -115,35 +115,35 @@ impl<S: Session> Rows for Tx<S> {
         self.upsert(&NAMESPACES, vec![values]).await
     }
 
-    async fn definition(&mut self, name: &str) -> Done<Option<Definition>> {
+    async fn definition(&mut self, name: &str) -> SqlResult<Option<Definition>> {
         self.read_definition(name).await
     }
 
-    async fn definitions(&mut self) -> Done<Vec<Definition>> {
+    async fn definitions(&mut self) -> SqlResult<Vec<Definition>> {
         self.read_definitions().await
     }
 
-    async fn put_definition(&mut self, definition: &Definition) -> Done<()> {
+    async fn put_definition(&mut self, definition: &Definition) -> SqlResult<()> {
         self.write_definition(definition).await
     }
 
-    async fn note(&mut self, name: &str) -> Done<Option<(String, u64)>> {
+    async fn note(&mut self, name: &str) -> SqlResult<Option<(String, u64)>> {
         self.read_note(name).await
     }
 
-    async fn put_note(&mut self, name: &str, text: String) -> Done<()> {
+    async fn put_note(&mut self, name: &str, text: String) -> SqlResult<()> {
         self.write_note(name, text).await
     }
 
-    async fn remove_note(&mut self, name: &str) -> Done<()> {
+    async fn remove_note(&mut self, name: &str) -> SqlResult<()> {
         self.delete_note(name).await
     }
 
-    async fn put_note_everywhere(&mut self, name: &str, text: String) -> Done<()> {
+    async fn put_note_everywhere(&mut self, name: &str, text: String) -> SqlResult<()> {
         self.write_note_everywhere(name, text).await
     }
 
-    async fn is_in_other_namespace(&mut self, name: &str) -> Done<bool> {
+    async fn is_in_other_namespace(&mut self, name: &str) -> SqlResult<bool> {
         self.note_is_in_other_namespace(name).await
     }
 
@@ -152,12 +152,12 @@ impl<S: Session> Rows for Tx<S> {
         Some(self.identity.writes.saturating_add(1))
     }
 
-    fn name(&mut self, id: String) -> Done<()> {
+    fn name(&mut self, id: String) -> SqlResult<()> {
         self.identity.id = id;
         Ok(())
     }
 
-    async fn accept(&mut self, identity: StoreIdentity) -> Done<()> {
+    async fn accept(&mut self, identity: StoreIdentity) -> SqlResult<()> {
         let counted = self.fetch_one(counted_changes(S::INTEGER), Vec::new()).await?;
         let counted = counted.ok_or_else(|| damaged("write count is missing"))?.changes()?;
         self.run("UPDATE snowmint_store SET row_changes = ?", vec![Value::Integer(counted)])
@@ -167,7 +167,7 @@ impl<S: Session> Rows for Tx<S> {
         Ok(())
     }
 
-    async fn commit(mut self) -> Done<StoreIdentity> {
+    async fn commit(mut self) -> SqlResult<StoreIdentity> {
         let writes = self.identity.writes.saturating_add(1);
         let identity = StoreIdentity { writes, ..self.identity.clone() };
         let mut values = vec![
@@ -187,7 +187,7 @@ impl<S: Session> Rows for Tx<S> {
         Ok(identity)
     }
 
-    async fn roll_back(self) -> Done<()> {
+    async fn roll_back(self) -> SqlResult<()> {
         self.session.roll_back().await.map_err(Failure::Backend)
     }
 }

@@ -52,7 +52,7 @@ impl Failover {
 
 /// The server by the tables and by its own report.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Server {
+pub(crate) struct ServerIdentity {
     /// Server last accepted as the one with the newest marks; none before the first that reported
     /// its identity.
     pub(crate) kept: Option<String>,
@@ -60,7 +60,7 @@ pub(crate) struct Server {
     pub(crate) found: Option<String>,
 }
 
-impl Server {
+impl ServerIdentity {
     /// Checks that the tables may be written, and returns the server to store instead, if any.
     ///
     /// # Errors
@@ -115,8 +115,8 @@ fn history(server: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn server(kept: Option<&str>, found: Option<&str>) -> Server {
-        Server { kept: kept.map(Into::into), found: found.map(Into::into) }
+    fn server(kept: Option<&str>, found: Option<&str>) -> ServerIdentity {
+        ServerIdentity { kept: kept.map(Into::into), found: found.map(Into::into) }
     }
 
     #[test]

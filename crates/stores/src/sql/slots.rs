@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use snowmint_coord::{Incarnation, Pool, Reuse, SlotRow};
 
-use super::{Done, NumberLookup, Session, Table, Tx, Value, Values, damaged};
+use super::{SqlResult, NumberLookup, Session, Table, Tx, Value, Values, damaged};
 
 const POOLS: Table = Table {
     name: "snowmint_pool",
@@ -37,7 +37,7 @@ const SELECT: &str = "SELECT pool, slot, term, floor, mark, holder, owner, claim
     extend_request, held_since_ms, given_up_at_ms FROM snowmint_slot WHERE namespace = ?";
 
 impl<S: Session> Tx<S> {
-    pub(super) async fn read_pool(&mut self, name: &str) -> Done<Option<(Pool, u64)>> {
+    pub(super) async fn read_pool(&mut self, name: &str) -> SqlResult<Option<(Pool, u64)>> {
         let query = "SELECT slots, group_slots, reuse, next FROM snowmint_pool
              WHERE namespace = ? AND pool = ?";
         let row = self.fetch_one(query, vec![self.named(), Value::text(name)]).await?;
@@ -52,7 +52,7 @@ impl<S: Session> Tx<S> {
         Ok(Some((Pool { name: name.into(), slots, group, reuse }, row.number()?)))
     }
 
-    pub(super) async fn write_pool(&mut self, pool: &Pool, next: u64) -> Done<()> {
+    pub(super) async fn write_pool(&mut self, pool: &Pool, next: u64) -> SqlResult<()> {
         let reuse = match pool.reuse {
             Reuse::Recycle => "recycle",
             Reuse::Never => "never",
@@ -68,7 +68,7 @@ impl<S: Session> Tx<S> {
         self.upsert(&POOLS, vec![values]).await
     }
 
-    pub(super) async fn read_slot(&mut self, pool: &str, slot: u64) -> Done<Option<SlotRow>> {
+    pub(super) async fn read_slot(&mut self, pool: &str, slot: u64) -> SqlResult<Option<SlotRow>> {
         let values = vec![self.named(), Value::text(pool), Value::exact("slot", slot)?];
         let row = self.fetch_one(format!("{SELECT} AND pool = ? AND slot = ?"), values).await?;
         Ok(row.map(slot_row).transpose()?.map(|(_, row)| row))
@@ -78,7 +78,7 @@ impl<S: Session> Tx<S> {
         &mut self,
         pool: &str,
         slots: &[u64],
-    ) -> Done<Vec<(u64, Option<SlotRow>)>> {
+    ) -> SqlResult<Vec<(u64, Option<SlotRow>)>> {
         let mut found: BTreeMap<u64, SlotRow> = BTreeMap::new();
         for slots in slots.chunks(NAMED_MAX) {
             let (query, values) = self.lookup(pool, slots)?;
@@ -91,7 +91,7 @@ impl<S: Session> Tx<S> {
     }
 
     /// Returns the query for these slots, and its values.
-    fn lookup(&self, pool: &str, slots: &[u64]) -> Done<(String, Vec<Value>)> {
+    fn lookup(&self, pool: &str, slots: &[u64]) -> SqlResult<(String, Vec<Value>)> {
         let (named, pool) = (self.named(), Value::text(pool));
         let mut numbers = Vec::with_capacity(slots.len());
         for slot in slots {
@@ -114,13 +114,13 @@ impl<S: Session> Tx<S> {
         })
     }
 
-    pub(super) async fn read_slots(&mut self, pool: &str) -> Done<Vec<SlotRow>> {
+    pub(super) async fn read_slots(&mut self, pool: &str) -> SqlResult<Vec<SlotRow>> {
         let query = format!("{SELECT} AND pool = ? ORDER BY slot");
         let rows = self.fetch(query, vec![self.named(), Value::text(pool)]).await?;
         rows.into_iter().map(|row| slot_row(row).map(|(_, row)| row)).collect()
     }
 
-    pub(super) async fn read_all_slots(&mut self) -> Done<Vec<(String, SlotRow)>> {
+    pub(super) async fn read_all_slots(&mut self) -> SqlResult<Vec<(String, SlotRow)>> {
         let rows = self.fetch(SELECT, vec![self.named()]).await?;
         rows.into_iter().map(slot_row).collect()
     }
@@ -128,18 +128,18 @@ impl<S: Session> Tx<S> {
     pub(super) async fn read_held_by(
         &mut self,
         member: Incarnation,
-    ) -> Done<Vec<(String, SlotRow)>> {
+    ) -> SqlResult<Vec<(String, SlotRow)>> {
         let values = vec![self.named(), Value::text(member.to_string())];
         let rows = self.fetch(format!("{SELECT} AND holder = ?"), values).await?;
         rows.into_iter().map(slot_row).collect()
     }
 
-    pub(super) async fn write_slots(&mut self, pool: &str, rows: &[SlotRow]) -> Done<()> {
-        let rows = rows.iter().map(|row| values(pool, row)).collect::<Done<_>>()?;
+    pub(super) async fn write_slots(&mut self, pool: &str, rows: &[SlotRow]) -> SqlResult<()> {
+        let rows = rows.iter().map(|row| values(pool, row)).collect::<SqlResult<_>>()?;
         self.upsert(&SLOTS, rows).await
     }
 
-    pub(super) async fn delete_slots(&mut self, pool: &str, slots: &[u64]) -> Done<()> {
+    pub(super) async fn delete_slots(&mut self, pool: &str, slots: &[u64]) -> SqlResult<()> {
         const WHERE: &str = "FROM snowmint_slot WHERE namespace = ? AND pool = ? AND slot = ?";
         for slot in slots {
             let values = vec![self.named(), Value::text(pool), Value::exact("slot", *slot)?];
@@ -154,7 +154,7 @@ impl<S: Session> Tx<S> {
     }
 }
 
-fn values(pool: &str, row: &SlotRow) -> Done<Vec<Value>> {
+fn values(pool: &str, row: &SlotRow) -> SqlResult<Vec<Value>> {
     Ok(vec![
         Value::text(pool),
         Value::exact("slot", row.slot)?,
@@ -170,7 +170,7 @@ fn values(pool: &str, row: &SlotRow) -> Done<Vec<Value>> {
     ])
 }
 
-fn slot_row(mut row: Values) -> Done<(String, SlotRow)> {
+fn slot_row(mut row: Values) -> SqlResult<(String, SlotRow)> {
     let pool = row.text()?;
     let row = SlotRow {
         slot: row.number()?,

@@ -3,7 +3,7 @@
 use snowmint_coord::segment::SegmentRow;
 use snowmint_coord::{Definition, SourceState};
 
-use super::{Done, Session, Table, Tx, Value, Values, damaged};
+use super::{Session, SqlResult, Table, Tx, Value, Values, damaged};
 
 const SOURCES: Table = Table {
     name: "snowmint_source",
@@ -16,18 +16,18 @@ const SELECT: &str = "SELECT name, spec, identity, version, state, mark, floor, 
     FROM snowmint_source WHERE namespace = ?";
 
 impl<S: Session> Tx<S> {
-    pub(super) async fn read_definition(&mut self, name: &str) -> Done<Option<Definition>> {
+    pub(super) async fn read_definition(&mut self, name: &str) -> SqlResult<Option<Definition>> {
         let query = format!("{SELECT} AND name = ?");
         let row = self.fetch_one(query, vec![self.named(), Value::text(name)]).await?;
         row.map(definition).transpose()
     }
 
-    pub(super) async fn read_definitions(&mut self) -> Done<Vec<Definition>> {
+    pub(super) async fn read_definitions(&mut self) -> SqlResult<Vec<Definition>> {
         let rows = self.fetch(SELECT, vec![self.named()]).await?;
         rows.into_iter().map(definition).collect()
     }
 
-    pub(super) async fn write_definition(&mut self, definition: &Definition) -> Done<()> {
+    pub(super) async fn write_definition(&mut self, definition: &Definition) -> SqlResult<()> {
         let state = match definition.state {
             SourceState::Enabled => "enabled",
             SourceState::Disabled => "disabled",
@@ -48,7 +48,7 @@ impl<S: Session> Tx<S> {
     }
 }
 
-fn definition(mut row: Values) -> Done<Definition> {
+fn definition(mut row: Values) -> SqlResult<Definition> {
     let (name, spec, identity) = (row.text()?, row.text()?, row.text()?);
     let version = row.number()?;
     let state = match row.text()?.as_str() {

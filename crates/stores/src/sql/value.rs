@@ -10,7 +10,7 @@ use sqlx::{
     TypeInfo, ValueRef,
 };
 
-use super::{Done, damaged};
+use super::{SqlResult, damaged};
 
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Value {
     }
 
     /// Returns a number that must be stored exactly: columns have 63 bits and a sign.
-    pub(crate) fn exact(what: &str, value: u64) -> Done<Self> {
+    pub(crate) fn exact(what: &str, value: u64) -> SqlResult<Self> {
         i64::try_from(value).map(Self::Integer).map_err(|_| {
             Failure::from(Error::invalid(format!(
                 "{what} {value} is above {}, the maximum of this store; use a lower one",
@@ -55,21 +55,21 @@ impl Values {
         Self(row.into_iter())
     }
 
-    fn integer(&mut self) -> Done<i64> {
+    fn integer(&mut self) -> SqlResult<i64> {
         match self.0.next() {
             Some(Value::Integer(value)) => Ok(value),
             other => Err(damaged(format!("column has {other:?}, expected a number"))),
         }
     }
 
-    pub(crate) fn text(&mut self) -> Done<String> {
+    pub(crate) fn text(&mut self) -> SqlResult<String> {
         match self.0.next() {
             Some(Value::Text(text)) => Ok(text),
             other => Err(damaged(format!("column has {other:?}, expected a text"))),
         }
     }
 
-    pub(super) fn maybe_text(&mut self) -> Done<Option<String>> {
+    pub(super) fn maybe_text(&mut self) -> SqlResult<Option<String>> {
         match self.0.next() {
             Some(Value::Null) => Ok(None),
             Some(Value::Text(text)) => Ok(Some(text)),
@@ -77,48 +77,48 @@ impl Values {
         }
     }
 
-    pub(crate) fn number(&mut self) -> Done<u64> {
+    pub(crate) fn number(&mut self) -> SqlResult<u64> {
         let value = self.integer()?;
         u64::try_from(value).map_err(|_| damaged(format!("column has {value}, expected 0 or more")))
     }
 
-    pub(super) fn small(&mut self) -> Done<u32> {
+    pub(super) fn small(&mut self) -> SqlResult<u32> {
         let value = self.integer()?;
         u32::try_from(value)
             .map_err(|_| damaged(format!("column has {value}, maximum {}", u32::MAX)))
     }
 
-    pub(super) fn bits(&mut self) -> Done<u64> {
+    pub(super) fn bits(&mut self) -> SqlResult<u64> {
         self.integer().map(i64::cast_unsigned)
     }
 
     /// Returns the total of changes to rows: a sum, with a sign.
-    pub(crate) fn changes(&mut self) -> Done<i64> {
+    pub(crate) fn changes(&mut self) -> SqlResult<i64> {
         self.integer()
     }
 
-    pub(super) fn mark(&mut self) -> Done<Mark> {
+    pub(super) fn mark(&mut self) -> SqlResult<Mark> {
         self.number().map(Mark::new)
     }
 
-    pub(super) fn term(&mut self) -> Done<Term> {
+    pub(super) fn term(&mut self) -> SqlResult<Term> {
         self.number().map(Term::new)
     }
 
-    pub(super) fn time(&mut self) -> Done<UnixMillis> {
+    pub(super) fn time(&mut self) -> SqlResult<UnixMillis> {
         self.number().map(UnixMillis::new)
     }
 
-    pub(super) fn incarnation(&mut self) -> Done<Incarnation> {
+    pub(super) fn incarnation(&mut self) -> SqlResult<Incarnation> {
         parsed(&self.text()?)
     }
 
-    pub(super) fn maybe_incarnation(&mut self) -> Done<Option<Incarnation>> {
+    pub(super) fn maybe_incarnation(&mut self) -> SqlResult<Option<Incarnation>> {
         self.maybe_text()?.as_deref().map(parsed).transpose()
     }
 }
 
-fn parsed(text: &str) -> Done<Incarnation> {
+fn parsed(text: &str) -> SqlResult<Incarnation> {
     text.parse()
         .map_err(|_| damaged(format!("column has {text:?}, expected 32 hexadecimal digits")))
 }

@@ -21,7 +21,7 @@ use super::schema;
 use super::session::{QueryFuture, SqliteSession, rolled_back};
 use crate::failure::{Class, at};
 use crate::sql::making::row_lost;
-use crate::sql::{Opening, Tx, Value, extending};
+use crate::sql::{OpeningQuery, Tx, Value, extending};
 
 /// Longest wait of one statement for the writers of other processes, in milliseconds.
 pub(super) const BUSY_TIMEOUT_MS: u64 = 10_000;
@@ -38,11 +38,11 @@ pub(crate) struct File {
     namespace: String,
     path: PathBuf,
     pages_max: Option<u32>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<FileState>>,
 }
 
 #[derive(Debug)]
-pub(crate) enum State {
+pub(crate) enum FileState {
     Open(Live),
     /// Lost; the next verb reopens it.
     Broken,
@@ -86,7 +86,7 @@ impl File {
             // If this fails, SQLite returns the reason. SQLite gives its other files the same
             // permissions.
             let _ = private::make_file(&path);
-            How::Make { new_id: random::incarnation()?.to_string() }
+            OpenMode::Make { new_id: random::incarnation()?.to_string() }
         } else {
             let is_none = match std::fs::metadata(&path) {
                 // An empty file would be written to.
@@ -96,7 +96,7 @@ impl File {
             if is_none {
                 return Err(crate::not_made(LABEL).with_detail(place(&path)));
             }
-            How::Look
+            OpenMode::Look
         };
         let begun = BootTimer.elapsed();
         let live = loop {
@@ -113,7 +113,7 @@ impl File {
                 }
             }
         };
-        let state = Arc::new(Mutex::new(State::Open(live)));
+        let state = Arc::new(Mutex::new(FileState::Open(live)));
         Ok(Self { namespace: namespace.into(), path, pages_max, state })
     }
 
@@ -124,7 +124,7 @@ impl File {
         values: Vec<Value>,
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
         let state = self.connected().await?;
-        if matches!(&*state, State::Open(Live { stale_rows: Some(_), .. })) {
+        if matches!(&*state, FileState::Open(Live { stale_rows: Some(_), .. })) {
             return Ok(None);
         }
         let rows = SqliteSession::new(state)
@@ -135,20 +135,20 @@ impl File {
     }
 
     /// Returns the connection, reopened if it was lost.
-    async fn connected(&self) -> Result<OwnedMutexGuard<State>, Failure<sqlx::Error>> {
+    async fn connected(&self) -> Result<OwnedMutexGuard<FileState>, Failure<sqlx::Error>> {
         let mut state = Arc::clone(&self.state).lock_owned().await;
         match &*state {
-            State::Closed => {
+            FileState::Closed => {
                 return Err(Failure::from(Class::Closed.of_store(LABEL)));
             }
             // A write now would be lost with a file that was replaced or removed. Stale rows are
             // read again, since an operator may have moved them forward.
-            State::Open(live) if !live.is_at(&self.path) || live.stale_rows.is_some() => {
-                *state = State::Broken;
+            FileState::Open(live) if !live.is_at(&self.path) || live.stale_rows.is_some() => {
+                *state = FileState::Broken;
             }
-            State::Open(_) | State::Broken => {}
+            FileState::Open(_) | FileState::Broken => {}
         }
-        if matches!(*state, State::Broken) {
+        if matches!(*state, FileState::Broken) {
             // Opening would return no better reason, and a new file would forget everything.
             let is_there = self.path.try_exists();
             if !is_there.map_err(|error| Failure::Backend(sqlx::Error::Io(error)))? {
@@ -157,7 +157,9 @@ impl File {
                 ))));
             }
             tracing::warn!(file = %self.path.display(), "opening the store's file again");
-            *state = State::Open(Live::open(self.path.clone(), self.pages_max, How::Again).await?);
+            *state = FileState::Open(
+                Live::open(self.path.clone(), self.pages_max, OpenMode::Again).await?,
+            );
         }
         Ok(state)
     }
@@ -193,12 +195,12 @@ impl Backend for File {
             }
         };
         let state = self.connected().await?;
-        if let State::Open(Live { stale_rows: Some(counts), .. }) = &*state
+        if let FileState::Open(Live { stale_rows: Some(counts), .. }) = &*state
             && access != Access::Forward
         {
             return Err(rolled_back(*counts));
         }
-        let opening = Opening { query, access, clock: false, server: None };
+        let opening = OpeningQuery { query, access, clock: false, server: None };
         Tx::begin(SqliteSession::new(state), &self.namespace, opening).await
     }
 
@@ -241,11 +243,11 @@ impl Backend for File {
 
     async fn close(&self) -> Result<()> {
         let mut state = self.state.lock().await;
-        match std::mem::replace(&mut *state, State::Closed) {
-            State::Open(live) => {
+        match std::mem::replace(&mut *state, FileState::Closed) {
+            FileState::Open(live) => {
                 live.connection.close().await.map_err(|error| map_error(&self.path, error))
             }
-            State::Broken | State::Closed => Ok(()),
+            FileState::Broken | FileState::Closed => Ok(()),
         }
     }
 }
@@ -255,18 +257,18 @@ impl Live {
     fn open(
         path: PathBuf,
         pages_max: Option<u32>,
-        how: How,
+        how: OpenMode,
     ) -> QueryFuture<'static, Result<Self, Failure<sqlx::Error>>> {
         let mut options = SqliteConnectOptions::new()
             .filename(&path)
-            .create_if_missing(matches!(how, How::Make { .. }))
+            .create_if_missing(matches!(how, OpenMode::Make { .. }))
             .synchronous(SqliteSynchronous::Full)
             // Where the system has it (macOS), fsync reaches the disk only with this pragma.
             .pragma("fullfsync", "1")
             .pragma("checkpoint_fullfsync", "1")
             .busy_timeout(Duration::from_millis(BUSY_TIMEOUT_MS))
             .disable_statement_logging();
-        if how != How::Look {
+        if how != OpenMode::Look {
             options = options.journal_mode(SqliteJournalMode::Wal);
         }
         if let Some(pages) = pages_max {
@@ -286,11 +288,11 @@ impl Live {
                 }
             }
             match how {
-                How::Make { new_id } => {
+                OpenMode::Make { new_id } => {
                     schema::prepare(&mut connection, LABEL, new_id, schema::STEPS).await?;
                 }
-                How::Look => schema::look(&mut connection, LABEL).await?,
-                How::Again => {}
+                OpenMode::Look => schema::look(&mut connection, LABEL).await?,
+                OpenMode::Again => {}
             }
             // One transaction, or a change between the two reads would look like a difference.
             sqlx::query("BEGIN").execute(&mut connection).await.map_err(Failure::Backend)?;
@@ -324,7 +326,7 @@ impl Live {
 
 /// Action on a file when it is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum How {
+enum OpenMode {
     /// Make it, or bring it to the newest version; `new_id` names the store if it is new.
     Make { new_id: String },
     /// Nothing: it must be ready.
@@ -389,7 +391,7 @@ mod tests {
         for made in [&path, &other] {
             File::open(made, "default", true, None).await.unwrap().close().await.unwrap();
         }
-        let mut opening = Live::open(path.clone(), None, How::Again);
+        let mut opening = Live::open(path.clone(), None, OpenMode::Again);
         // The first step takes in which file the path names, and the connection comes later.
         tokio::select! {
             biased;
@@ -400,7 +402,7 @@ mod tests {
         let refused = opening.await.map(drop).unwrap_err();
         let Failure::Rejected(refused) = refused else { panic!("{refused:?}") };
         assert!(refused.to_string().contains("was replaced"), "{refused}");
-        drop(Live::open(path, None, How::Again).await.unwrap());
+        drop(Live::open(path, None, OpenMode::Again).await.unwrap());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -10,7 +10,7 @@ use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
 use tokio::sync::OwnedMutexGuard;
 
-use super::file::{LABEL, State};
+use super::file::{FileState, LABEL};
 use crate::sql::{NumberLookup, Session, Upsert, Value, bound, read};
 
 /// A boxed future: the compiler cannot prove that sqlx's own futures are `Send` once they are part
@@ -20,20 +20,20 @@ pub(super) type QueryFuture<'q, T> = Pin<Box<dyn Future<Output = T> + Send + 'q>
 /// One transaction, holding the handle's connection. Dropped before its end, for example when the
 /// caller is cancelled, it closes the connection, which rolls back.
 pub(crate) struct SqliteSession {
-    state: OwnedMutexGuard<State>,
+    state: OwnedMutexGuard<FileState>,
     ended: bool,
 }
 
 impl SqliteSession {
     /// Returns a transaction that begins with its first statement.
-    pub(super) const fn new(state: OwnedMutexGuard<State>) -> Self {
+    pub(super) const fn new(state: OwnedMutexGuard<FileState>) -> Self {
         Self { state, ended: false }
     }
 
     fn connection(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
         match &mut *self.state {
-            State::Open(live) => Ok(&mut live.connection),
-            State::Broken | State::Closed => Err(sqlx::Error::PoolClosed),
+            FileState::Open(live) => Ok(&mut live.connection),
+            FileState::Broken | FileState::Closed => Err(sqlx::Error::PoolClosed),
         }
     }
 
@@ -66,7 +66,7 @@ impl SqliteSession {
 impl Drop for SqliteSession {
     fn drop(&mut self) {
         if !self.ended {
-            *self.state = State::Broken;
+            *self.state = FileState::Broken;
         }
     }
 }

@@ -18,13 +18,13 @@ const REPLY_TIMEOUT_MS: u64 = 10_000;
 const LAST_TRY_MS: u64 = 1_000;
 
 /// A session that is replaced after it has ended.
-pub(crate) struct Link {
+pub(crate) struct SessionLink {
     servers: String,
     user: Option<(String, String)>,
     client: Mutex<Option<Client>>,
 }
 
-impl Link {
+impl SessionLink {
     pub(crate) fn new(cluster_url: &ClusterUrl) -> Self {
         let servers = cluster_url.servers.join(",");
         Self { servers, user: cluster_url.user.clone(), client: Mutex::new(None) }

@@ -53,7 +53,7 @@ use crate::failure::Label;
 use crate::keyed::name::WRITES;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use failure::map_error;
-pub(crate) use link::{Link, within};
+pub(crate) use link::{SessionLink, within};
 use path::path;
 
 /// Capabilities of ZooKeeper.
@@ -80,7 +80,7 @@ const READ_MAX: usize = 500;
 
 /// One namespace in an ensemble.
 struct Zookeeper {
-    link: Link,
+    link: SessionLink,
     namespace: String,
     /// The path of the namespace.
     base: String,
@@ -114,7 +114,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         return Err(CoordError::invalid(format!("{label}: URL takes no parameters; write {FORM}")));
     }
     let keys = Zookeeper {
-        link: Link::new(&cluster_url),
+        link: SessionLink::new(&cluster_url),
         namespace: namespace.into(),
         base: path(&format!("{}/snowmint", cluster_url.path), namespace),
         label,
@@ -466,7 +466,7 @@ mod tests {
         let server = snowmint_testkit::servers::Zookeeper::start();
         let cluster_url = ClusterUrl::parse(&server.url(), PORT, "it", FORM).unwrap();
         let keys = Zookeeper {
-            link: Link::new(&cluster_url),
+            link: SessionLink::new(&cluster_url),
             namespace: "default".into(),
             base: "/snowmint/default".into(),
             label: Label::of("it", "zookeeper:"),

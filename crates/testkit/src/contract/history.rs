@@ -10,7 +10,7 @@ use snowmint_coord::{
 
 use super::case::{Case, code, reached};
 use super::cases;
-use super::lost::{Holder, READS, is_behind_servers, is_believed};
+use super::lost::{JoinedHolder, READS, is_behind_servers, is_believed};
 
 cases!(
     seen_state_of_a_store_is_recalled,
@@ -119,7 +119,7 @@ async fn a_store_that_has_all_that_was_seen_is_not_put_in_doubt(case: Case) {
 }
 
 async fn a_store_in_doubt_refuses_every_verb_that_writes(case: Case) {
-    let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
+    let mut holder = JoinedHolder::new(Arc::clone(&case.another().await.store)).await;
     holder.use_all().await;
     let found = evidence(&case.store).await;
     // Evidence of another history says nothing about this one.
@@ -185,7 +185,7 @@ pub(super) async fn known_facts_do_not_reach_another_store(store: &Arc<dyn Store
 /// A handle that has seen more than the store has must learn of the loss before anything else is
 /// done; then it continues.
 async fn every_verb_reports_a_recovered_loss_once(case: Case) {
-    let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
+    let mut holder = JoinedHolder::new(Arc::clone(&case.another().await.store)).await;
     holder.use_all().await;
     for more in [0, 1_000] {
         for index in 0..holder.every_verb().len() {
@@ -306,7 +306,7 @@ pub async fn every_verb_is_refused_by_an_older_state(
     lost: LostWrites,
 ) {
     let is_behind_servers = is_behind_servers(&*store);
-    let mut holder = Holder::new(store).await;
+    let mut holder = JoinedHolder::new(store).await;
     if lost == LostWrites::OneWrite {
         holder.use_all().await;
     }

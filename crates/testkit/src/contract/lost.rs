@@ -35,8 +35,8 @@ pub async fn every_verb_is_refused_by_another_store(
     swap: impl AsyncFnOnce(),
     other_writes_more: bool,
 ) {
-    let mut ours = Holder::new(store).await;
-    let mut theirs = Holder::new(other).await;
+    let mut ours = JoinedHolder::new(store).await;
+    let mut theirs = JoinedHolder::new(other).await;
     // The same order gives rows the same versions, which a handle may cache.
     for holder in [&mut ours, &mut theirs] {
         holder.use_all().await;
@@ -72,7 +72,7 @@ pub(super) const READS: [&str; 7] =
 type VerbCall<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
 /// A process that has joined, with a worker number, a section, and a source of numbers.
-pub(super) struct Holder {
+pub(super) struct JoinedHolder {
     pub(super) store: Arc<dyn Store>,
     lease: Lease,
     section: Lease,
@@ -128,7 +128,7 @@ fn acquire(slots: &[u64]) -> Acquire {
     }
 }
 
-impl Holder {
+impl JoinedHolder {
     pub(super) async fn new(store: Arc<dyn Store>) -> Self {
         let (member, claim, acquire) = (member(), claim(), acquire(&[3]));
         reached(|| store.join(&member, presence(0), NOW)).await.unwrap();

@@ -7,7 +7,7 @@ use snowmint_coord::FastForward;
 use super::case::Case;
 use super::cases;
 use super::history::known_facts_do_not_reach_another_store;
-use super::lost::{Holder, is_believed};
+use super::lost::{JoinedHolder, is_believed};
 
 cases!(
     every_verb_is_refused_once_the_store_has_another_identity,
@@ -16,7 +16,7 @@ cases!(
 
 /// An operator may fence off all processes that knew the store, at any time.
 async fn every_verb_is_refused_once_the_store_has_another_identity(case: Case) {
-    let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
+    let mut holder = JoinedHolder::new(Arc::clone(&case.another().await.store)).await;
     holder.use_all().await;
     let forward = FastForward { new_identity: true, ..FastForward::default() };
     let before = case.store.fast_forward(&forward).await.unwrap();
@@ -32,7 +32,7 @@ async fn every_verb_is_refused_once_the_store_has_another_identity(case: Case) {
 
 /// A handle that has seen the whole store continues, whatever count of writes an operator names.
 async fn every_verb_works_after_a_fast_forward(case: Case) {
-    let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
+    let mut holder = JoinedHolder::new(Arc::clone(&case.another().await.store)).await;
     holder.use_all().await;
     for more in [0, 1_000] {
         let writes_at_least = holder.store.identity().await.unwrap().writes.saturating_add(more);

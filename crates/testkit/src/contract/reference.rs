@@ -35,7 +35,7 @@ impl Dice {
 
 /// Earlier results, from which sensible (and stale) arguments are chosen.
 #[derive(Default)]
-struct History {
+struct ResultHistory {
     leases: Vec<Lease>,
     segments: Vec<(String, Segment)>,
     definitions: Vec<Definition>,
@@ -60,7 +60,7 @@ async fn random_histories_match_the_memory_store(case: Case) {
 
 async fn play(case: &Case, seed: u64) {
     let mut dice = Dice(seed);
-    let mut history = History::default();
+    let mut history = ResultHistory::default();
     let mut now = case.now().await;
     let clock = MemoryClock::new(now);
     let reference = MemoryStore::with_clock("reference", clock.clone()).unwrap();
@@ -93,7 +93,7 @@ async fn one_step(
     reference: &MemoryStore,
     verb: u64,
     dice: &mut Dice,
-    history: &mut History,
+    history: &mut ResultHistory,
     now: UnixMillis,
     context: &str,
 ) {
@@ -250,7 +250,7 @@ fn a_claim(dice: &mut Dice, member: Incarnation, owner: &str, now: UnixMillis) -
 
 /// Returns mostly the holder; sometimes none, for a call by the term alone, and sometimes another
 /// holder.
-fn a_holder(dice: &mut Dice, history: &History, lease: &Lease) -> Option<Incarnation> {
+fn a_holder(dice: &mut Dice, history: &ResultHistory, lease: &Lease) -> Option<Incarnation> {
     match dice.roll(6) {
         0 => None,
         1 => dice.pick(&history.leases).and_then(|other| other.holder),
@@ -258,7 +258,12 @@ fn a_holder(dice: &mut Dice, history: &History, lease: &Lease) -> Option<Incarna
     }
 }
 
-fn an_extend(case: &Case, dice: &mut Dice, history: &History, now: UnixMillis) -> Option<Extend> {
+fn an_extend(
+    case: &Case,
+    dice: &mut Dice,
+    history: &ResultHistory,
+    now: UnixMillis,
+) -> Option<Extend> {
     let lease = dice.pick(&history.leases)?;
     let from = if dice.roll(2) == 0 { lease.mark } else { dice.pick(&history.marks)? };
     Some(Extend {

@@ -23,29 +23,29 @@ pub(super) struct SimDisk {
     machine: usize,
     /// Planted: the disk acknowledges before it has anything.
     lies: bool,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
     rng: SimRng,
     time: TrueTime,
     gate: Gate,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct DiskState {
     files: Files,
     locked: BTreeSet<PathBuf>,
     inodes: u64,
     /// Steps of the running work, and the files before it; `None` between two works.
-    going_on: Option<(Files, Vec<Step>)>,
+    going_on: Option<(Files, Vec<WorkStep>)>,
     /// Planted: no write is kept.
     forgets: bool,
     /// Real contents of a lying disk, oldest first.
     behind: Vec<(u64, Files)>,
 }
 
-pub(super) type Files = BTreeMap<PathBuf, Content>;
+pub(super) type Files = BTreeMap<PathBuf, FileContent>;
 
 #[derive(Clone, Debug)]
-pub(super) struct Content {
+pub(super) struct FileContent {
     inode: u64,
     born_ms: u64,
     modified_ms: u64,
@@ -56,13 +56,13 @@ pub(super) struct Content {
 
 /// One step of a work, repeated up to the moment at which the machine died.
 #[derive(Clone, Debug)]
-enum Step {
-    Create { path: PathBuf, content: Content },
+enum WorkStep {
+    Create { path: PathBuf, content: FileContent },
     Write { path: PathBuf, offset: u64, bytes: Arc<[u8]>, at_ms: u64 },
     Rename { from: PathBuf, to: PathBuf },
 }
 
-impl Step {
+impl WorkStep {
     fn apply(self, files: &mut Files) {
         match self {
             Self::Create { path, content } => drop(files.insert(path, content)),
@@ -90,7 +90,7 @@ impl SimDisk {
         Self { machine, lies, state: Arc::default(), rng, time, gate }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -144,7 +144,7 @@ impl SimDisk {
         state.files.clear();
         for (path, file) in files {
             state.inodes += 1;
-            let content = Content { inode: state.inodes, born_ms: now_ms, ..file };
+            let content = FileContent { inode: state.inodes, born_ms: now_ms, ..file };
             state.files.insert(path, content);
         }
     }
@@ -161,7 +161,7 @@ impl SimDisk {
         self.swap(Files::new());
     }
 
-    fn step(&self, step: Step) {
+    fn step(&self, step: WorkStep) {
         let mut state = self.state();
         if state.forgets {
             return;
@@ -182,12 +182,12 @@ impl SimDisk {
         for step in steps.into_iter().take(done) {
             step.apply(&mut files);
         }
-        if let Some(Step::Write { path, offset, bytes, at_ms }) = torn {
+        if let Some(WorkStep::Write { path, offset, bytes, at_ms }) = torn {
             let kept = usize::try_from(self.rng.below(bytes.len() as u64)).unwrap_or(0);
             let bytes = bytes.get(..kept).unwrap_or_default().into();
             let parts = |files: &Files| files.get(&path).map(|file| file.parts.clone());
             let (before, begun) = (files.clone(), path.clone());
-            Step::Write { path: begun, offset, bytes, at_ms }.apply(&mut files);
+            WorkStep::Write { path: begun, offset, bytes, at_ms }.apply(&mut files);
             if parts(&before) == parts(&files) {
                 // No part of it is there, so its time is not either.
                 files = before;
@@ -293,20 +293,20 @@ impl Directory for SimDirectory {
             state.inodes += 1;
             state.inodes
         };
-        let content = Content {
+        let content = FileContent {
             inode,
             born_ms: now_ms,
             modified_ms: now_ms,
             changed_ms: now_ms,
             parts: BTreeMap::new(),
         };
-        self.disk.step(Step::Create { path: path.clone(), content });
+        self.disk.step(WorkStep::Create { path: path.clone(), content });
         Ok(self.file(&path))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let (from, to) = (self.path.join(from), self.path.join(to));
-        self.disk.step(Step::Rename { from, to });
+        self.disk.step(WorkStep::Rename { from, to });
         Ok(())
     }
 
@@ -329,7 +329,7 @@ impl SimFile {
         found.map(|(path, _)| path.clone()).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    fn content<T>(&self, read: impl FnOnce(&Content) -> T) -> io::Result<T> {
+    fn content<T>(&self, read: impl FnOnce(&FileContent) -> T) -> io::Result<T> {
         let path = self.path()?;
         self.disk.state().files.get(&path).map(read).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
@@ -354,7 +354,7 @@ impl JournalFile for SimFile {
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let (path, at_ms) = (self.path()?, self.disk.now_ms());
-        self.disk.step(Step::Write { path, offset, bytes: bytes.into(), at_ms });
+        self.disk.step(WorkStep::Write { path, offset, bytes: bytes.into(), at_ms });
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use snowmint_core::UnixMillis;
 
 use super::machine::{Machine, Process};
 use super::sources::STRIPED;
-use super::store::Content;
+use super::store::StoreContent;
 use super::world::World;
 use crate::history::{Check, Checked};
 
@@ -23,7 +23,7 @@ const CALLED_MS: u64 = 30_000;
 /// State of the store at some earlier time.
 #[derive(Clone, Debug)]
 pub(super) struct Backup {
-    content: Content,
+    content: StoreContent,
     /// Identity of the store, and its count of writes.
     store: String,
     writes: u64,

@@ -49,7 +49,7 @@ impl Reached {
 
 /// One machine's connection to the others.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct MachineLink {
     reached: Reached,
     conditions: Arc<NetworkConditions>,
     rng: SimRng,
@@ -60,7 +60,7 @@ pub(super) struct Way {
     surplus: Option<Mutex<Vec<u64>>>,
 }
 
-impl Way {
+impl MachineLink {
     pub(super) fn new(
         reached: &Reached,
         conditions: &Arc<NetworkConditions>,
@@ -120,7 +120,7 @@ impl Way {
     }
 }
 
-impl Forward for Way {
+impl Forward for MachineLink {
     type Error = Arc<Error>;
 
     async fn ask(

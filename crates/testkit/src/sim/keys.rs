@@ -22,7 +22,7 @@ use super::network::{NetworkConditions, StoreLink};
 use super::planted::Bug;
 use super::random::SimRng;
 use super::server::{self, Like, Stored};
-use super::store::{Content, SimStore};
+use super::store::{SimStore, StoreContent};
 use super::time::{Gate, Life, TrueTime};
 
 /// Attempts at a step, as many as of a real handle.
@@ -52,7 +52,7 @@ struct Address {
 
 /// Connection of one process: each request takes time, in which other processes act.
 #[derive(Clone, Debug)]
-pub(super) struct Connection {
+pub(super) struct SimConnection {
     pub(super) link: Arc<StoreLink>,
     pub(super) conditions: Arc<NetworkConditions>,
     pub(super) gate: Gate,
@@ -68,7 +68,7 @@ pub(super) struct Connection {
 #[derive(Debug)]
 pub(super) struct Broken;
 
-impl Connection {
+impl SimConnection {
     /// Delivers a request. A frozen process sends none, and neither does a process that has ended;
     /// one that was sent arrives all the same.
     async fn carries(&self) -> KeysResult<()> {
@@ -95,7 +95,7 @@ pub(super) struct SimKeys<L> {
     address: Arc<Mutex<Address>>,
     clock: Option<MemoryClock>,
     /// None for the handles of the world itself: their requests take no time.
-    connection: Option<Connection>,
+    connection: Option<SimConnection>,
     /// Set once the handle is open, which takes no time.
     is_open: Arc<AtomicBool>,
     /// The state that the handle's server has, with its session.
@@ -114,7 +114,7 @@ impl<L: Like> SimKeys<L> {
     fn new(
         address: &Arc<Mutex<Address>>,
         clock: Option<MemoryClock>,
-        connection: Option<Connection>,
+        connection: Option<SimConnection>,
     ) -> Self {
         Self {
             address: Arc::clone(address),
@@ -147,7 +147,7 @@ impl<L: Like> SimKeys<L> {
     /// reply as skipped, so replies to those batches get lost only between node and store.
     fn loses_reply(&self, batch: &Batch) -> bool {
         let takes_numbers = batch.changes.keys().any(|key| name::split(key).0 == name::SOURCES);
-        let is_bad = |to: &Connection| to.conditions.is_bad(&to.rng) && to.rng.percent(30);
+        let is_bad = |to: &SimConnection| to.conditions.is_bad(&to.rng) && to.rng.percent(30);
         !takes_numbers && self.connection.as_ref().is_some_and(is_bad)
     }
 
@@ -402,7 +402,7 @@ fn step<L: Like>(store: &BackendStore<Keyed<SimKeys<L>>>, access: Access) -> Ste
 
 #[async_trait]
 impl<L: Like> SimStore for BackendStore<Keyed<SimKeys<L>>> {
-    fn handle(&self, connection: Option<Connection>) -> Arc<dyn SimStore> {
+    fn handle(&self, connection: Option<SimConnection>) -> Arc<dyn SimStore> {
         let own = self.backend().keys();
         let keys = SimKeys::<L>::new(&own.address, own.clock.clone(), connection);
         let is_open = Arc::clone(&keys.is_open);
@@ -429,12 +429,12 @@ impl<L: Like> SimStore for BackendStore<Keyed<SimKeys<L>>> {
         self.forget();
     }
 
-    fn backup(&self) -> Content {
-        Content::Keys(lock(&self.backend().keys().address).keyspace.clone())
+    fn backup(&self) -> StoreContent {
+        StoreContent::Keys(lock(&self.backend().keys().address).keyspace.clone())
     }
 
-    fn restore(&self, content: Content) {
-        let Content::Keys(keyspace) = content else { panic!("rows are no keys") };
+    fn restore(&self, content: StoreContent) {
+        let StoreContent::Keys(keyspace) = content else { panic!("rows are no keys") };
         let mut address = lock(&self.backend().keys().address);
         address.keyspace = keyspace;
         address.session += 1;

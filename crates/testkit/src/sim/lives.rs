@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use snowmint_coord::Node;
 
-use super::forwarding::Way;
-use super::keys::Connection;
+use super::forwarding::MachineLink;
+use super::keys::SimConnection;
 use super::machine::{Machine, Process};
 use super::monotonicity;
 use super::network::Faulty;
@@ -52,7 +52,7 @@ impl World {
             machine.disk.set_aside();
         }
         machine.life += 1;
-        machine.batcher = Some(Way::new(
+        machine.batcher = Some(MachineLink::new(
             &self.reached,
             &machine.conditions,
             &machine.gate,
@@ -61,7 +61,7 @@ impl World {
             self.bug,
         ));
         let (settings, platform) = (machine.settings(index), machine.platform(&self.time));
-        let connection = Connection {
+        let connection = SimConnection {
             link: Arc::clone(&self.link),
             conditions: Arc::clone(&machine.conditions),
             gate: machine.gate.clone(),

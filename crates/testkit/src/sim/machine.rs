@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::START_MS;
 use super::disk::{Files, SimDisk};
-use super::forwarding::Way;
+use super::forwarding::MachineLink;
 use super::network::NetworkConditions;
 use super::planted::Bug;
 use super::random::SimRng;
@@ -53,7 +53,7 @@ pub(super) struct Machine {
     /// Life of the present process.
     pub(super) runs: Life,
     /// Forwarding of requests by the process.
-    pub(super) batcher: Option<Batcher<Way>>,
+    pub(super) batcher: Option<Batcher<MachineLink>>,
     bug: Option<Bug>,
     pub(super) process: Process,
     /// Error of the last process, which did not start.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use snowmint_coord::{BootTimer, Timer};
 
-use super::{Outcome, Profile, SEED_VARIABLE, Violation, try_run};
+use super::{Profile, RunOutcome, SEED_VARIABLE, Violation, try_run};
 use crate::history::{Check, Checked};
 
 /// Interval between reports of the progress.
@@ -23,9 +23,9 @@ const RUNS_ENOUGH: u64 = 200;
 const MINTED_MIN: u64 = 100;
 
 /// A completed run.
-struct Done {
+struct FinishedRun {
     number: u64,
-    outcome: Result<Outcome, Violation>,
+    outcome: Result<RunOutcome, Violation>,
     took_ms: u64,
 }
 
@@ -118,7 +118,7 @@ impl Tally {
         Self { profile, runs: 0, minted: 0, took_ms: 0, longest_ms: 0, happened: BTreeMap::new() }
     }
 
-    fn add(&mut self, outcome: &Outcome, took_ms: u64) {
+    fn add(&mut self, outcome: &RunOutcome, took_ms: u64) {
         self.runs += 1;
         self.took_ms += took_ms;
         self.longest_ms = self.longest_ms.max(took_ms);
@@ -188,14 +188,14 @@ impl fmt::Display for Progress {
 }
 
 /// The runs in their order: each seed with all profiles, then the next.
-struct Plan<'a> {
+struct RunPlan<'a> {
     seeds: Range<u64>,
     profiles: &'a [Profile],
     /// Number of the next run to begin.
     next: AtomicU64,
 }
 
-impl Plan<'_> {
+impl RunPlan<'_> {
     fn runs(&self) -> u64 {
         (self.seeds.end - self.seeds.start).saturating_mul(self.profiles.len() as u64)
     }
@@ -208,14 +208,14 @@ impl Plan<'_> {
     }
 
     /// Runs worlds as long as the receiver exists, which is dropped once a run has failed.
-    fn work(&self, steps: u32, done: &Sender<Done>) {
+    fn work(&self, steps: u32, done: &Sender<FinishedRun>) {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some((seed, profile)) = self.run(number) else { return };
             let begun = BootTimer.elapsed();
             let outcome = run_one(seed, profile, steps);
             let took_ms = BootTimer.elapsed().since(begun);
-            if done.send(Done { number, outcome, took_ms }).is_err() {
+            if done.send(FinishedRun { number, outcome, took_ms }).is_err() {
                 return;
             }
         }
@@ -224,7 +224,7 @@ impl Plan<'_> {
     /// Counts completed runs until there are no more, or one fails.
     fn count(
         &self,
-        done: &Receiver<Done>,
+        done: &Receiver<FinishedRun>,
         mut report: impl FnMut(&Progress),
     ) -> Result<Vec<Tally>, Violation> {
         let mut tallies: Vec<_> = self.profiles.iter().copied().map(Tally::new).collect();
@@ -234,7 +234,7 @@ impl Plan<'_> {
         loop {
             let wait_ms = REPORT_EVERY_MS.saturating_sub(BootTimer.elapsed().since(reported));
             match done.recv_timeout(Duration::from_millis(wait_ms)) {
-                Ok(Done { number, outcome, took_ms }) => {
+                Ok(FinishedRun { number, outcome, took_ms }) => {
                     let outcome = outcome?;
                     let tally = number % tallies.len() as u64;
                     tallies[usize::try_from(tally).unwrap()].add(&outcome, took_ms);
@@ -275,7 +275,7 @@ pub fn run_many(
     steps: u32,
     report: impl FnMut(&Progress),
 ) -> Result<Vec<Tally>, Violation> {
-    let plan = Plan { seeds, profiles, next: AtomicU64::new(0) };
+    let plan = RunPlan { seeds, profiles, next: AtomicU64::new(0) };
     let (done, outcomes) = mpsc::channel();
     let tallies = thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
@@ -292,7 +292,7 @@ pub fn run_many(
 }
 
 /// Runs one world. Every failure names its seed.
-fn run_one(seed: u64, profile: Profile, steps: u32) -> Result<Outcome, Violation> {
+fn run_one(seed: u64, profile: Profile, steps: u32) -> Result<RunOutcome, Violation> {
     catch_unwind(AssertUnwindSafe(|| try_run(seed, profile, steps, None)))
         .unwrap_or_else(|panic| {
             Err(Check::Trial.broken(format!("a panic: {}", panic_text(&*panic))))

@@ -101,7 +101,7 @@ impl Profile {
 
 /// Result of a run that kept every promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Number of minted IDs.
     pub minted: usize,
     /// Digest of all minted IDs: equal for equal seeds.
@@ -122,7 +122,7 @@ pub fn try_run(
     profile: Profile,
     steps: u32,
     bug: Option<Bug>,
-) -> Result<Outcome, Violation> {
+) -> Result<RunOutcome, Violation> {
     // Nothing comes from outside, so the runtime need not poll for it while there is a task to run.
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.event_interval(u32::MAX).build().unwrap();

@@ -16,11 +16,11 @@ pub(super) struct Oracle {
     store: Arc<dyn SimStore>,
     /// With a planted bug, the check that must find it: no other ends the run.
     only: Option<Check>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<OracleState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OracleState {
     ledger: Ledger,
     violation: Option<Violation>,
     /// End of the IDs that each machine was promised, of each source of numbers.
@@ -35,7 +35,7 @@ impl Oracle {
         Self { store, only, state: Arc::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OracleState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use snowmint_coord::FastForward;
 
 use super::machine::{Machine, Process};
-use super::store::Content;
+use super::store::StoreContent;
 use super::world::World;
 use crate::history::{Checked, Violation};
 
@@ -47,7 +47,7 @@ impl World {
 
     /// Copies a store of keys some time before the swap: many keys have the same version in the
     /// copy.
-    async fn copied(&mut self) -> Result<Option<Content>, Violation> {
+    async fn copied(&mut self) -> Result<Option<StoreContent>, Violation> {
         if !self.kind.is_keyed() || self.rng.percent(50) {
             return Ok(None);
         }
@@ -59,7 +59,7 @@ impl World {
     }
 
     /// Makes another store, or moves the copy forward under a new identity.
-    async fn another(&mut self, copied: Option<Content>) -> Content {
+    async fn another(&mut self, copied: Option<StoreContent>) -> StoreContent {
         let server = self.another_server();
         let store = self.kind.make(self.store_clock.as_ref(), server);
         let new_identity = copied.is_some();
@@ -80,7 +80,7 @@ impl World {
     }
 
     /// Leads the address to this content; no connection lasts.
-    fn lead_to(&self, content: Content) {
+    fn lead_to(&self, content: StoreContent) {
         self.link.cut();
         self.store.restore(content);
     }

@@ -21,7 +21,7 @@ use super::network::{NetworkConditions, StoreLink};
 use super::oracle::Oracle;
 use super::planted::{self, Bug};
 use super::random::SimRng;
-use super::store::{Content, SimStore};
+use super::store::{SimStore, StoreContent};
 use crate::history::{ProcessLife, Resource};
 
 /// Process that remembers what a handle has seen, as errors name it.
@@ -65,7 +65,7 @@ impl RecordingStore {
             && self.store.capabilities().clock == ClockOf::Caller
             && self.conditions.reads_behind.load(Ordering::SeqCst);
         *self.behind() = match lags.then(|| self.store.backup()) {
-            Some(Content::Rows(backup)) => {
+            Some(StoreContent::Rows(backup)) => {
                 let server = MemoryStore::new(self.store.namespace()).unwrap();
                 server.restore(backup);
                 Some(Arc::new(server))

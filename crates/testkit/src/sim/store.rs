@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use snowmint_coord::{MemoryBackup, MemoryClock, MemoryStore, SlotRow, Store};
 
-use super::keys::{self, Connection, Keyspace};
+use super::keys::{self, Keyspace, SimConnection};
 use super::random::SimRng;
 use super::server::{Etcd, Redis, Zookeeper};
 
@@ -13,7 +13,7 @@ const NAMESPACE: &str = "default";
 
 /// Kind of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum StoreKind {
     /// Rows in memory: a step runs alone.
     Rows,
     /// Keys on a server with a count of changes for each namespace, and a step of its own for
@@ -27,7 +27,7 @@ pub(super) enum Kind {
     Zookeeper,
 }
 
-impl Kind {
+impl StoreKind {
     /// Draws a kind: a store on keys in two of five runs, or always.
     pub(super) fn any(rng: &SimRng, has_clock: bool, is_keyed: bool) -> Self {
         if !is_keyed && !rng.percent(40) {
@@ -79,12 +79,12 @@ impl Kind {
 
 /// Copy of all that a store held at one moment.
 #[derive(Clone, Debug)]
-pub(super) enum Content {
+pub(super) enum StoreContent {
     Rows(MemoryBackup),
     Keys(Keyspace),
 }
 
-impl Content {
+impl StoreContent {
     /// Returns the same content on another server.
     pub(super) fn on_server(self, server: u64) -> Self {
         match self {
@@ -98,7 +98,7 @@ impl Content {
 #[async_trait]
 pub(super) trait SimStore: Store {
     /// Opens another handle; with a connection, its requests to keys take time.
-    fn handle(&self, connection: Option<Connection>) -> Arc<dyn SimStore>;
+    fn handle(&self, connection: Option<SimConnection>) -> Arc<dyn SimStore>;
     /// Returns the row of a slot, or `None` if it was never claimed.
     fn row(&self, pool: &str, slot: u64) -> Option<SlotRow>;
     /// Returns the rows of a pool.
@@ -108,15 +108,15 @@ pub(super) trait SimStore: Store {
     /// Forgets what this handle has seen of the store.
     fn forget_seen(&self);
     /// Copies all that the store holds.
-    fn backup(&self) -> Content;
+    fn backup(&self) -> StoreContent;
     /// Replaces all that the store holds by a copy. This handle, unlike all others, forgets what it
     /// has seen.
-    fn restore(&self, content: Content);
+    fn restore(&self, content: StoreContent);
 }
 
 #[async_trait]
 impl SimStore for MemoryStore {
-    fn handle(&self, _: Option<Connection>) -> Arc<dyn SimStore> {
+    fn handle(&self, _: Option<SimConnection>) -> Arc<dyn SimStore> {
         Arc::new(Self::handle(self, NAMESPACE).unwrap())
     }
 
@@ -143,12 +143,12 @@ impl SimStore for MemoryStore {
         self.forget();
     }
 
-    fn backup(&self) -> Content {
-        Content::Rows(Self::backup(self))
+    fn backup(&self) -> StoreContent {
+        StoreContent::Rows(Self::backup(self))
     }
 
-    fn restore(&self, content: Content) {
-        let Content::Rows(backup) = content else { panic!("keys are no rows") };
+    fn restore(&self, content: StoreContent) {
+        let StoreContent::Rows(backup) = content else { panic!("keys are no rows") };
         Self::restore(self, backup);
     }
 }

@@ -17,11 +17,11 @@ const SETTLE_MAX: usize = 12;
 /// True time, the same for all nodes. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrueTime {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<TimeState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TimeState {
     now_ms: u64,
     /// Sleepers by deadline, then by order of arrival.
     sleepers: BTreeMap<(u64, u64), oneshot::Sender<()>>,
@@ -31,7 +31,7 @@ struct State {
 }
 
 impl TrueTime {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TimeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

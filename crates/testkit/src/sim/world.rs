@@ -16,9 +16,9 @@ use super::oracle::Oracle;
 use super::planted::Bug;
 use super::random::SimRng;
 use super::sources::{NUMBERS, PoolSize, SimSource};
-use super::store::{Kind, SimStore};
+use super::store::{SimStore, StoreKind};
 use super::time::{Rate, TrueTime};
-use super::{Outcome, Profile, START_MS};
+use super::{Profile, RunOutcome, START_MS};
 use crate::history::{Checked, History, Mint, Order, ProcessLife, Violation};
 
 pub(super) struct World {
@@ -28,7 +28,7 @@ pub(super) struct World {
     pub(super) time: TrueTime,
     /// The store's own clock, where it has one: true time.
     pub(super) store_clock: Option<MemoryClock>,
-    pub(super) kind: Kind,
+    pub(super) kind: StoreKind,
     pub(super) store: Arc<dyn SimStore>,
     /// Number of the newest server.
     pub(super) servers: u64,
@@ -57,8 +57,8 @@ impl World {
         // A generator of its own keeps all other choices of a seed independent of the kind.
         let is_keyed = bug.is_some_and(Bug::is_of_keys);
         let kind = match bug {
-            Some(_) if !is_keyed => Kind::Rows,
-            _ => Kind::any(&SimRng::new(!seed), store_clock.is_some(), is_keyed),
+            Some(_) if !is_keyed => StoreKind::Rows,
+            _ => StoreKind::any(&SimRng::new(!seed), store_clock.is_some(), is_keyed),
         };
         let store = kind.make(store_clock.as_ref(), 0);
         let pool_size = match (profile, rng.below(10)) {
@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    pub(super) async fn run(mut self, steps: u32) -> Result<Outcome, Violation> {
+    pub(super) async fn run(mut self, steps: u32) -> Result<RunOutcome, Violation> {
         self.define(&*self.store).await;
         self.count(self.kind.name());
         if self.machines.iter().any(|machine| machine.rate != Rate::TRUE) {
@@ -124,7 +124,7 @@ impl World {
         }
         self.is_dense().await?;
         self.oracle.violation().map_or(Ok(()), Err)?;
-        Ok(Outcome {
+        Ok(RunOutcome {
             minted: self.history.len(),
             digest: self.history.digest(),
             next_random: self.rng.number(),

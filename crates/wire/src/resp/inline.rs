@@ -1,7 +1,7 @@
 //! Splits a line into words as `redis-cli` and Redis do: blanks separate words, quotes may enclose
 //! them.
 
-use super::request::{ARGS_MAX, ProtocolError, Span};
+use super::request::{ARGS_MAX, ArgSpan, ProtocolError};
 
 /// Splits `line` (without its line feed) into words. Quotes and escapes are resolved into `words`,
 /// and `spans` has the position of each word in it.
@@ -11,7 +11,7 @@ use super::request::{ARGS_MAX, ProtocolError, Span};
 pub(super) fn split(
     line: &[u8],
     words: &mut Vec<u8>,
-    spans: &mut Vec<Span>,
+    spans: &mut Vec<ArgSpan>,
 ) -> Result<(), ProtocolError> {
     words.clear();
     spans.clear();
@@ -27,7 +27,7 @@ pub(super) fn split(
             b'"' | b'\'' => quoted(rest, first, words)?,
             _ => bare(rest, words)?,
         };
-        spans.push(Span { start, end: words.len() });
+        spans.push(ArgSpan { start, end: words.len() });
     }
 }
 

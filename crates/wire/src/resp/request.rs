@@ -22,7 +22,7 @@ const LENGTH_DIGITS_MAX: usize = 10;
 
 /// The position of an argument: `start..end`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(super) struct ArgSpan {
     pub(super) start: usize,
     pub(super) end: usize,
 }
@@ -37,7 +37,7 @@ pub(super) struct Span {
 #[derive(Debug, Default)]
 pub struct Parser {
     /// The arguments found so far.
-    spans: Vec<Span>,
+    spans: Vec<ArgSpan>,
     /// The words of an inline request, quotes resolved.
     words: Vec<u8>,
     /// Bytes of the request that are parsed already.
@@ -67,7 +67,7 @@ pub enum Next<'a> {
 #[derive(Clone, Copy)]
 pub struct Command<'a> {
     bytes: &'a [u8],
-    spans: &'a [Span],
+    spans: &'a [ArgSpan],
 }
 
 impl<'a> Command<'a> {
@@ -151,7 +151,7 @@ impl fmt::Display for ProtocolError {
 impl std::error::Error for ProtocolError {}
 
 /// The result of reading a length line.
-enum Line {
+enum LengthLine {
     /// A number, and the index after its CR LF.
     Number { value: usize, after: usize },
     /// A negative number, and the index after its CR LF.
@@ -184,15 +184,17 @@ impl Parser {
             }
             self.spans.clear();
             match number(frame, 1) {
-                Line::Number { value: 0, after } | Line::Negative { after } => {
+                LengthLine::Number { value: 0, after } | LengthLine::Negative { after } => {
                     return Ok(self.finish(frame, after));
                 }
-                Line::Number { value, after } if value <= ARGS_MAX => {
+                LengthLine::Number { value, after } if value <= ARGS_MAX => {
                     self.args_left = value;
                     self.at = after;
                 }
-                Line::Unfinished => return Ok(Next::Incomplete { missing_min: 1 }),
-                Line::Number { .. } | Line::Wrong => return Err(ProtocolError::ArrayLength),
+                LengthLine::Unfinished => return Ok(Next::Incomplete { missing_min: 1 }),
+                LengthLine::Number { .. } | LengthLine::Wrong => {
+                    return Err(ProtocolError::ArrayLength);
+                }
             }
         }
         let missing_min = match self.bulks(frame)? {
@@ -229,9 +231,11 @@ impl Parser {
             }
             let (start, end) = match number(frame, at.saturating_add(1)) {
                 // Both are far below the range of usize: the sum cannot overflow.
-                Line::Number { value, after } if value <= BULK_BYTES_MAX => (after, after + value),
-                Line::Unfinished => break 1,
-                Line::Number { .. } | Line::Negative { .. } | Line::Wrong => {
+                LengthLine::Number { value, after } if value <= BULK_BYTES_MAX => {
+                    (after, after + value)
+                }
+                LengthLine::Unfinished => break 1,
+                LengthLine::Number { .. } | LengthLine::Negative { .. } | LengthLine::Wrong => {
                     return Err(ProtocolError::BulkLength);
                 }
             };
@@ -244,7 +248,7 @@ impl Parser {
                 Some(_) => return Err(ProtocolError::BulkEnd),
                 None => break after.saturating_sub(frame.len()),
             }
-            self.spans.push(Span { start, end });
+            self.spans.push(ArgSpan { start, end });
             args_left = args_left.saturating_sub(1);
             at = after;
         };
@@ -285,17 +289,17 @@ impl Parser {
 
 /// Reads a length and its CR LF, beginning at `from`.
 #[inline]
-fn number(frame: &[u8], from: usize) -> Line {
+fn number(frame: &[u8], from: usize) -> LengthLine {
     // Nearly every length has one digit.
     if let Some(&[digit @ b'0'..=b'9', b'\r', b'\n']) = frame.get(from..from.saturating_add(3)) {
         let after = from.saturating_add(3);
-        return Line::Number { value: usize::from(digit - b'0'), after };
+        return LengthLine::Number { value: usize::from(digit - b'0'), after };
     }
     longer_number(frame, from)
 }
 
 /// Reads like [`number`], without its short cut.
-fn longer_number(frame: &[u8], from: usize) -> Line {
+fn longer_number(frame: &[u8], from: usize) -> LengthLine {
     let mut at = from;
     let mut value: usize = 0;
     while let Some(&byte) = frame.get(at) {
@@ -304,48 +308,48 @@ fn longer_number(frame: &[u8], from: usize) -> Line {
             return number_end(frame, from, at, value);
         }
         if at.wrapping_sub(from) >= LENGTH_DIGITS_MAX {
-            return Line::Wrong;
+            return LengthLine::Wrong;
         }
         // Ten digits may pass 32 bits: saturated, they are still beyond every limit.
         value = value.saturating_mul(10).saturating_add(usize::from(digit));
         at = at.wrapping_add(1);
     }
-    Line::Unfinished
+    LengthLine::Unfinished
 }
 
 /// Finishes [`longer_number`] after the digits.
 #[inline]
-fn number_end(frame: &[u8], from: usize, at: usize, value: usize) -> Line {
+fn number_end(frame: &[u8], from: usize, at: usize, value: usize) -> LengthLine {
     let digits = at.wrapping_sub(from);
     if digits == 0 {
         return negative(frame, from);
     }
     if digits > 1 && frame.get(from) == Some(&b'0') {
-        return Line::Wrong;
+        return LengthLine::Wrong;
     }
     match (frame.get(at), frame.get(at.wrapping_add(1))) {
-        (Some(b'\r'), Some(b'\n')) => Line::Number { value, after: at.wrapping_add(2) },
-        (Some(b'\r'), None) => Line::Unfinished,
-        _ => Line::Wrong,
+        (Some(b'\r'), Some(b'\n')) => LengthLine::Number { value, after: at.wrapping_add(2) },
+        (Some(b'\r'), None) => LengthLine::Unfinished,
+        _ => LengthLine::Wrong,
     }
 }
 
 /// Reads a negative number such as `-1`: "no array" to Redis, which ignores it.
 #[cold]
-fn negative(frame: &[u8], from: usize) -> Line {
+fn negative(frame: &[u8], from: usize) -> LengthLine {
     if frame.get(from) != Some(&b'-') {
-        return Line::Wrong;
+        return LengthLine::Wrong;
     }
     match number_of(frame, from.saturating_add(1)) {
-        Line::Number { value, after } if value > 0 => Line::Negative { after },
-        Line::Unfinished => Line::Unfinished,
-        _ => Line::Wrong,
+        LengthLine::Number { value, after } if value > 0 => LengthLine::Negative { after },
+        LengthLine::Unfinished => LengthLine::Unfinished,
+        _ => LengthLine::Wrong,
     }
 }
 
 /// Reads like [`number`], but without a sign, so that `--1` does not recurse.
-fn number_of(frame: &[u8], from: usize) -> Line {
-    if frame.get(from) == Some(&b'-') { Line::Wrong } else { number(frame, from) }
+fn number_of(frame: &[u8], from: usize) -> LengthLine {
+    if frame.get(from) == Some(&b'-') { LengthLine::Wrong } else { number(frame, from) }
 }
 
 #[cfg(test)]

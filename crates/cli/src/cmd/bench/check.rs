@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use super::shared::SharedState;
 use crate::exit::{Failure, Outcome};
-use crate::unique::{Key, NumberKey, Sorter, TextKey, WideKey};
+use crate::unique::{NumberKey, SortKey, Sorter, TextKey, WideKey};
 
 /// Number of IDs handed over at once.
 const CHUNK_IDS: usize = 16_384;
@@ -20,15 +20,15 @@ const NAMED_MAX: usize = 10;
 
 /// Form in which IDs are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum IdForm {
     Number,
     /// UUIDs and ULIDs.
     Wide,
     Text,
 }
 
-impl Kind {
-    /// Returns the kind that fits all of these IDs.
+impl IdForm {
+    /// Returns the form that fits all of these IDs.
     pub(super) fn of(ids: &Chunk) -> Self {
         match ids {
             Chunk::Numbers(_) => Self::Number,
@@ -58,10 +58,10 @@ impl Chunk {
         }
     }
 
-    const fn of(kind: Kind) -> Self {
-        match kind {
-            Kind::Number => Self::Numbers(Vec::new()),
-            Kind::Wide | Kind::Text => Self::Texts(Vec::new()),
+    const fn of(form: IdForm) -> Self {
+        match form {
+            IdForm::Number => Self::Numbers(Vec::new()),
+            IdForm::Wide | IdForm::Text => Self::Texts(Vec::new()),
         }
     }
 }
@@ -69,7 +69,7 @@ impl Chunk {
 /// Collects the IDs that one thread keeps.
 #[derive(Debug)]
 pub(super) struct Keeper {
-    kind: Kind,
+    form: IdForm,
     chunk: Chunk,
     /// Number of IDs that this thread may still keep.
     room: u64,
@@ -79,11 +79,11 @@ pub(super) struct Keeper {
 
 impl Keeper {
     pub(super) const fn new(
-        kind: Kind,
+        form: IdForm,
         shared: Arc<SharedState>,
         to: Option<SyncSender<Chunk>>,
     ) -> Self {
-        Self { kind, chunk: Chunk::of(kind), room: 0, shared, to }
+        Self { form, chunk: Chunk::of(form), room: 0, shared, to }
     }
 
     pub(super) fn number(&mut self, id: u64) {
@@ -97,9 +97,9 @@ impl Keeper {
 
     pub(super) fn text(&mut self, id: &str) {
         if self.has_room() {
-            let number = match self.kind {
-                Kind::Number => id.parse().ok(),
-                Kind::Wide | Kind::Text => None,
+            let number = match self.form {
+                IdForm::Number => id.parse().ok(),
+                IdForm::Wide | IdForm::Text => None,
             };
             match (&mut self.chunk, number) {
                 (Chunk::Numbers(ids), Some(number)) => ids.push(number),
@@ -122,7 +122,7 @@ impl Keeper {
     }
 
     pub(super) fn hand_over(&mut self) {
-        let chunk = std::mem::replace(&mut self.chunk, Chunk::of(self.kind));
+        let chunk = std::mem::replace(&mut self.chunk, Chunk::of(self.form));
         if chunk.len() > 0 {
             self.send(chunk);
         }
@@ -159,14 +159,14 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    pub(super) fn start(kind: Kind, memory_bytes: usize, temp_dir: PathBuf) -> Self {
+    pub(super) fn start(form: IdForm, memory_bytes: usize, temp_dir: PathBuf) -> Self {
         let (to, chunks) = sync_channel(CHUNKS_WAITING);
-        let thread = thread::spawn(move || match kind {
-            Kind::Number => compare(&chunks, Sorter::new(memory_bytes, temp_dir), |number| {
+        let thread = thread::spawn(move || match form {
+            IdForm::Number => compare(&chunks, Sorter::new(memory_bytes, temp_dir), |number| {
                 Ok(NumberKey::of(number))
             }),
-            Kind::Wide => compare::<WideKey>(&chunks, Sorter::new(memory_bytes, temp_dir), text),
-            Kind::Text => compare::<TextKey>(&chunks, Sorter::new(memory_bytes, temp_dir), text),
+            IdForm::Wide => compare::<WideKey>(&chunks, Sorter::new(memory_bytes, temp_dir), text),
+            IdForm::Text => compare::<TextKey>(&chunks, Sorter::new(memory_bytes, temp_dir), text),
         });
         Self { to, thread }
     }
@@ -185,11 +185,11 @@ impl Checker {
     }
 }
 
-fn text<K: Key>(number: u64) -> Result<K, String> {
+fn text<K: SortKey>(number: u64) -> Result<K, String> {
     K::read(&number.to_string(), None)
 }
 
-fn compare<K: Key>(
+fn compare<K: SortKey>(
     chunks: &Receiver<Chunk>,
     mut sorter: Sorter<K>,
     of_number: impl Fn(u64) -> Result<K, String>,
@@ -223,9 +223,9 @@ mod tests {
 
     /// Returns the verdict on these numbers, kept by two threads' keepers in turn.
     fn verdict_of(ids: &[u64], keep_max: u64) -> Verdict {
-        let checker = Checker::start(Kind::Number, 1 << 20, std::env::temp_dir());
+        let checker = Checker::start(IdForm::Number, 1 << 20, std::env::temp_dir());
         let shared = Arc::new(SharedState::new(None, None, keep_max));
-        let keeper = || Keeper::new(Kind::Number, Arc::clone(&shared), Some(checker.sender()));
+        let keeper = || Keeper::new(IdForm::Number, Arc::clone(&shared), Some(checker.sender()));
         let mut keepers = [keeper(), keeper()];
         for (index, id) in ids.iter().enumerate() {
             let [even, odd] = &mut keepers;
@@ -256,20 +256,20 @@ mod tests {
 
     #[test]
     fn first_ids_decide_the_kind() {
-        let kind =
-            |ids: &[&str]| Kind::of(&Chunk::Texts(ids.iter().map(|&id| id.into()).collect()));
-        assert_eq!(kind(&["1", "2"]), Kind::Number);
+        let form =
+            |ids: &[&str]| IdForm::of(&Chunk::Texts(ids.iter().map(|&id| id.into()).collect()));
+        assert_eq!(form(&["1", "2"]), IdForm::Number);
         // Some IDs in base 36 have no letters.
-        assert_eq!(kind(&["1", "2b"]), Kind::Text);
-        assert_eq!(kind(&["01ARZ3NDEKTSV4RRFFQ69G5FAV"]), Kind::Wide);
-        assert_eq!(kind(&["INV-2026-000001"]), Kind::Text);
+        assert_eq!(form(&["1", "2b"]), IdForm::Text);
+        assert_eq!(form(&["01ARZ3NDEKTSV4RRFFQ69G5FAV"]), IdForm::Wide);
+        assert_eq!(form(&["INV-2026-000001"]), IdForm::Text);
     }
 
     #[test]
     fn an_id_of_another_kind_is_refused() {
-        let checker = Checker::start(Kind::Number, 1 << 20, std::env::temp_dir());
+        let checker = Checker::start(IdForm::Number, 1 << 20, std::env::temp_dir());
         let shared = Arc::new(SharedState::new(None, None, 9));
-        let mut keeper = Keeper::new(Kind::Number, shared, Some(checker.sender()));
+        let mut keeper = Keeper::new(IdForm::Number, shared, Some(checker.sender()));
         keeper.text("not a number");
         drop(keeper);
         let Err(Failure::Explained { message, .. }) = checker.verdict() else {

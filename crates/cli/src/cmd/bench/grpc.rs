@@ -11,9 +11,9 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 
 use super::observations::{LoadRequest, Observations};
-use super::server::Server;
+use super::server::BenchServer;
 use super::target::Target;
-use super::work::Work;
+use super::work::BenchWork;
 
 /// Longest wait for a server to accept a connection.
 const CONNECT_MAX: std::time::Duration = std::time::Duration::from_secs(5);
@@ -32,7 +32,7 @@ pub(super) struct Grpc {
 }
 
 impl Grpc {
-    pub(super) async fn open(server: &Server, work: &Work) -> Result<Self, String> {
+    pub(super) async fn open(server: &BenchServer, work: &BenchWork) -> Result<Self, String> {
         let Target { address, tls, .. } = &server.target;
         let endpoint = server.credentials.endpoint(address, *tls)?;
         let endpoint = endpoint.connect_timeout(CONNECT_MAX).tcp_nodelay(true);

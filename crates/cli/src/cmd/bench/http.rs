@@ -6,9 +6,9 @@ use std::io::Write as _;
 use snowmint_wire::http::{ErrorBody, TEXT};
 
 use super::observations::{LoadRequest, Observations};
-use super::server::Server;
+use super::server::BenchServer;
 use super::stream::Stream;
-use super::work::Work;
+use super::work::BenchWork;
 use crate::client::segment;
 
 /// Largest number of header lines in a response.
@@ -31,7 +31,7 @@ struct Head {
 }
 
 impl Http {
-    pub(super) async fn open(server: &Server, work: &Work) -> Result<Self, String> {
+    pub(super) async fn open(server: &BenchServer, work: &BenchWork) -> Result<Self, String> {
         let key = work.key.as_deref().map(|key| format!("key={}&", segment(key)));
         let path = format!("/v1/ids/{}?{}count=", segment(&work.source), key.unwrap_or_default());
         let shown = server.bearer().map(|shown| format!("authorization: {shown}\r\n"));

@@ -14,17 +14,17 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 
 use super::alarm::Alarm;
-use super::check::{Chunk, Keeper, Kind};
+use super::check::{Chunk, IdForm, Keeper};
 use super::cpu::Got;
 use super::grpc::{Grpc, TRANSPORT};
 use super::http::Http;
 use super::local::Local;
 use super::observations::{ErrorCount, LoadRequest, Observations, latencies};
 use super::resp::Resp;
-use super::server::Server;
+use super::server::BenchServer;
 use super::shared::SharedState;
 use super::target::Speaks;
-use super::work::{Schedule, Work};
+use super::work::{BenchWork, Schedule};
 use crate::exit::{Failure, Outcome};
 use crate::store;
 
@@ -39,7 +39,7 @@ const RESPONSE_WAIT_NS_MAX: u64 = 30_000_000_000;
 /// Target of the load.
 #[derive(Clone, Debug)]
 pub(super) enum LoadTarget {
-    Server(Box<Server>),
+    Server(Box<BenchServer>),
     Here(Source),
 }
 
@@ -54,15 +54,15 @@ impl LoadTarget {
 }
 
 /// A connection to the target.
-enum Line {
+enum TargetLink {
     Http(Http),
     Resp(Resp),
     Grpc(Grpc),
     Local(Local),
 }
 
-impl Line {
-    async fn open(load_target: &LoadTarget, work: &Work) -> Result<Self, String> {
+impl TargetLink {
+    async fn open(load_target: &LoadTarget, work: &BenchWork) -> Result<Self, String> {
         Ok(match load_target {
             LoadTarget::Here(source) => Self::Local(Local::open(source, work)),
             LoadTarget::Server(server) => match server.target.speaks {
@@ -82,10 +82,10 @@ impl Line {
         done: &mut usize,
     ) -> Result<(), String> {
         match self {
-            Self::Http(line) => line.round(round, observations, done).await?,
-            Self::Resp(line) => line.round(round, observations, done).await?,
-            Self::Grpc(line) => line.round(round, observations).await,
-            Self::Local(line) => line.round(round, observations).await,
+            Self::Http(link) => link.round(round, observations, done).await?,
+            Self::Resp(link) => link.round(round, observations, done).await?,
+            Self::Grpc(link) => link.round(round, observations).await,
+            Self::Local(link) => link.round(round, observations).await,
         }
         *done = round.len();
         Ok(())
@@ -106,15 +106,19 @@ pub(super) struct Sum {
 
 /// Requests a few IDs once: finds out whether the server and the source exist, and the form of the
 /// IDs.
-pub(super) async fn first(load_target: &LoadTarget, work: &Work, count: u32) -> Outcome<Chunk> {
+pub(super) async fn first(
+    load_target: &LoadTarget,
+    work: &BenchWork,
+    count: u32,
+) -> Outcome<Chunk> {
     let shared = Arc::new(SharedState::new(None, None, u64::from(count)));
     let observations =
-        Observations::new(Arc::clone(&shared), Keeper::new(Kind::Text, shared, None));
+        Observations::new(Arc::clone(&shared), Keeper::new(IdForm::Text, shared, None));
     let observations = RefCell::new(observations);
     let load_request = LoadRequest { count, due_ns: BootTimer.elapsed_ns() };
-    let mut line = Line::open(load_target, work).await.map_err(Failure::unavailable)?;
+    let mut link = TargetLink::open(load_target, work).await.map_err(Failure::unavailable)?;
     let astray = |error: String| Failure::unavailable(format!("{error}{}", load_target.astray()));
-    line.round(&[load_request], &observations, &mut 0).await.map_err(astray)?;
+    link.round(&[load_request], &observations, &mut 0).await.map_err(astray)?;
     let observations = observations.into_inner();
     if let Some((code, ErrorCount { example, .. })) = observations.refused.first_key_value() {
         let stranger = ["noauth", "unauthenticated"].iter().any(|it| code.eq_ignore_ascii_case(it));
@@ -131,9 +135,9 @@ pub(super) async fn first(load_target: &LoadTarget, work: &Work, count: u32) -> 
 /// Runs the load until the end. Calls `poll` at intervals.
 pub(super) async fn run(
     load_target: &LoadTarget,
-    work: &Work,
+    work: &BenchWork,
     shared: &Arc<SharedState>,
-    kind: Kind,
+    form: IdForm,
     keep: &SyncSender<Chunk>,
     mut poll: impl FnMut(),
 ) -> Outcome<Sum> {
@@ -147,7 +151,7 @@ pub(super) async fn run(
                 (load_target.clone(), work.clone(), Arc::clone(&begin));
             let observations = Observations::new(
                 Arc::clone(shared),
-                Keeper::new(kind, Arc::clone(shared), Some(keep.clone())),
+                Keeper::new(form, Arc::clone(shared), Some(keep.clone())),
             );
             let shared = Arc::clone(shared);
             thread::spawn(move || {
@@ -207,28 +211,28 @@ impl Sum {
 /// Drives one thread's connections, on a runtime of its own.
 fn one_thread(
     load_target: &LoadTarget,
-    work: &Work,
+    work: &BenchWork,
     number: usize,
     shared: &Arc<SharedState>,
     observations: Observations,
     begin: &Barrier,
 ) -> Outcome<Sum> {
     let runtime = store::runtime();
-    let lines = match &runtime {
+    let links = match &runtime {
         Ok(runtime) => runtime.block_on(open_all(load_target, work, number)),
         Err(_) => Ok(Vec::new()),
     };
-    if lines.is_err() || runtime.is_err() {
+    if links.is_err() || runtime.is_err() {
         shared.stop();
     }
     // A thread that fails must not leave the other threads waiting.
     begin.wait();
-    let (runtime, lines) = (runtime?, lines?);
+    let (runtime, links) = (runtime?, links?);
     let before = Got::by_this_thread();
     shared.start_ns();
     let observations = Rc::new(RefCell::new(observations));
     let tasks = LocalSet::new();
-    for (connection, line) in lines {
+    for (connection, link) in links {
         let driver = Driver {
             load_target: load_target.clone(),
             work: work.clone(),
@@ -237,7 +241,7 @@ fn one_thread(
             observations: Rc::clone(&observations),
             alarm: None,
         };
-        tasks.spawn_local(driver.drive(line));
+        tasks.spawn_local(driver.drive(link));
     }
     runtime.block_on(async {
         tokio::select! {
@@ -266,23 +270,23 @@ async fn stopped(shared: &SharedState) {
 
 async fn open_all(
     load_target: &LoadTarget,
-    work: &Work,
+    work: &BenchWork,
     number: usize,
-) -> Outcome<Vec<(usize, Line)>> {
-    let mut lines = Vec::new();
+) -> Outcome<Vec<(usize, TargetLink)>> {
+    let mut links = Vec::new();
     for connection in (number..work.connections).step_by(work.threads) {
-        let line = Line::open(load_target, work).await.map_err(|error| {
+        let link = TargetLink::open(load_target, work).await.map_err(|error| {
             Failure::unavailable(format!("connection {}: {error}", connection + 1))
         })?;
-        lines.push((connection, line));
+        links.push((connection, link));
     }
-    Ok(lines)
+    Ok(links)
 }
 
 /// Driver of one connection.
 struct Driver {
     load_target: LoadTarget,
-    work: Work,
+    work: BenchWork,
     schedule: Schedule,
     shared: Arc<SharedState>,
     observations: Rc<RefCell<Observations>>,
@@ -290,19 +294,19 @@ struct Driver {
 }
 
 impl Driver {
-    async fn drive(mut self, mut line: Line) {
+    async fn drive(mut self, mut link: TargetLink) {
         let mut round = Vec::with_capacity(self.work.pipeline);
         while self.next_round(&mut round).await {
             let mut done = 0;
             self.observations.borrow_mut().sent(round.len());
-            let Err(error) = line.round(&round, &self.observations, &mut done).await else {
+            let Err(error) = link.round(&round, &self.observations, &mut done).await else {
                 continue;
             };
             for _ in round.iter().skip(done) {
                 self.observations.borrow_mut().refused("connection", &error);
             }
             match self.reconnect().await {
-                Some(another) => line = another,
+                Some(another) => link = another,
                 None => break,
             }
         }
@@ -337,14 +341,14 @@ impl Driver {
     }
 
     /// Replaces a broken connection. Each failed attempt counts as a failed request.
-    async fn reconnect(&mut self) -> Option<Line> {
+    async fn reconnect(&mut self) -> Option<TargetLink> {
         loop {
             BootTimer.sleep_ms(RECONNECT_PAUSE_MS).await;
             if BootTimer.elapsed_ns() >= self.shared.end_ns() || self.shared.is_ended() {
                 return None;
             }
-            match Line::open(&self.load_target, &self.work).await {
-                Ok(line) => return Some(line),
+            match TargetLink::open(&self.load_target, &self.work).await {
+                Ok(link) => return Some(link),
                 Err(error) => {
                     self.shared.take(self.work.batch)?;
                     self.schedule.sent();

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use snowmint_coord::{BootTimer, IdBatch, Source};
 
 use super::observations::{LoadRequest, Observations};
-use super::work::Work;
+use super::work::BenchWork;
 
 /// Longest wait of one call for the next tick or the store.
 const WITHIN_MS: u64 = 60_000;
@@ -17,7 +17,7 @@ pub(super) struct Local {
 }
 
 impl Local {
-    pub(super) fn open(source: &Source, work: &Work) -> Self {
+    pub(super) fn open(source: &Source, work: &BenchWork) -> Self {
         Self { source: source.clone(), key: work.key.clone() }
     }
 

@@ -25,19 +25,19 @@ use indicatif::{ProgressBar, ProgressStyle};
 use snowmint_coord::spec::Span;
 use snowmint_coord::{END_MS, Node};
 
-use self::check::{Checker, Kind};
+use self::check::{Checker, IdForm};
 use self::load::{LoadTarget, Sum};
-use self::report::Report;
-use self::server::Server;
+use self::report::BenchReport;
+use self::server::BenchServer;
 use self::shared::SharedState;
 use self::target::Target;
-use self::work::Work;
+use self::work::BenchWork;
 use crate::config::{ConfigArgs, Given};
 use crate::exit::{Failure, Outcome};
-use crate::node::{self, Journal};
+use crate::node::{self, JournalUse};
 use crate::store;
 
-/// Number of IDs that show the kind of all IDs.
+/// Number of IDs that show the form of all IDs.
 const FIRST_IDS: u32 = 32;
 /// Default duration of a run.
 const LASTS_MS: u64 = 10_000;
@@ -133,7 +133,7 @@ impl Bench {
         if !self.local {
             let target = self.url.clone().unwrap_or_default();
             let name = target.to_string();
-            let load_target = LoadTarget::Server(Box::new(Server::new(target)?));
+            let load_target = LoadTarget::Server(Box::new(BenchServer::new(target)?));
             let report = self.load(&load_target, name).await?;
             return self.verdict(&report);
         }
@@ -154,21 +154,21 @@ impl Bench {
         let fallback = if self.config_args.is_empty() { &forgets[..] } else { &[] };
         let given = fallback.iter().map(|(key, name, text)| Given::flag(key, name, *text));
         let config = self.config_args.load(given.collect())?;
-        node::open(&config, Journal::Without).await
+        node::open(&config, JournalUse::Without).await
     }
 
-    async fn load(&self, load_target: &LoadTarget, name: String) -> Outcome<Report> {
+    async fn load(&self, load_target: &LoadTarget, name: String) -> Outcome<BenchReport> {
         let work = self.work();
         let first = load::first(load_target, &work, FIRST_IDS).await?;
-        let kind = Kind::of(&first);
+        let form = IdForm::of(&first);
         let shared = Arc::new(SharedState::new(self.total, self.lasts_ns(), self.check));
         let memory_bytes = (self.memory as usize).saturating_mul(1024 * 1024);
         let temp_dir = self.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
-        let checker = Checker::start(kind, memory_bytes, temp_dir);
+        let checker = Checker::start(form, memory_bytes, temp_dir);
         let progress = self.progress();
         let sum = {
             let keep = checker.sender();
-            load::run(load_target, &work, &shared, kind, &keep, || {
+            load::run(load_target, &work, &shared, form, &keep, || {
                 self.show_progress(&shared, &progress)
             })
             .await
@@ -177,16 +177,16 @@ impl Bench {
         let verdict = checker.verdict();
         progress.finish_and_clear();
         let sum: Sum = sum?;
-        Ok(Report::new(name, &work, sum, verdict?))
+        Ok(BenchReport::new(name, &work, sum, verdict?))
     }
 
-    fn work(&self) -> Work {
+    fn work(&self) -> BenchWork {
         let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         let wanted = self.threads.map_or(processors, number);
         // In this process each thread mints by itself.
         let connections = if self.local { wanted } else { self.connections.map_or(8, number) };
-        Work {
+        BenchWork {
             source: self.source.clone(),
             key: self.key.clone(),
             batch: self.batch,
@@ -218,7 +218,7 @@ impl Bench {
         progress.set_message(format!("{each_second} IDs a second"));
     }
 
-    fn verdict(&self, report: &Report) -> Outcome {
+    fn verdict(&self, report: &BenchReport) -> Outcome {
         report.say(self.json)?;
         if report.repeated() > 0 {
             return Err(Failure::Negative);

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::check::Verdict;
 use super::cpu::Processors;
 use super::load::Sum;
-use super::work::Work;
+use super::work::BenchWork;
 use crate::exit::Outcome;
 use crate::output::Output;
 
@@ -18,7 +18,7 @@ const WAITED_MUCH: f64 = 0.1;
 
 /// Result of a run.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct BenchReport {
     target: String,
     source: String,
     connections: usize,
@@ -78,9 +78,9 @@ struct Duplicate {
     times: u64,
 }
 
-impl Report {
+impl BenchReport {
     #[allow(clippy::cast_precision_loss, reason = "for people")]
-    pub(super) fn new(target: String, work: &Work, sum: Sum, verdict: Verdict) -> Self {
+    pub(super) fn new(target: String, work: &BenchWork, sum: Sum, verdict: Verdict) -> Self {
         let seconds = sum.run_ns as f64 / 1e9;
         let each_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         let responses = sum.latencies.len();
@@ -188,7 +188,7 @@ impl Latency {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for BenchReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { target, source, connections, pipeline, batch, seconds, .. } = self;
         write!(

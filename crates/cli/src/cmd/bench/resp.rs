@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::io::Write as _;
 
 use super::observations::{LoadRequest, Observations};
-use super::server::Server;
+use super::server::BenchServer;
 use super::stream::Stream;
-use super::work::Work;
+use super::work::BenchWork;
 
 /// The longest string in a reply: IDs and errors are short.
 const BULK_BYTES_MAX: usize = 64 * 1024;
@@ -29,7 +29,7 @@ enum Piece<'a> {
 }
 
 impl Resp {
-    pub(super) async fn open(server: &Server, work: &Work) -> Result<Self, String> {
+    pub(super) async fn open(server: &BenchServer, work: &BenchWork) -> Result<Self, String> {
         let name = match &work.key {
             Some(key) => format!("{}:{key}", work.source),
             None => work.source.clone(),

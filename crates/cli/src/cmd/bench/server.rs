@@ -14,7 +14,7 @@ use crate::exit::{Failure, Outcome};
 
 /// A server, with the token and the certificates of the environment.
 #[derive(Clone)]
-pub(super) struct Server {
+pub(super) struct BenchServer {
     pub(super) target: Target,
     pub(super) credentials: Credentials,
     /// TLS connector, and the server name to verify.
@@ -23,7 +23,7 @@ pub(super) struct Server {
     bearer: Option<HeaderValue>,
 }
 
-impl Server {
+impl BenchServer {
     pub(super) fn new(target: Target) -> Outcome<Self> {
         let credentials = Credentials::from_env().map_err(Failure::usage)?;
         let bearer = bearer(&credentials)?;
@@ -53,8 +53,8 @@ impl Server {
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for BenchServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Server").field(&self.target).finish()
+        f.debug_tuple("BenchServer").field(&self.target).finish()
     }
 }

@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use super::server::Server;
+use super::server::BenchServer;
 
 /// Number of bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -32,7 +32,7 @@ pub(super) struct Stream {
 impl Stream {
     /// # Errors
     /// Text that says why there is no connection.
-    pub(super) async fn open(server: &Server) -> Result<Self, String> {
+    pub(super) async fn open(server: &BenchServer) -> Result<Self, String> {
         let socket = tokio::select! {
             socket = Socket::open(server) => socket,
             () = BootTimer.sleep_ms(CONNECT_MS_MAX) => {
@@ -86,7 +86,7 @@ impl Stream {
 }
 
 impl Socket {
-    async fn open(server: &Server) -> Result<Self, String> {
+    async fn open(server: &BenchServer) -> Result<Self, String> {
         let to_text = |error: std::io::Error| error.to_string();
         let socket = TcpStream::connect(&server.target.address).await.map_err(to_text)?;
         socket.set_nodelay(true).map_err(to_text)?;

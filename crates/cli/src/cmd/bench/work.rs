@@ -2,7 +2,7 @@
 
 /// The work of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Work {
+pub(super) struct BenchWork {
     pub(super) source: String,
     pub(super) key: Option<String>,
     /// IDs per request.
@@ -31,7 +31,7 @@ struct Paced {
 }
 
 impl Schedule {
-    pub(super) fn new(work: &Work, connection: usize, start_ns: u64) -> Self {
+    pub(super) fn new(work: &BenchWork, connection: usize, start_ns: u64) -> Self {
         let number = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let paced = work.rate.map(|rate| Paced {
             start_ns,
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn connections_take_turns_at_the_rate() {
-        let work = Work {
+        let work = BenchWork {
             source: String::new(),
             key: None,
             batch: 1,
@@ -97,7 +97,7 @@ mod tests {
             .collect();
         due.sort_unstable();
         assert_eq!(due, (0..12).map(|k| 500 + k * 1_000_000).collect::<Vec<_>>());
-        let free = Schedule::new(&Work { rate: None, ..work }, 0, 500);
+        let free = Schedule::new(&BenchWork { rate: None, ..work }, 0, 500);
         assert_eq!((free.next_due_ns(77), free.unsent(u64::MAX)), (77, 0));
     }
 }

@@ -11,7 +11,7 @@ use snowmint_core::{Layout, UnixMillis};
 use snowmint_wire::http::DecodedBody;
 use ulid::Ulid;
 
-use crate::client::{Client, DEFAULT_SERVER};
+use crate::client::{ApiClient, DEFAULT_SERVER};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::id::{self, Id};
 use crate::input;
@@ -59,14 +59,14 @@ pub(crate) struct Decode {
 }
 
 /// Inputs of decoding besides the ID.
-struct View<'a> {
+struct DecodeView<'a> {
     zone: &'a Zone,
     now: UnixMillis,
 }
 
 /// One line of JSON: the body of the HTTP response, and the fields that only this command adds.
 #[derive(Debug, Default, Serialize)]
-struct Line {
+struct DecodedLine {
     #[serde(flatten)]
     body: DecodedBody,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ struct Line {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     readings: Vec<number::Reading>,
     #[serde(flatten)]
-    uuid: Option<uuid::Facts>,
+    uuid: Option<uuid::UuidFacts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ulid_random: Option<String>,
 }
@@ -86,7 +86,7 @@ impl Decode {
             return Err(Failure::usage("friendly forms need a layout; name it with --layout"));
         }
         let mut out = Output::new();
-        let client = self.source.is_some().then(|| Client::new(&self.server)).transpose()?;
+        let client = self.source.is_some().then(|| ApiClient::new(&self.server)).transpose()?;
         let (mut seen, mut unread) = (0_u64, 0_u64);
         let mut one = |text: &str, out: &mut Output| {
             seen += 1;
@@ -124,8 +124,8 @@ impl Decode {
         Ok(())
     }
 
-    fn decode(&self, text: &str, client: Option<&Client>, out: &mut Output) -> Outcome {
-        let view = View { zone: &self.zone, now: when::now() };
+    fn decode(&self, text: &str, client: Option<&ApiClient>, out: &mut Output) -> Outcome {
+        let view = DecodeView { zone: &self.zone, now: when::now() };
         if let (Some(name), Some(client)) = (&self.source, client) {
             let line = source::line(text, name, client, &view)?;
             return self.write(&line, out);
@@ -140,7 +140,7 @@ impl Decode {
         self.write(&line, out)
     }
 
-    fn write(&self, line: &Line, out: &mut Output) -> Outcome {
+    fn write(&self, line: &DecodedLine, out: &mut Output) -> Outcome {
         if self.json {
             return out.json(line);
         }
@@ -148,9 +148,9 @@ impl Decode {
     }
 }
 
-fn ulid_line(text: &str, ulid: Ulid, view: &View<'_>) -> Line {
+fn ulid_line(text: &str, ulid: Ulid, view: &DecodeView<'_>) -> DecodedLine {
     let time = UnixMillis::new(ulid.timestamp_ms());
-    Line {
+    DecodedLine {
         body: DecodedBody {
             id: text.into(),
             time: Some(view.zone.show(time)),
@@ -158,12 +158,12 @@ fn ulid_line(text: &str, ulid: Ulid, view: &View<'_>) -> Line {
         },
         age_ms: Some(Age::at(time, view.now).ms()),
         ulid_random: Some(format!("{:020x}", ulid.random())),
-        ..Line::default()
+        ..DecodedLine::default()
     }
 }
 
 /// Writes an ID for people, and below it a line for each of its fields.
-fn write_line(line: &Line, out: &mut Output) -> Outcome {
+fn write_line(line: &DecodedLine, out: &mut Output) -> Outcome {
     let body = &line.body;
     out.line(&body.id)?;
     let mut field =

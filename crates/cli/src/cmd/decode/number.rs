@@ -5,7 +5,7 @@ use snowmint_core::layout::{EPOCH_DEFAULT, PRESETS};
 use snowmint_core::{Layout, OutOfRange, UnixMillis};
 use snowmint_wire::http::DecodedBody;
 
-use super::{Line, View};
+use super::{DecodeView, DecodedLine};
 use crate::exit::{Failure, Outcome};
 use crate::output::Output;
 use crate::when::Age;
@@ -40,12 +40,17 @@ pub(super) struct Reading {
 }
 
 /// Reads the ID with one layout.
-pub(super) fn with_layout(text: &str, id: u64, layout: &Layout, view: &View<'_>) -> Outcome<Line> {
+pub(super) fn with_layout(
+    text: &str,
+    id: u64,
+    layout: &Layout,
+    view: &DecodeView<'_>,
+) -> Outcome<DecodedLine> {
     let parts = layout.unpack(id).map_err(|error| refused(text, &error))?;
     let time = layout.start_of(parts.tick);
     let has_clock = layout.clock_max() > 0;
     let has_worker = layout.worker_max() > 0;
-    Ok(Line {
+    Ok(DecodedLine {
         body: DecodedBody {
             id: text.into(),
             number: Some(id.to_string()),
@@ -60,7 +65,7 @@ pub(super) fn with_layout(text: &str, id: u64, layout: &Layout, view: &View<'_>)
             uuid_version: None,
         },
         age_ms: Some(Age::at(time, view.now).ms()),
-        ..Line::default()
+        ..DecodedLine::default()
     })
 }
 
@@ -69,20 +74,20 @@ fn refused(text: &str, error: &OutOfRange) -> Failure {
 }
 
 /// Reads the ID with every named layout, the plausible ones first.
-pub(super) fn with_every_layout(text: &str, id: u64, view: &View<'_>) -> Line {
+pub(super) fn with_every_layout(text: &str, id: u64, view: &DecodeView<'_>) -> DecodedLine {
     let own = default_layout().map(|layout| ("default", layout));
     let named = PRESETS.iter().map(|preset| (preset.name(), preset.layout()));
     let mut readings: Vec<Reading> =
         own.into_iter().chain(named).map(|(name, layout)| read(name, id, &layout, view)).collect();
     readings.sort_by_key(|reading| !reading.plausible);
-    Line {
+    DecodedLine {
         body: DecodedBody {
             id: text.into(),
             number: Some(id.to_string()),
             ..DecodedBody::default()
         },
         readings,
-        ..Line::default()
+        ..DecodedLine::default()
     }
 }
 
@@ -91,7 +96,7 @@ fn default_layout() -> Option<Layout> {
     Layout::new(41, 10, 12).ok()
 }
 
-fn read(name: &'static str, id: u64, layout: &Layout, view: &View<'_>) -> Reading {
+fn read(name: &'static str, id: u64, layout: &Layout, view: &DecodeView<'_>) -> Reading {
     let mut reading = Reading {
         layout: name,
         time: None,
@@ -167,7 +172,7 @@ mod tests {
 
     fn plausible(id: u64, now: &str) -> Vec<&'static str> {
         let zone = Zone::default();
-        let view = View { zone: &zone, now: zone.read(now).unwrap() };
+        let view = DecodeView { zone: &zone, now: zone.read(now).unwrap() };
         let line = with_every_layout("", id, &view);
         line.readings.iter().filter(|reading| reading.plausible).map(|r| r.layout).collect()
     }
@@ -196,7 +201,7 @@ mod tests {
     #[test]
     fn an_id_beyond_the_layout_is_refused_with_its_limit() {
         let zone = Zone::default();
-        let view = View { zone: &zone, now: UnixMillis::ZERO };
+        let view = DecodeView { zone: &zone, now: UnixMillis::ZERO };
         let error = with_layout("x", u64::MAX, &Layout::TWITTER, &view).unwrap_err();
         let Failure::Explained { message, .. } = error else { panic!("must say why") };
         assert!(message.contains("9223372036854775807"), "{message}");

@@ -3,12 +3,17 @@
 use snowmint_core::Rfc3339;
 use snowmint_wire::http::DecodedBody;
 
-use super::{Line, View};
-use crate::client::{Client, segment};
+use super::{DecodeView, DecodedLine};
+use crate::client::{ApiClient, segment};
 use crate::exit::Outcome;
 use crate::when::Age;
 
-pub(super) fn line(text: &str, source: &str, client: &Client, view: &View<'_>) -> Outcome<Line> {
+pub(super) fn line(
+    text: &str,
+    source: &str,
+    client: &ApiClient,
+    view: &DecodeView<'_>,
+) -> Outcome<DecodedLine> {
     let path = format!("/v1/decode/{}?source={}", segment(text), segment(source));
     let mut body: DecodedBody = client.get(&path)?;
     let time = body.time.as_deref().and_then(|time| time.parse::<Rfc3339>().ok());
@@ -16,5 +21,5 @@ pub(super) fn line(text: &str, source: &str, client: &Client, view: &View<'_>) -
         body.time = Some(view.zone.show(time));
     }
     let age_ms = time.map(|Rfc3339(time)| Age::at(time, view.now).ms());
-    Ok(Line { body, age_ms, ..Line::default() })
+    Ok(DecodedLine { body, age_ms, ..DecodedLine::default() })
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use snowmint_wire::http::DecodedBody;
 use uuid::{Uuid, Variant};
 
-use super::{Line, View};
+use super::{DecodeView, DecodedLine};
 use crate::exit::Outcome;
 use crate::when::Age;
 
@@ -15,7 +15,7 @@ const STEPS_PER_MS: i128 = 10_000;
 
 /// Content of a UUID besides its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Facts {
+pub(super) struct UuidFacts {
     #[serde(skip)]
     version: &'static str,
     /// Standard that defines the layout of the bits.
@@ -40,11 +40,11 @@ pub(super) struct Dce {
     number: u32,
 }
 
-pub(super) fn line(text: &str, uuid: Uuid, view: &View<'_>) -> Line {
+pub(super) fn line(text: &str, uuid: Uuid, view: &DecodeView<'_>) -> DecodedLine {
     let standard = uuid.get_variant() == Variant::RFC4122;
     let version = if standard { uuid.get_version_num() } else { 0 };
     let unix_ms = unix_ms(uuid, version);
-    Line {
+    DecodedLine {
         body: DecodedBody {
             id: text.into(),
             time: unix_ms.and_then(|ms| view.zone.show_signed(ms)),
@@ -52,8 +52,8 @@ pub(super) fn line(text: &str, uuid: Uuid, view: &View<'_>) -> Line {
             ..DecodedBody::default()
         },
         age_ms: unix_ms.map(|ms| Age::of_signed(ms, view.now).ms()),
-        uuid: Some(Facts::of(uuid, version)),
-        ..Line::default()
+        uuid: Some(UuidFacts::of(uuid, version)),
+        ..DecodedLine::default()
     }
 }
 
@@ -73,7 +73,7 @@ fn unix_ms(uuid: Uuid, version: usize) -> Option<i64> {
     i64::try_from((i128::from(steps) - GREGORIAN_STEPS_TO_1970).div_euclid(STEPS_PER_MS)).ok()
 }
 
-impl Facts {
+impl UuidFacts {
     fn of(uuid: Uuid, version: usize) -> Self {
         let bytes = uuid.as_bytes();
         let has_node = matches!(version, 1 | 2 | 6);
@@ -160,9 +160,9 @@ mod tests {
     use super::*;
     use crate::when::Zone;
 
-    fn decoded(text: &str) -> Line {
+    fn decoded(text: &str) -> DecodedLine {
         let zone = Zone::default();
-        let view = View { zone: &zone, now: UnixMillis::new(1_645_557_743_000) };
+        let view = DecodeView { zone: &zone, now: UnixMillis::new(1_645_557_743_000) };
         line(text, Uuid::try_parse(text).unwrap(), &view)
     }
 

@@ -10,7 +10,7 @@ use super::Finding;
 const SUBJECT: &str = "journal";
 
 /// Result of the check before the store is reached.
-pub(super) enum Journal {
+pub(super) enum JournalCheck {
     /// No journal, or a complete result.
     Checked(Option<Finding>),
     /// Usable journal, if the store is the one that it knows.
@@ -18,21 +18,21 @@ pub(super) enum Journal {
 }
 
 /// Checks the journal of a data directory, for a namespace.
-pub(super) fn inspect(dir: &Path, namespace: &str) -> Journal {
+pub(super) fn inspect(dir: &Path, namespace: &str) -> JournalCheck {
     // Without a journal, no lock file is created either.
     if !journal::is_in(dir).unwrap_or(false) {
-        return Journal::Checked(None);
+        return JournalCheck::Checked(None);
     }
     let past = match DataDir::lock(dir).and_then(journal::examine) {
         Ok(Some(past)) => past,
-        Ok(None) => return Journal::Checked(None),
-        Err(error) => return Journal::Checked(Some(unusable(dir, &error))),
+        Ok(None) => return JournalCheck::Checked(None),
+        Err(error) => return JournalCheck::Checked(Some(unusable(dir, &error))),
     };
     let written_for = &past.record.namespace;
     if written_for.is_empty() || written_for == namespace {
-        return Journal::Usable(Box::new(past));
+        return JournalCheck::Usable(Box::new(past));
     }
-    Journal::Checked(Some(Finding::error(
+    JournalCheck::Checked(Some(Finding::error(
         SUBJECT,
         format!(
             "journal in {} was written for namespace {written_for}, this is {namespace}; use a \

@@ -22,7 +22,7 @@ use crate::ntp::Ntp;
 use crate::output::Output;
 use crate::store;
 use crate::when::{self, Zone};
-use journal::{Journal, Store};
+use journal::{JournalCheck, Store};
 
 /// Check clock, store, data directory, ports and layouts, and report the results in sentences.
 ///
@@ -85,8 +85,8 @@ impl Doctor {
         let runtime = store::runtime()?;
         findings.extend(runtime.block_on(time_server(&config)));
         let past = match journal::inspect(&config.server.data_dir, &config.store.namespace) {
-            Journal::Usable(past) => Some(past),
-            Journal::Checked(finding) => {
+            JournalCheck::Usable(past) => Some(past),
+            JournalCheck::Checked(finding) => {
                 findings.extend(finding);
                 None
             }

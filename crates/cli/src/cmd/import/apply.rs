@@ -11,13 +11,13 @@ use tokio::runtime::Runtime;
 
 use super::Common;
 use super::cut::Cuts;
-use super::merge::Part;
-use super::plan::{Action, Item};
+use super::merge::KeyPart;
+use super::plan::{KeyAction, KeyItem};
 use super::workers::Workers;
 use crate::audit::AuditLog;
 use crate::config::Config;
 use crate::exit::{Failure, Outcome, complain};
-use crate::node::{self, Journal};
+use crate::node::{self, JournalUse};
 use crate::output::Output;
 use crate::store;
 use crate::when;
@@ -90,7 +90,7 @@ pub(super) fn present<T>(read: snowmint_coord::Result<T>) -> Outcome<Option<T>> 
 /// Plan of a whole import.
 #[derive(Debug)]
 pub(super) struct Whole {
-    pub(super) keys: Vec<Item>,
+    pub(super) keys: Vec<KeyItem>,
     pub(super) workers: Option<Workers>,
     /// Tables to allocate from or to cut over.
     pub(super) cuts: Cuts,
@@ -122,7 +122,7 @@ impl Whole {
     }
 
     fn refuse(&self) -> Outcome {
-        let refused = |item: &&Item| matches!(item.action, Action::Refuse { .. });
+        let refused = |item: &&KeyItem| matches!(item.action, KeyAction::Refuse { .. });
         let of_keys = self.keys.iter().filter(refused).count();
         let of_workers = self.workers.as_ref().map_or(0, Workers::refused);
         let what = match (of_keys, of_workers) {
@@ -142,12 +142,12 @@ impl Whole {
             workers.carry_out(&*store, &config.server.data_dir).await?;
             store.close().await?;
         }
-        let is_done = |item: &Item| matches!(item.action, Action::Keep { .. });
+        let is_done = |item: &KeyItem| matches!(item.action, KeyAction::Keep { .. });
         if self.keys.iter().all(is_done) {
             return Ok(());
         }
         let audit_log = AuditLog::File(config.server.data_dir.clone());
-        let node = node::open(config, Journal::Without).await?;
+        let node = node::open(config, JournalUse::Without).await?;
         for (done, item) in self.keys.iter().enumerate() {
             self.act(&node, item, &audit_log).await.map_err(|error: Error| {
                 Failure::from(error).after(&format!(
@@ -165,14 +165,14 @@ impl Whole {
     async fn act(
         &self,
         node: &Node,
-        item: &Item,
+        item: &KeyItem,
         audit_log: &AuditLog,
     ) -> snowmint_coord::Result<()> {
         let how = match &item.action {
-            Action::Define { .. } => "defined (import)",
-            Action::Raise { .. } => "raised (import)",
-            Action::CutOver { .. } | Action::Finish { .. } => "cut over (import)",
-            Action::Keep { .. } | Action::Refuse { .. } => return Ok(()),
+            KeyAction::Define { .. } => "defined (import)",
+            KeyAction::Raise { .. } => "raised (import)",
+            KeyAction::CutOver { .. } | KeyAction::Finish { .. } => "cut over (import)",
+            KeyAction::Keep { .. } | KeyAction::Refuse { .. } => return Ok(()),
         };
         let before = node.definition(&item.source).await.ok();
         let done = act(node, item, &self.cuts).await;
@@ -183,10 +183,10 @@ impl Whole {
     }
 }
 
-async fn act(node: &Node, item: &Item, cuts: &Cuts) -> snowmint_coord::Result<()> {
+async fn act(node: &Node, item: &KeyItem, cuts: &Cuts) -> snowmint_coord::Result<()> {
     match &item.action {
-        Action::Define { spec, .. } => node.define(&item.source, spec).await.map(drop),
-        Action::Raise { first, stripe, .. } => {
+        KeyAction::Define { spec, .. } => node.define(&item.source, spec).await.map(drop),
+        KeyAction::Raise { first, stripe, .. } => {
             let wanted = NewStripe {
                 offset: stripe.offset,
                 increment: stripe.increment,
@@ -195,15 +195,15 @@ async fn act(node: &Node, item: &Item, cuts: &Cuts) -> snowmint_coord::Result<()
             };
             node.restripe(&item.source, wanted).await.map(drop)
         }
-        Action::CutOver { upstream, .. } | Action::Finish { upstream, .. } => {
+        KeyAction::CutOver { upstream, .. } | KeyAction::Finish { upstream, .. } => {
             cuts.end(node, item, upstream).await
         }
-        Action::Keep { .. } | Action::Refuse { .. } => Ok(()),
+        KeyAction::Keep { .. } | KeyAction::Refuse { .. } => Ok(()),
     }
 }
 
 /// Warns of overlaps, which raising a source does not undo.
-fn warn_of_overlaps(items: &[Item]) -> Outcome {
+fn warn_of_overlaps(items: &[KeyItem]) -> Outcome {
     let both: Vec<_> = items
         .iter()
         .filter_map(|item| {
@@ -221,28 +221,28 @@ fn warn_of_overlaps(items: &[Item]) -> Outcome {
     )))
 }
 
-fn show(items: &[Item], json: bool, out: &mut Output) -> Outcome {
+fn show(items: &[KeyItem], json: bool, out: &mut Output) -> Outcome {
     if json {
         return items.iter().try_for_each(|item| out.json(item));
     }
-    let width = |text: fn(&Item) -> &str| {
+    let width = |text: fn(&KeyItem) -> &str| {
         items.iter().map(|item| text(item).chars().count()).max().unwrap_or(0).max(6)
     };
     let (keys, sources) = (width(|item| &item.key), width(|item| &item.source));
     out.line(format_args!("{:<keys$}  {:<sources$}  PLAN", "KEY", "SOURCE"))?;
-    for Item { key, source, action, parts, .. } in items {
+    for KeyItem { key, source, action, parts, .. } in items {
         let plan = match action {
-            Action::Define { first, .. } => format!("define, from {first} on"),
-            Action::Raise { next, first, .. } => format!("raise from {next} to {first}"),
-            Action::CutOver { highest, .. } => {
+            KeyAction::Define { first, .. } => format!("define, from {first} on"),
+            KeyAction::Raise { next, first, .. } => format!("raise from {next} to {first}"),
+            KeyAction::CutOver { highest, .. } => {
                 format!("cut over, above {highest} or where it is then")
             }
-            Action::Finish { next, .. } => format!("was ended there: continue from {next}"),
-            Action::Keep { next } => format!("nothing to do: is at {next}"),
-            Action::Refuse { reason } => format!("REFUSED: {reason}"),
+            KeyAction::Finish { next, .. } => format!("was ended there: continue from {next}"),
+            KeyAction::Keep { next } => format!("nothing to do: is at {next}"),
+            KeyAction::Refuse { reason } => format!("REFUSED: {reason}"),
         };
         out.line(format_args!("{key:<keys$}  {source:<sources$}  {plan}"))?;
-        for Part { from, highest, offset, increment } in parts {
+        for KeyPart { from, highest, offset, increment } in parts {
             let stripe = match increment {
                 1 => String::new(),
                 _ => format!(", stripe {offset} of {increment}"),

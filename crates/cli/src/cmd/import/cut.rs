@@ -7,7 +7,7 @@ use snowmint_coord::Node;
 use snowmint_stores::legacy::{LegacySystem, UpstreamTable};
 
 use super::Common;
-use super::plan::{Action, Item};
+use super::plan::{KeyAction, KeyItem};
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 use crate::upstreams;
@@ -21,7 +21,7 @@ impl Cuts {
     /// of the table, both systems would issue the same numbers. So each table is opened where the
     /// configuration's upstream is, and the plan must have been read there.
     pub(super) fn of(
-        items: &[Item],
+        items: &[KeyItem],
         peer: LegacySystem,
         (common, allocate_from): (&Common, Option<&str>),
         config: &Config,
@@ -60,7 +60,7 @@ impl Cuts {
     pub(super) async fn end(
         &self,
         node: &Node,
-        item: &Item,
+        item: &KeyItem,
         upstream: &str,
     ) -> snowmint_coord::Result<()> {
         let Some(table) = self.0.get(upstream) else { return Ok(()) };
@@ -74,11 +74,11 @@ impl Cuts {
 }
 
 /// Returns the upstream of an item that concerns a table which sources allocate from.
-fn upstream_of<'a>(action: &'a Action, allocate_from: Option<&'a str>) -> Option<&'a str> {
+fn upstream_of<'a>(action: &'a KeyAction, allocate_from: Option<&'a str>) -> Option<&'a str> {
     match action {
-        Action::CutOver { upstream, .. } | Action::Finish { upstream, .. } => Some(upstream),
-        Action::Define { .. } | Action::Keep { .. } => allocate_from,
-        Action::Raise { .. } | Action::Refuse { .. } => None,
+        KeyAction::CutOver { upstream, .. } | KeyAction::Finish { upstream, .. } => Some(upstream),
+        KeyAction::Define { .. } | KeyAction::Keep { .. } => allocate_from,
+        KeyAction::Raise { .. } | KeyAction::Refuse { .. } => None,
     }
 }
 

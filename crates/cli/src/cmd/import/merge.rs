@@ -7,7 +7,7 @@ use snowmint_stores::legacy::{Numbers, Sequence, SequenceState};
 
 /// Content of one database.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct DatabaseRead {
     /// Name of the database in messages.
     pub(super) label: String,
     pub(super) sequences: Vec<Sequence>,
@@ -18,12 +18,12 @@ pub(super) struct Read {
 pub(super) struct Merged {
     pub(super) sequence: Sequence,
     /// State of the key in each database, if there are several.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<KeyPart>,
 }
 
 /// State of a key in one of several databases.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Part {
+pub(super) struct KeyPart {
     /// Label of the database.
     pub(super) from: String,
     /// Bound: that database has issued no higher number.
@@ -34,7 +34,7 @@ pub(super) struct Part {
 }
 
 /// Returns the keys of all databases, each once, by name.
-pub(super) fn merged(all: Vec<Read>) -> Vec<Merged> {
+pub(super) fn merged(all: Vec<DatabaseRead>) -> Vec<Merged> {
     let labels: Vec<String> = all.iter().map(|read| read.label.clone()).collect();
     let mut by_key: BTreeMap<String, Vec<(usize, SequenceState)>> = BTreeMap::new();
     for (number, read) in all.into_iter().enumerate() {
@@ -47,7 +47,7 @@ pub(super) fn merged(all: Vec<Read>) -> Vec<Merged> {
 
 fn one(key: String, states: Vec<(usize, SequenceState)>, labels: &[String]) -> Merged {
     let part = |(number, state): &(usize, SequenceState)| match state {
-        SequenceState::At(Numbers { highest, offset, increment, .. }) => Some(Part {
+        SequenceState::At(Numbers { highest, offset, increment, .. }) => Some(KeyPart {
             from: labels.get(*number).cloned().unwrap_or_default(),
             highest: *highest,
             offset: *offset,
@@ -135,7 +135,8 @@ mod tests {
     }
 
     fn of(all: Vec<Sequence>) -> Result<(u64, u64, u64), String> {
-        let read = |sequence| Read { label: "a database".into(), sequences: vec![sequence] };
+        let read =
+            |sequence| DatabaseRead { label: "a database".into(), sequences: vec![sequence] };
         let merged = merged(all.into_iter().map(read).collect());
         assert_eq!(merged.len(), 1);
         match &merged[0].sequence.state {
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_database_without_a_stripe_that_is_looked_for_is_named() {
-        let read = |label: &str, sequences| Read { label: label.into(), sequences };
+        let read = |label: &str, sequences| DatabaseRead { label: label.into(), sequences };
         let both = vec![read("one", vec![sequence(7, 1, 2)]), read("two", Vec::new())];
         let lacking = merged(both);
         let SequenceState::Senseless(reason) = &lacking[0].sequence.state else {

@@ -6,28 +6,28 @@ use snowmint_coord::spec::{Kind, Plan, SegmentPlan, SourceSpec, StepRule, StepSp
 use snowmint_coord::upstream::UpstreamPlan;
 use snowmint_stores::legacy::{LegacySystem, Numbers, Sequence, SequenceState};
 
-use super::merge::{Merged, Part};
+use super::merge::{KeyPart, Merged};
 
 /// Plan for one key.
 #[derive(Debug, Serialize)]
-pub(super) struct Item {
+pub(super) struct KeyItem {
     /// Name in the other system.
     pub(super) key: String,
     /// Name of the source here.
     pub(super) source: String,
     #[serde(flatten)]
-    pub(super) action: Action,
+    pub(super) action: KeyAction,
     /// Numbers that the source has issued and the other system may have issued, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) overlap: Option<[u64; 2]>,
     /// State in each of several databases.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<KeyPart>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "action", rename_all = "kebab-case")]
-pub(super) enum Action {
+pub(super) enum KeyAction {
     /// Defines a source that does not exist yet.
     Define {
         /// First number of the source.
@@ -82,7 +82,7 @@ pub(super) struct RaiseTo {
 
 /// Options for all keys.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct How<'a> {
+pub(super) struct ImportOptions<'a> {
     /// System of the keys.
     pub(super) peer: LegacySystem,
     /// Rule by which a new source sizes its segments.
@@ -97,9 +97,9 @@ pub(super) struct How<'a> {
 pub(super) fn item(
     merged: Merged,
     source: String,
-    how: How<'_>,
+    how: ImportOptions<'_>,
     stored: Option<&Definition>,
-) -> Item {
+) -> KeyItem {
     let Merged { sequence: Sequence { key, state }, parts } = merged;
     let worked_out = match state {
         SequenceState::At(numbers) => match upstream(stored) {
@@ -110,17 +110,18 @@ pub(super) fn item(
         SequenceState::Moved => moved(&key, &source, stored, how),
         SequenceState::Senseless(reason) => Err(reason),
     };
-    let (action, overlap) = worked_out.unwrap_or_else(|reason| (Action::Refuse { reason }, None));
-    Item { key, source, action, overlap, parts }
+    let (action, overlap) =
+        worked_out.unwrap_or_else(|reason| (KeyAction::Refuse { reason }, None));
+    KeyItem { key, source, action, overlap, parts }
 }
 
-type Decided = Result<(Action, Option<[u64; 2]>), String>;
+type Decided = Result<(KeyAction, Option<[u64; 2]>), String>;
 
 fn decide(
     key: &str,
     source: &str,
     numbers: Numbers,
-    how: How<'_>,
+    how: ImportOptions<'_>,
     stored: Option<&Definition>,
 ) -> Decided {
     check_name("source", source)
@@ -138,7 +139,7 @@ fn decide(
             None => new(numbers, first, how.step),
         };
         spec.check().map_err(|error| error.to_string())?;
-        return Ok((Action::Define { first, spec: Box::new(spec) }, None));
+        return Ok((KeyAction::Define { first, spec: Box::new(spec) }, None));
     };
     if how.allocate_from.is_some() {
         return Err(format!(
@@ -159,10 +160,10 @@ fn decide(
     let lowest = theirs.next(1).unwrap_or(next);
     let overlap = (lowest < next && lowest <= highest).then(|| [lowest, highest.min(next - 1)]);
     let action = if next >= first {
-        Action::Keep { next }
+        KeyAction::Keep { next }
     } else {
         let version = stored.version;
-        Action::Raise { next, first, stripe: RaiseTo { offset, increment, version } }
+        KeyAction::Raise { next, first, stripe: RaiseTo { offset, increment, version } }
     };
     Ok((action, overlap))
 }
@@ -180,7 +181,7 @@ fn allocating(
     upstream: &UpstreamPlan,
     key: &str,
     Numbers { highest, .. }: Numbers,
-    how: How<'_>,
+    how: ImportOptions<'_>,
 ) -> Decided {
     let source = &stored.name;
     if upstream.key != key || how.allocate_from.is_some_and(|name| upstream.name != name) {
@@ -190,9 +191,9 @@ fn allocating(
         (_, true) => {
             check_allocated(stored, highest)?;
             check_ends(key, how)?;
-            Ok((Action::CutOver { highest, upstream: upstream.name.clone() }, None))
+            Ok((KeyAction::CutOver { highest, upstream: upstream.name.clone() }, None))
         }
-        (Some(_), false) => Ok((Action::Keep { next: highest.saturating_add(1) }, None)),
+        (Some(_), false) => Ok((KeyAction::Keep { next: highest.saturating_add(1) }, None)),
         (None, false) => {
             Err(format!("source {source} allocates from {upstream}: end that by --cut-over"))
         }
@@ -200,7 +201,7 @@ fn allocating(
 }
 
 /// Rejects a key that cannot be cut over.
-fn check_ends(key: &str, how: How<'_>) -> Result<(), String> {
+fn check_ends(key: &str, how: ImportOptions<'_>) -> Result<(), String> {
     let length = key.chars().count();
     match how.peer.key_chars_max() {
         Some(max) if length > max => Err(format!(
@@ -229,7 +230,7 @@ fn check_allocated(stored: &Definition, highest: u64) -> Result<(), String> {
 }
 
 /// Plans a key from which no numbers can be allocated any more.
-fn moved(key: &str, source: &str, stored: Option<&Definition>, how: How<'_>) -> Decided {
+fn moved(key: &str, source: &str, stored: Option<&Definition>, how: ImportOptions<'_>) -> Decided {
     if how.allocate_from.is_some() {
         return Err("it was cut over: there is nothing to allocate from".into());
     }
@@ -242,7 +243,7 @@ fn moved(key: &str, source: &str, stored: Option<&Definition>, how: How<'_>) -> 
     let next = stripe.next(stored.segment.mark.get());
     let next = next.ok_or_else(|| format!("source {source} has no number left"))?;
     match upstream(Some(stored)) {
-        None => Ok((Action::Keep { next }, None)),
+        None => Ok((KeyAction::Keep { next }, None)),
         Some((_, upstream)) if upstream.key != key => {
             Err(format!("source {source} allocates from {upstream}"))
         }
@@ -251,7 +252,7 @@ fn moved(key: &str, source: &str, stored: Option<&Definition>, how: How<'_>) -> 
             "it was ended there by others, and source {source} allocates from it still"
         )),
         Some((_, upstream)) if how.cut_over => {
-            Ok((Action::Finish { next, upstream: upstream.name }, None))
+            Ok((KeyAction::Finish { next, upstream: upstream.name }, None))
         }
         Some(_) => Err(format!(
             "it was ended there, and source {source} allocates from it still: give --cut-over again"
@@ -323,14 +324,14 @@ mod tests {
         }
     }
 
-    const HOW: How<'_> = How {
+    const HOW: ImportOptions<'_> = ImportOptions {
         peer: LegacySystem::Leaf,
         step: StepRule::Leaf,
         allocate_from: None,
         cut_over: false,
     };
 
-    fn of(sequence: Merged, stored: Option<&Definition>) -> Item {
+    fn of(sequence: Merged, stored: Option<&Definition>) -> KeyItem {
         item(sequence, "orders".into(), HOW, stored)
     }
 
@@ -342,14 +343,14 @@ mod tests {
     fn a_source_begins_above_everything_handed_out() {
         for highest in [0, 1, 2000, 1 << 62] {
             let item = of(at(highest), None);
-            let Action::Define { first, spec } = item.action else { panic!("{item:?}") };
+            let KeyAction::Define { first, spec } = item.action else { panic!("{item:?}") };
             assert_eq!(first, highest + 1);
             let Ok(Plan::Segment(plan)) = spec.check() else { panic!("{spec:?}") };
             assert_eq!(plan.stripe.next(1), Some(highest + 1));
         }
         let odd = Numbers { highest: 10, step: None, offset: 1, increment: 2 };
         let odd = read(SequenceState::At(odd));
-        assert!(matches!(of(odd, None).action, Action::Define { first: 11, .. }));
+        assert!(matches!(of(odd, None).action, KeyAction::Define { first: 11, .. }));
     }
 
     #[test]
@@ -357,12 +358,12 @@ mod tests {
         let stored = stored(&from(1001), 1);
         let raised = of(at(1500), Some(&stored));
         assert!(
-            matches!(raised.action, Action::Raise { next: 1001, first: 1501, .. }),
+            matches!(raised.action, KeyAction::Raise { next: 1001, first: 1501, .. }),
             "{raised:?}"
         );
         for highest in [0, 500, 1000] {
             let kept = of(at(highest), Some(&stored));
-            assert!(matches!(kept.action, Action::Keep { next: 1001 }), "{kept:?}");
+            assert!(matches!(kept.action, KeyAction::Keep { next: 1001 }), "{kept:?}");
             assert_eq!(kept.overlap, None);
         }
     }
@@ -383,29 +384,29 @@ mod tests {
 
     #[test]
     fn source_that_allocates_is_cut_over_once() {
-        let allocates = How { allocate_from: Some("old"), ..HOW };
+        let allocates = ImportOptions { allocate_from: Some("old"), ..HOW };
         let new = item(at(2000), "orders".into(), allocates, None);
-        let Action::Define { spec, .. } = new.action else { panic!("{new:?}") };
+        let KeyAction::Define { spec, .. } = new.action else { panic!("{new:?}") };
         assert_eq!((spec.upstream.as_deref(), spec.first), (Some("old:old"), None));
         let definition = stored(&spec.canonical().unwrap(), 700);
         let of = |how, sequence| item(sequence, "orders".into(), how, Some(&definition)).action;
-        assert!(matches!(of(allocates, at(2000)), Action::Keep { .. }));
-        assert!(matches!(of(HOW, at(2000)), Action::Refuse { .. }));
-        let cuts = How { cut_over: true, ..HOW };
-        assert!(matches!(of(cuts, at(2000)), Action::CutOver { highest: 2000, .. }));
+        assert!(matches!(of(allocates, at(2000)), KeyAction::Keep { .. }));
+        assert!(matches!(of(HOW, at(2000)), KeyAction::Refuse { .. }));
+        let cuts = ImportOptions { cut_over: true, ..HOW };
+        assert!(matches!(of(cuts, at(2000)), KeyAction::CutOver { highest: 2000, .. }));
         let back = of(cuts, at(698));
-        let Action::Refuse { reason } = back else { panic!("{back:?}") };
+        let KeyAction::Refuse { reason } = back else { panic!("{back:?}") };
         assert!(reason.contains("allocated up to 699"), "{reason}");
-        assert!(matches!(of(cuts, at(699)), Action::CutOver { highest: 699, .. }));
-        let other = How { allocate_from: Some("other"), ..HOW };
-        assert!(matches!(of(other, at(2000)), Action::Refuse { .. }));
+        assert!(matches!(of(cuts, at(699)), KeyAction::CutOver { highest: 699, .. }));
+        let other = ImportOptions { allocate_from: Some("other"), ..HOW };
+        assert!(matches!(of(other, at(2000)), KeyAction::Refuse { .. }));
         let own = stored(&from(2001), 1);
         let of_own = |how, sequence| item(sequence, "orders".into(), how, Some(&own)).action;
-        assert!(matches!(of_own(cuts, at(2000)), Action::Refuse { .. }));
-        assert!(matches!(of_own(allocates, at(2000)), Action::Refuse { .. }));
+        assert!(matches!(of_own(cuts, at(2000)), KeyAction::Refuse { .. }));
+        assert!(matches!(of_own(allocates, at(2000)), KeyAction::Refuse { .. }));
         let moved = || read(SequenceState::Moved);
-        assert!(matches!(of_own(cuts, moved()), Action::Keep { next: 2001 }));
-        assert!(matches!(of(cuts, moved()), Action::Refuse { .. }), "ended by others");
+        assert!(matches!(of_own(cuts, moved()), KeyAction::Keep { next: 2001 }));
+        assert!(matches!(of(cuts, moved()), KeyAction::Refuse { .. }), "ended by others");
         // A command leaves this state if it is interrupted after the table ended.
         let begun = |upstream: &str| {
             let (first, first_at) = (Some(700), Some(700));
@@ -415,11 +416,11 @@ mod tests {
         };
         let of_begun =
             |how, upstream| item(moved(), "orders".into(), how, Some(&begun(upstream))).action;
-        assert!(matches!(of_begun(cuts, "old:old"), Action::Finish { next: 700, .. }));
+        assert!(matches!(of_begun(cuts, "old:old"), KeyAction::Finish { next: 700, .. }));
         let half = item(at(650), "orders".into(), cuts, Some(&begun("old:old"))).action;
-        assert!(matches!(half, Action::CutOver { .. }), "its mark is what was begun: {half:?}");
-        assert!(matches!(of_begun(HOW, "old:old"), Action::Refuse { .. }));
-        assert!(matches!(of_begun(cuts, "old:other"), Action::Refuse { .. }));
+        assert!(matches!(half, KeyAction::CutOver { .. }), "its mark is what was begun: {half:?}");
+        assert!(matches!(of_begun(HOW, "old:old"), KeyAction::Refuse { .. }));
+        assert!(matches!(of_begun(cuts, "old:other"), KeyAction::Refuse { .. }));
     }
 
     #[test]
@@ -428,32 +429,32 @@ mod tests {
             let sequence = Sequence { key: "é".repeat(length), ..at(2000).sequence };
             item(Merged { sequence, parts: Vec::new() }, "orders".into(), how, None).action
         };
-        let how = |peer| How { peer, allocate_from: Some("old"), ..HOW };
-        assert!(matches!(named(57, how(LegacySystem::Tinyid)), Action::Define { .. }));
-        let Action::Refuse { reason } = named(58, how(LegacySystem::Tinyid)) else {
+        let how = |peer| ImportOptions { peer, allocate_from: Some("old"), ..HOW };
+        assert!(matches!(named(57, how(LegacySystem::Tinyid)), KeyAction::Define { .. }));
+        let KeyAction::Refuse { reason } = named(58, how(LegacySystem::Tinyid)) else {
             panic!("defined")
         };
         assert!(reason.contains("58 characters"), "{reason}");
-        assert!(matches!(named(58, how(LegacySystem::Leaf)), Action::Define { .. }));
+        assert!(matches!(named(58, how(LegacySystem::Leaf)), KeyAction::Define { .. }));
         // Without a cut-over no space for a longer name is needed.
         assert!(matches!(
-            named(63, How { peer: LegacySystem::Tinyid, ..HOW }),
-            Action::Define { .. }
+            named(63, ImportOptions { peer: LegacySystem::Tinyid, ..HOW }),
+            KeyAction::Define { .. }
         ));
         let long = "k".repeat(58);
         let spec = allocated(NUMBERS, &format!("old:{long}"), StepRule::Fixed);
         let stored = stored(&spec.canonical().unwrap(), 700);
         let sequence = Sequence { key: long, state: SequenceState::At(NUMBERS) };
-        let cuts = How { peer: LegacySystem::Tinyid, cut_over: true, ..HOW };
+        let cuts = ImportOptions { peer: LegacySystem::Tinyid, cut_over: true, ..HOW };
         let long = Merged { sequence, parts: Vec::new() };
         let cut = item(long, "orders".into(), cuts, Some(&stored)).action;
-        assert!(matches!(cut, Action::Refuse { .. }), "{cut:?}");
+        assert!(matches!(cut, KeyAction::Refuse { .. }), "{cut:?}");
     }
 
     #[test]
     fn invalid_import_is_rejected() {
-        let refused = |item: Item| match item.action {
-            Action::Refuse { reason } => reason,
+        let refused = |item: KeyItem| match item.action {
+            KeyAction::Refuse { reason } => reason,
             other => panic!("{other:?}"),
         };
         let senseless = read(SequenceState::Senseless("no".into()));

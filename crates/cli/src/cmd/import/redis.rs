@@ -11,9 +11,9 @@ use snowmint_wire::http::CounterBody;
 use tokio::runtime::Runtime;
 
 use super::Common;
-use crate::client::{CallError, Client, segment};
+use crate::client::{ApiClient, CallError, segment};
 use crate::exit::{Failure, Outcome, complain};
-use crate::node::{self, Journal};
+use crate::node::{self, JournalUse};
 use crate::output::Output;
 use crate::store;
 
@@ -55,18 +55,18 @@ pub(super) struct Redis {
 
 /// Plan for one counter.
 #[derive(Debug, Serialize)]
-struct Item {
+struct CounterItem {
     #[serde(skip)]
     name: Vec<u8>,
     key: String,
     counter: String,
     #[serde(flatten)]
-    action: Action,
+    action: CounterAction,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "action", rename_all = "kebab-case")]
-enum Action {
+enum CounterAction {
     /// Moves a counter that counts in Redis.
     Move { value: u64 },
     /// Finishes a moved counter: makes sure that it counts here.
@@ -78,8 +78,8 @@ enum Action {
 }
 
 /// Destination of the counters.
-enum Target {
-    Server(Box<Client>),
+enum CounterTarget {
+    Server(Box<ApiClient>),
     Own(Box<(Node, Source)>),
 }
 
@@ -95,7 +95,7 @@ impl Redis {
             return Err(Failure::no(format!("no key matches {:?}; correct --match", self.pattern)));
         }
         self.show(&items)?;
-        let refused = |item: &&Item| matches!(item.action, Action::Refuse { .. });
+        let refused = |item: &&CounterItem| matches!(item.action, CounterAction::Refuse { .. });
         let refused = items.iter().filter(refused).count();
         if refused > 0 {
             return Err(Failure::refused(format!(
@@ -121,7 +121,7 @@ impl Redis {
             })?;
         }
         let came = runtime.block_on(self.came(&counters, &items))?;
-        if let Target::Own(own) = target {
+        if let CounterTarget::Own(own) = target {
             runtime.block_on(own.0.close())?;
         }
         problems(&both, &came)
@@ -130,10 +130,15 @@ impl Redis {
     /// Returns numbers that both systems may have issued, for keys that count in Redis and were
     /// already counted here. The application moved before its keys, or it arrived after other keys
     /// had been moved.
-    fn overlaps(&self, runtime: &Runtime, target: &Target, items: &[Item]) -> Outcome<Vec<String>> {
+    fn overlaps(
+        &self,
+        runtime: &Runtime,
+        target: &CounterTarget,
+        items: &[CounterItem],
+    ) -> Outcome<Vec<String>> {
         let mut both = Vec::new();
         for item in items {
-            let Action::Move { value } = item.action else { continue };
+            let CounterAction::Move { value } = item.action else { continue };
             let Some(counted) = self.counted(runtime, target, &item.counter)? else {
                 self.say_unknown(&item.key);
                 return Ok(both);
@@ -156,7 +161,7 @@ impl Redis {
 
     /// Returns the keys that still count in Redis after the import: they are new, and their numbers
     /// would come again here.
-    async fn came(&self, counters: &Counters, items: &[Item]) -> Outcome<Vec<String>> {
+    async fn came(&self, counters: &Counters, items: &[CounterItem]) -> Outcome<Vec<String>> {
         let stay = self.margin.is_some();
         let known: BTreeSet<&[u8]> =
             items.iter().filter(|_| stay).map(|item| item.name.as_slice()).collect();
@@ -173,7 +178,7 @@ impl Redis {
         Ok(came)
     }
 
-    async fn plan(&self, counters: &Counters) -> Outcome<Vec<Item>> {
+    async fn plan(&self, counters: &Counters) -> Outcome<Vec<CounterItem>> {
         let mut items = Vec::new();
         let mut used: BTreeMap<String, String> = BTreeMap::new();
         for name in counters.keys(&self.pattern).await? {
@@ -186,25 +191,25 @@ impl Redis {
             if let Some(other) = used.insert(counter.clone(), key.clone()) {
                 let reason =
                     format!("key {other:?} becomes the same counter: one key, one counter");
-                action = Action::Refuse { reason };
+                action = CounterAction::Refuse { reason };
             }
-            items.push(Item { name, key, counter, action });
+            items.push(CounterItem { name, key, counter, action });
         }
         Ok(items)
     }
 
-    fn action(&self, name: &[u8], counter: &str, at: CounterState) -> Action {
+    fn action(&self, name: &[u8], counter: &str, at: CounterState) -> CounterAction {
         if std::str::from_utf8(name).is_err() || counter.is_empty() || counter.len() > 255 {
             let reason = "key is not a text of 1 to 255 bytes".into();
-            return Action::Refuse { reason };
+            return CounterAction::Refuse { reason };
         }
         match (at, self.margin) {
-            (CounterState::Senseless(reason), _) => Action::Refuse { reason },
-            (CounterState::Moved(value), _) => Action::Finish { value },
-            (CounterState::Counts(value), None) => Action::Move { value },
+            (CounterState::Senseless(reason), _) => CounterAction::Refuse { reason },
+            (CounterState::Moved(value), _) => CounterAction::Finish { value },
+            (CounterState::Counts(value), None) => CounterAction::Move { value },
             (CounterState::Counts(value), Some(margin)) => match value.saturating_add(margin) {
-                above if above <= BOUND_MAX => Action::Raise { value, above },
-                above => Action::Refuse {
+                above if above <= BOUND_MAX => CounterAction::Raise { value, above },
+                above => CounterAction::Refuse {
                     reason: format!(
                         "{value} and the margin are {above}, maximum {BOUND_MAX} (2^62)"
                     ),
@@ -213,7 +218,7 @@ impl Redis {
         }
     }
 
-    fn show(&self, items: &[Item]) -> Outcome {
+    fn show(&self, items: &[CounterItem]) -> Outcome {
         let mut out = Output::new();
         if self.common.json {
             items.iter().try_for_each(|item| out.json(item))?;
@@ -221,28 +226,32 @@ impl Redis {
         }
         let width = items.iter().map(|item| item.key.chars().count()).max().unwrap_or(0).max(3);
         out.line(format_args!("{:<width$}  PLAN", "KEY"))?;
-        for Item { key, counter, action, .. } in items {
+        for CounterItem { key, counter, action, .. } in items {
             let to = format!("{}:{counter}", self.source);
             let plan = match action {
-                Action::Move { value } => format!("move at {value}, or where it is then, to {to}"),
-                Action::Finish { value } => format!("is moved: see that {to} is above {value}"),
-                Action::Raise { value, above } => {
+                CounterAction::Move { value } => {
+                    format!("move at {value}, or where it is then, to {to}")
+                }
+                CounterAction::Finish { value } => {
+                    format!("is moved: see that {to} is above {value}")
+                }
+                CounterAction::Raise { value, above } => {
                     format!("leave at {value}, and raise {to} above {above}")
                 }
-                Action::Refuse { reason } => format!("REFUSED: {reason}"),
+                CounterAction::Refuse { reason } => format!("REFUSED: {reason}"),
             };
             out.line(format_args!("{key:<width$}  {plan}"))?;
         }
         out.flush()
     }
 
-    fn target(&self, runtime: &Runtime) -> Outcome<Target> {
+    fn target(&self, runtime: &Runtime) -> Outcome<CounterTarget> {
         if let Some(url) = &self.server {
-            return Ok(Target::Server(Box::new(Client::new(url)?)));
+            return Ok(CounterTarget::Server(Box::new(ApiClient::new(url)?)));
         }
         let config = self.common.config_args.load(Vec::new())?;
         runtime.block_on(async {
-            let node = node::open(&config, Journal::Without).await?;
+            let node = node::open(&config, JournalUse::Without).await?;
             let source = node.source(&self.source).await?;
             if source.kind() != Kind::Counter {
                 return Err(Failure::usage(format!(
@@ -251,17 +260,23 @@ impl Redis {
                     source.kind()
                 )));
             }
-            Ok(Target::Own(Box::new((node, source))))
+            Ok(CounterTarget::Own(Box::new((node, source))))
         })
     }
 
-    fn act(&self, runtime: &Runtime, counters: &Counters, target: &Target, item: &Item) -> Outcome {
+    fn act(
+        &self,
+        runtime: &Runtime,
+        counters: &Counters,
+        target: &CounterTarget,
+        item: &CounterItem,
+    ) -> Outcome {
         let raise = |highest| self.raise(runtime, target, &item.counter, highest);
         match item.action {
-            Action::Refuse { .. } => Ok(()),
-            Action::Finish { value } => raise(value),
-            Action::Raise { above, .. } => raise(above),
-            Action::Move { value } => {
+            CounterAction::Refuse { .. } => Ok(()),
+            CounterAction::Finish { value } => raise(value),
+            CounterAction::Raise { above, .. } => raise(above),
+            CounterAction::Move { value } => {
                 // If this fails, the counter must stay in Redis.
                 raise(value)?;
                 match runtime.block_on(counters.move_counter(&item.name))? {
@@ -277,9 +292,14 @@ impl Redis {
 
     /// Returns the bound of a counter, or of another key of its section; `None` when the caller may
     /// move counters but not read bounds.
-    fn counted(&self, runtime: &Runtime, target: &Target, counter: &str) -> Outcome<Option<u64>> {
+    fn counted(
+        &self,
+        runtime: &Runtime,
+        target: &CounterTarget,
+        counter: &str,
+    ) -> Outcome<Option<u64>> {
         match target {
-            Target::Server(client) => {
+            CounterTarget::Server(client) => {
                 let CounterBody { bound } = match client.get(&self.path(counter)) {
                     Err(CallError::Forbidden(_)) => return Ok(None),
                     result => result?,
@@ -288,7 +308,7 @@ impl Redis {
                     Failure::internal(format_args!("server sent bound {bound:?}, not a number"))
                 })
             }
-            Target::Own(own) => {
+            CounterTarget::Own(own) => {
                 Ok(Some(runtime.block_on(own.1.bound_of(counter.as_bytes(), RAISE_MS))?))
             }
         }
@@ -299,14 +319,20 @@ impl Redis {
     }
 
     /// Makes every later number of a counter greater than `highest`.
-    fn raise(&self, runtime: &Runtime, target: &Target, counter: &str, highest: u64) -> Outcome {
+    fn raise(
+        &self,
+        runtime: &Runtime,
+        target: &CounterTarget,
+        counter: &str,
+        highest: u64,
+    ) -> Outcome {
         match target {
-            Target::Server(client) => {
+            CounterTarget::Server(client) => {
                 let body = CounterBody { bound: highest.to_string() };
                 let _: CounterBody = client.put(&self.path(counter), &body)?;
                 Ok(())
             }
-            Target::Own(own) => {
+            CounterTarget::Own(own) => {
                 let raised = own.1.raise(counter.as_bytes(), highest, RAISE_MS);
                 runtime.block_on(raised).map_err(|error| {
                     let failure = Failure::from(error);

@@ -9,13 +9,13 @@ use snowmint_stores::legacy::{LegacyDatabase, LegacySystem};
 
 use super::Common;
 use super::apply::{ImportContext, present};
-use super::merge::{self, Merged, Read};
-use super::plan::{Action, How, Item, item};
+use super::merge::{self, DatabaseRead, Merged};
+use super::plan::{ImportOptions, KeyAction, KeyItem, item};
 use crate::exit::{Failure, Outcome, complain};
 
 /// Selection of keys, and their names here.
 #[derive(Debug, Args)]
-pub(super) struct Keys {
+pub(super) struct KeySelection {
     #[command(flatten)]
     pub(super) common: Common,
     /// Import only this key; may be given several times.
@@ -49,17 +49,17 @@ fn missing(labels: &[String], of: usize) -> String {
     format!("{count} of {of} databases cannot be read, but all are needed: {labels}")
 }
 
-impl Keys {
+impl KeySelection {
     /// Plans the keys of a system; `None` if it has no table of keys.
     pub(super) fn plan(
         &self,
         peer: LegacySystem,
         step: StepRule,
         ctx: &ImportContext,
-    ) -> Outcome<Option<Vec<Item>>> {
+    ) -> Outcome<Option<Vec<KeyItem>>> {
         let Some(found) = ctx.runtime.block_on(self.read(peer))? else { return Ok(None) };
         let allocate_from = self.allocate_from.as_deref();
-        let how = How { peer, step, allocate_from, cut_over: self.cut_over };
+        let how = ImportOptions { peer, step, allocate_from, cut_over: self.cut_over };
         Ok(Some(self.items(self.chosen(found)?, how, &ctx.stored)))
     }
 
@@ -71,7 +71,7 @@ impl Keys {
         for database in &databases {
             let label = database.label();
             match present(database.sequences(peer).await) {
-                Ok(Some(sequences)) => all.push(Read { label, sequences }),
+                Ok(Some(sequences)) => all.push(DatabaseRead { label, sequences }),
                 Ok(None) => without.push(label),
                 Err(failure) => failed.push((label, failure)),
             }
@@ -120,9 +120,9 @@ impl Keys {
     fn items(
         &self,
         merged: Vec<Merged>,
-        how: How<'_>,
+        how: ImportOptions<'_>,
         stored: &BTreeMap<String, Definition>,
-    ) -> Vec<Item> {
+    ) -> Vec<KeyItem> {
         let names: BTreeMap<&str, &str> =
             self.name.iter().map(|(key, source)| (key.as_str(), source.as_str())).collect();
         let mut used: BTreeMap<String, String> = BTreeMap::new();
@@ -134,7 +134,7 @@ impl Keys {
             let mut item = item(merged, source.clone(), how, known);
             if let Some(other) = used.insert(source, key) {
                 let reason = format!("key {other:?} has the same source; name another by --name");
-                item.action = Action::Refuse { reason };
+                item.action = KeyAction::Refuse { reason };
             }
             items.push(item);
         }

@@ -9,8 +9,8 @@ use snowmint_stores::legacy::{
 use super::Common;
 use super::apply::{ImportContext, Whole, present};
 use super::cut::Cuts;
-use super::plan::Item;
-use super::segments::Keys;
+use super::plan::KeyItem;
+use super::segments::KeySelection;
 use super::tokens;
 use super::workers::{BAIDU, COSID, Here, Keeping, LEAF, System, Workers};
 use crate::exit::{Failure, Outcome, complain};
@@ -19,7 +19,7 @@ use crate::exit::{Failure, Outcome, complain};
 #[derive(Debug, Args)]
 pub(super) struct Leaf {
     #[command(flatten)]
-    keys: Keys,
+    keys: KeySelection,
 }
 
 /// Turn the business types of Didi Tinyid's table `tiny_id_info` into segment sources.
@@ -29,7 +29,7 @@ pub(super) struct Leaf {
 #[derive(Debug, Args)]
 pub(super) struct Tinyid {
     #[command(flatten)]
-    keys: Keys,
+    keys: KeySelection,
     /// Only print [compat.tinyid.tokens] for the configuration, from the table `tiny_id_token`: the
     /// hash of each token, and its business types. Changes nothing.
     #[arg(
@@ -44,7 +44,7 @@ pub(super) struct Tinyid {
 #[derive(Debug, Args)]
 pub(super) struct Cosid {
     #[command(flatten)]
-    keys: Keys,
+    keys: KeySelection,
     #[command(flatten)]
     keeping: Keeping,
 }
@@ -79,14 +79,19 @@ fn no_table(table: &str) -> Failure {
     Failure::no(format!("table {table} does not exist in the other system; correct --from"))
 }
 
-fn keys_of(keys: &Keys, peer: LegacySystem, step: StepRule, table: &str) -> Outcome {
+fn keys_of(keys: &KeySelection, peer: LegacySystem, step: StepRule, table: &str) -> Outcome {
     let ctx = ImportContext::read_state(&keys.common)?;
     let keys_found = keys.plan(peer, step, &ctx)?.ok_or_else(|| no_table(table))?;
     let cuts = cuts(&keys_found, peer, keys, &ctx)?;
     Whole { keys: keys_found, workers: None, cuts }.finish(&keys.common, &ctx)
 }
 
-fn cuts(items: &[Item], peer: LegacySystem, keys: &Keys, ctx: &ImportContext) -> Outcome<Cuts> {
+fn cuts(
+    items: &[KeyItem],
+    peer: LegacySystem,
+    keys: &KeySelection,
+    ctx: &ImportContext,
+) -> Outcome<Cuts> {
     // Connections belong to a runtime.
     let _entered = ctx.runtime.enter();
     Cuts::of(items, peer, (&keys.common, keys.allocate_from.as_deref()), &ctx.config)
@@ -187,7 +192,7 @@ fn numbers(
         return Err(Failure::no("other system has no worker number to import"));
     }
     let workers = planned(keeping, system, found, ctx)?;
-    let keys: Vec<Item> = Vec::new();
+    let keys: Vec<KeyItem> = Vec::new();
     Whole { keys, workers: Some(workers), cuts: Cuts::default() }.finish(common, ctx)
 }
 

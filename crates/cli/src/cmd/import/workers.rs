@@ -61,7 +61,7 @@ pub(super) const COSID: System = System { name: "cosid", layout: "cosid", shippe
 
 /// Plan for one worker number.
 #[derive(Debug, Serialize)]
-pub(super) struct Item {
+pub(super) struct WorkerItem {
     /// Worker number; `None` if the stored text is not a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     worker: Option<u64>,
@@ -69,12 +69,12 @@ pub(super) struct Item {
     /// Holder in the other system.
     holder: String,
     #[serde(flatten)]
-    action: Action,
+    action: WorkerAction,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "kebab-case")]
-enum Action {
+enum WorkerAction {
     /// Excludes the number, for ever or until a time.
     Exclude {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,14 +91,14 @@ enum Action {
 pub(super) struct Workers {
     origin: &'static str,
     until: Mark,
-    parts: Vec<Part>,
+    parts: Vec<PoolPart>,
 }
 
 /// Plan for the worker numbers of one pool.
 #[derive(Debug)]
-struct Part {
+struct PoolPart {
     pool: Pool,
-    items: Vec<Item>,
+    items: Vec<WorkerItem>,
 }
 
 /// State of this deployment.
@@ -153,8 +153,13 @@ impl Keeping {
                     }
                 }
                 Err(reason) => {
-                    let action = Action::Refuse { reason };
-                    senseless.push(Item { worker: None, pool: pool.name.clone(), holder, action });
+                    let action = WorkerAction::Refuse { reason };
+                    senseless.push(WorkerItem {
+                        worker: None,
+                        pool: pool.name.clone(),
+                        holder,
+                        action,
+                    });
                 }
             }
         }
@@ -247,7 +252,7 @@ fn ranges(numbers: &[u64]) -> String {
     runs.map(shown).collect::<Vec<_>>().join(", ")
 }
 
-impl Part {
+impl PoolPart {
     fn slots(&self, number: u64) -> impl Iterator<Item = u64> + use<> {
         let group = u64::from(self.pool.group.max(1));
         number.saturating_mul(group)..number.saturating_add(1).saturating_mul(group)
@@ -255,19 +260,19 @@ impl Part {
 }
 
 impl Workers {
-    fn part(&self, pool: Pool, by_number: HoldersByNumber, here: Here<'_>) -> Part {
-        let mut part = Part { pool, items: Vec::new() };
+    fn part(&self, pool: Pool, by_number: HoldersByNumber, here: Here<'_>) -> PoolPart {
+        let mut part = PoolPart { pool, items: Vec::new() };
         for (number, holder) in by_number {
             let mut holder = Visible(&holder).to_string();
             holder.truncate(holder.floor_char_boundary(LABEL_BYTES_MAX / 2));
             let action = self.action(&part, number, here);
             let pool = part.pool.name.clone();
-            part.items.push(Item { worker: Some(number), pool, holder, action });
+            part.items.push(WorkerItem { worker: Some(number), pool, holder, action });
         }
         part
     }
 
-    fn action(&self, part: &Part, number: u64, here: Here<'_>) -> Action {
+    fn action(&self, part: &PoolPart, number: u64, here: Here<'_>) -> WorkerAction {
         let groups = part.pool.groups();
         if number >= groups {
             let last = groups.saturating_sub(1);
@@ -275,22 +280,22 @@ impl Workers {
                 "the layout has workers 0 to {last}: name theirs by --layout, or leave this one out by \
                  --except-worker {number}"
             );
-            return Action::Refuse { reason };
+            return WorkerAction::Refuse { reason };
         }
         let of = |slot: &u64| {
             here.slots.iter().find(|info| info.pool == part.pool.name && info.slot == *slot)
         };
         let known: Vec<_> = part.slots(number).map(|slot| of(&slot)).collect();
         if let Some(reason) = known.iter().flatten().find_map(|info| self.in_use(info, here.now)) {
-            return Action::Refuse { reason };
+            return WorkerAction::Refuse { reason };
         }
         let is_done = |info: &Option<&SlotInfo>| info.is_some_and(|info| info.mark >= self.until);
         if known.iter().all(is_done) {
-            return Action::Keep;
+            return WorkerAction::Keep;
         }
         let until = self.until;
         let until = (until < Mark::MAX).then(|| Zone::default().show(until.unix_millis()));
-        Action::Exclude { until }
+        WorkerAction::Exclude { until }
     }
 
     /// Returns the reason why a number may be in use here as well as there.
@@ -314,7 +319,7 @@ impl Workers {
         format!("{}: {holder}", self.origin)
     }
 
-    fn items(&self) -> impl Iterator<Item = &Item> {
+    fn items(&self) -> impl Iterator<Item = &WorkerItem> {
         self.parts.iter().flat_map(|part| &part.items)
     }
 
@@ -324,13 +329,15 @@ impl Workers {
         }
         let pools = self.parts.iter().map(|part| part.pool.name.len()).max().unwrap_or(0).max(16);
         out.line(format_args!("{:>7}  {:<pools$}  PLAN", "WORKER", "POOL"))?;
-        for Item { worker, pool, holder, action } in self.items() {
+        for WorkerItem { worker, pool, holder, action } in self.items() {
             let worker = worker.map_or_else(|| "?".into(), |worker| worker.to_string());
             let plan = match action {
-                Action::Exclude { until: None } => format!("exclude for ever ({holder})"),
-                Action::Exclude { until: Some(time) } => format!("exclude until {time} ({holder})"),
-                Action::Keep => "nothing to do: is excluded".to_owned(),
-                Action::Refuse { reason } => format!("REFUSED: {reason} ({holder})"),
+                WorkerAction::Exclude { until: None } => format!("exclude for ever ({holder})"),
+                WorkerAction::Exclude { until: Some(time) } => {
+                    format!("exclude until {time} ({holder})")
+                }
+                WorkerAction::Keep => "nothing to do: is excluded".to_owned(),
+                WorkerAction::Refuse { reason } => format!("REFUSED: {reason} ({holder})"),
             };
             out.line(format_args!("{worker:>7}  {pool:<pools$}  {plan}"))?;
         }
@@ -339,18 +346,18 @@ impl Workers {
 
     /// Returns the number of rejected items.
     pub(super) fn refused(&self) -> usize {
-        self.items().filter(|item| matches!(item.action, Action::Refuse { .. })).count()
+        self.items().filter(|item| matches!(item.action, WorkerAction::Refuse { .. })).count()
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.items().all(|item| item.action == Action::Keep)
+        self.items().all(|item| item.action == WorkerAction::Keep)
     }
 
     pub(super) async fn carry_out(&self, store: &dyn Store, data_dir: &Path) -> Outcome {
         for part in &self.parts {
             let mut by_holder: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
             for item in &part.items {
-                if let (Some(number), Action::Exclude { .. }) = (item.worker, &item.action) {
+                if let (Some(number), WorkerAction::Exclude { .. }) = (item.worker, &item.action) {
                     by_holder.entry(&item.holder).or_default().extend(part.slots(number));
                 }
             }

@@ -7,7 +7,7 @@ use super::printed::Printed;
 use super::{CHUNK, Mint};
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
-use crate::node::{self, Journal};
+use crate::node::{self, JournalUse};
 use crate::store;
 
 /// Longest time for one chunk: a slow layout mints few IDs per second.
@@ -25,7 +25,8 @@ impl Mint {
         out: &mut Printed,
     ) -> Outcome {
         // A configured store may be anywhere; the data directory belongs to its own store.
-        let journal = if config.store.url.is_empty() { Journal::IfFree } else { Journal::Without };
+        let journal =
+            if config.store.url.is_empty() { JournalUse::IfFree } else { JournalUse::Without };
         store::runtime()?.block_on(async {
             let node = node::open(config, journal).await?;
             let minted = match node.source(&self.source).await {

@@ -11,7 +11,7 @@ use snowmint_core::Layout;
 use snowmint_core::text::Format;
 use snowmint_wire::http::Count;
 
-use crate::client::{CallError, Client, DEFAULT_SERVER};
+use crate::client::{ApiClient, CallError, DEFAULT_SERVER};
 use crate::config::ConfigArgs;
 use crate::exit::{Failure, Outcome, complain};
 use crate::output::Output;
@@ -107,11 +107,11 @@ impl Mint {
             return self.mint_alone(&spec, done, out);
         }
         if let Some(server) = &self.server {
-            return Ok(self.ask_server(&Client::new(server)?, done, out)?);
+            return Ok(self.ask_server(&ApiClient::new(server)?, done, out)?);
         }
         let config = self.config_args.load(Vec::new())?;
         if self.config_args.is_empty() {
-            match self.ask_server(&Client::new(DEFAULT_SERVER)?, done, out) {
+            match self.ask_server(&ApiClient::new(DEFAULT_SERVER)?, done, out) {
                 Err(CallError::NotReached(_)) if *done == 0 => complain(format_args!(
                     "no server on {DEFAULT_SERVER}, so the store is {}",
                     store::shown(&config)

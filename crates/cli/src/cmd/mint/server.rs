@@ -4,14 +4,14 @@ use snowmint_wire::http::{Count, IdsBody, MintRequest};
 
 use super::printed::Printed;
 use super::{CHUNK, Mint};
-use crate::client::{CallError, Client, segment};
+use crate::client::{ApiClient, CallError, segment};
 use crate::exit::Failure;
 
 impl Mint {
     /// Requests IDs until the count is reached, and prints them as they come.
     pub(super) fn ask_server(
         &self,
-        client: &Client,
+        client: &ApiClient,
         done: &mut u64,
         out: &mut Printed,
     ) -> Result<(), CallError> {

@@ -32,10 +32,10 @@ impl Reloadable for LogFilter {
 }
 
 /// Limits of a request, and whether requests get a line in the log.
-pub(super) struct Requests(pub(super) Service);
+pub(super) struct RequestLimits(pub(super) Service);
 
 #[async_trait]
-impl Reloadable for Requests {
+impl Reloadable for RequestLimits {
     fn part(&self, key: &str, _: &Config, _: &Config) -> Option<String> {
         (is_below(key, "limits") || key == "log.access").then(|| "requests".to_owned())
     }

@@ -20,17 +20,19 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
 
 use self::checks::{checked, filter};
-use self::follow::{LogFilter, Requests, SetFilter, Sources, Stores};
+use self::follow::{LogFilter, RequestLimits, SetFilter, Sources, Stores};
 use self::listening::{announce, listen, reach};
 use self::log::log_to_stderr;
 use self::opening::{AtStart, log_forecasts, open, open_the_rest, sources_at_start};
-use self::reload::{Read, Reload, Reloadable};
+use self::reload::{ReadConfig, Reload, Reloadable};
 use self::signals::{Signals, hangups};
 use self::supervisor::Supervisor;
-use crate::config::{Config, ConfigArgs, CrashPolicy, Given, Number, WorkerReuse, WorkerSection};
+use crate::config::{
+    Config, ConfigArgs, CrashPolicy, Given, NumberChoice, WorkerReuse, WorkerSection,
+};
 use crate::descriptors;
 use crate::exit::{Failure, Outcome, complain};
-use crate::node::{self, Journal};
+use crate::node::{self, JournalUse};
 use crate::output::Output;
 use crate::security::{Security, check_public_texts, warnings};
 use crate::store;
@@ -118,11 +120,11 @@ impl Serve {
         if let Some(shortage) = descriptors::shortage(files, http_max, resp_max) {
             tracing::warn!("{shortage}");
         }
-        let journal = if forgets { Journal::Without } else { Journal::Locked };
+        let journal = if forgets { JournalUse::Without } else { JournalUse::Locked };
         let runtime = Runtime::new()
             .map_err(|error| Failure::unavailable(format!("runtime cannot start: {error}")))?;
         let config_args = self.config_args;
-        let read: Read = Box::new(move || {
+        let read: ReadConfig = Box::new(move || {
             let config = config_args.load(flags.clone())?;
             checked(&config).map_err(|failure| config.places.located(failure))?;
             Ok(config)
@@ -135,7 +137,12 @@ impl Serve {
 }
 
 /// Starts the server, waits for its end, and stops it.
-async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFilter) -> Outcome {
+async fn serve(
+    config: &Config,
+    journal: JournalUse,
+    read: ReadConfig,
+    set_filter: SetFilter,
+) -> Outcome {
     // Signals are registered first: one that comes during the start must not be lost.
     let mut signals = Signals::new()?;
     let security = Security::for_a_server(config)?;
@@ -182,7 +189,7 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
 async fn check_workers(config: &Config, node: &Node) -> Outcome {
     let WorkerSection { number, reuse, after_crash, .. } = &config.worker;
     if (*number, *reuse, *after_crash == CrashPolicy::Refuse)
-        == (Number::Any, WorkerReuse::Recycle, false)
+        == (NumberChoice::Any, WorkerReuse::Recycle, false)
     {
         return Ok(());
     }
@@ -201,7 +208,7 @@ async fn check_workers(config: &Config, node: &Node) -> Outcome {
             ErrorKind::ClockBehind { .. } if *after_crash == CrashPolicy::Refuse => {
                 return Err(Failure::refused(message("")));
             }
-            ErrorKind::PoolFull(full) if *number != Number::Any => {
+            ErrorKind::PoolFull(full) if *number != NumberChoice::Any => {
                 let holder = holder(node, full).await;
                 let ways = format!("{holder}; stop that process or choose another worker.number");
                 return Err(Failure::refused(message(&ways)));
@@ -229,7 +236,7 @@ async fn holder(node: &Node, full: &PoolFull) -> String {
 /// Inputs of a reload.
 struct Reloading {
     hangups: Signal,
-    read: Read,
+    read: ReadConfig,
     set_filter: SetFilter,
 }
 
@@ -315,7 +322,7 @@ async fn run(
     let service = handle.service();
     let followers: Vec<Box<dyn Reloadable>> = vec![
         Box::new(LogFilter(set_filter)),
-        Box::new(Requests(service.clone())),
+        Box::new(RequestLimits(service.clone())),
         Box::new(Stores(node.clone())),
         Box::new(Sources(service.for_configuration())),
     ];

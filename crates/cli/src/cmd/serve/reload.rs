@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use crate::config::{Change, Config};
+use crate::config::{ChangedKey, Config};
 use crate::exit::{Failure, Outcome};
 
 /// A part of the process that follows the configuration while it runs.
@@ -19,11 +19,11 @@ pub(super) trait Reloadable: Send + Sync {
 }
 
 /// Function that reads the configuration again, as at the start.
-pub(super) type Read = Box<dyn Fn() -> Outcome<Config> + Send + Sync>;
+pub(super) type ReadConfig = Box<dyn Fn() -> Outcome<Config> + Send + Sync>;
 
 /// The configuration in force, and its followers.
 pub(super) struct Reload {
-    read: Read,
+    read: ReadConfig,
     now: Config,
     followers: Vec<Box<dyn Reloadable>>,
 }
@@ -38,7 +38,7 @@ pub(super) struct ReloadSummary {
 }
 
 impl Reload {
-    pub(super) fn new(read: Read, now: Config, followers: Vec<Box<dyn Reloadable>>) -> Self {
+    pub(super) fn new(read: ReadConfig, now: Config, followers: Vec<Box<dyn Reloadable>>) -> Self {
         Self { read, now, followers }
     }
 
@@ -55,7 +55,7 @@ impl Reload {
         let mut left = self.now.changes(&new);
         let mut summary = ReloadSummary::default();
         for index in 0..self.followers.len() {
-            let mut parts: BTreeMap<String, Vec<Change>> = BTreeMap::new();
+            let mut parts: BTreeMap<String, Vec<ChangedKey>> = BTreeMap::new();
             let part = |key: &str| self.followers.get(index)?.part(key, &self.now, &new);
             left.retain(|change| match part(&change.key) {
                 None => true,
@@ -77,7 +77,7 @@ impl Reload {
                 }
             }
         }
-        for Change { key, old, new } in &left {
+        for ChangedKey { key, old, new } in &left {
             tracing::warn!(key, old, new, "not changed: it takes a restart");
         }
         summary.kept += left.len();
@@ -87,8 +87,8 @@ impl Reload {
 }
 
 /// Logs one line for each key.
-fn log_changes(changes: &[Change], refused: Option<&Failure>) {
-    for Change { key, old, new } in changes {
+fn log_changes(changes: &[ChangedKey], refused: Option<&Failure>) {
+    for ChangedKey { key, old, new } in changes {
         match refused {
             None => tracing::info!(key, old, new, "changed"),
             Some(failure) => {

@@ -9,7 +9,7 @@ use snowmint_wire::http::{
     AlterRequest, SourceBody, SourceRequest, SourcesBody, StoreStatusBody, UnreadableBody,
 };
 
-use crate::client::{Client, DEFAULT_SERVER, segment};
+use crate::client::{ApiClient, DEFAULT_SERVER, segment};
 use crate::exit::{Outcome, complain};
 use crate::output::Output;
 
@@ -29,13 +29,13 @@ use crate::output::Output;
       --stripe 3=10.0.0.3:7700")]
 pub(crate) struct Source {
     #[command(subcommand)]
-    action: Action,
+    action: SourceCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum SourceCommand {
     /// List all sources of the namespace.
-    List(Target),
+    List(SourceTarget),
     /// Show one source with all its keys.
     Show(Named),
     /// Define a new source. Defining it again with the same keys succeeds.
@@ -49,7 +49,7 @@ enum Action {
 }
 
 #[derive(Debug, Args)]
-struct Target {
+struct SourceTarget {
     /// Running server: http://host:port, or several as snowmint://host:port,host:port.
     #[arg(long, value_name = "URL", default_value = DEFAULT_SERVER)]
     server: String,
@@ -64,7 +64,7 @@ struct Named {
     #[arg(value_name = "NAME")]
     name: String,
     #[command(flatten)]
-    target: Target,
+    target: SourceTarget,
 }
 
 #[derive(Debug, Args)]
@@ -72,7 +72,7 @@ struct NamedKeys {
     #[command(flatten)]
     named: Named,
     #[command(flatten)]
-    keys: Keys,
+    keys: SourceKeys,
 }
 
 #[derive(Debug, Args)]
@@ -87,9 +87,9 @@ struct Alteration {
 /// Keys of a source as options, made from the table that also checks the configuration file and the
 /// HTTP interface.
 #[derive(Debug)]
-struct Keys(SourceSpec);
+struct SourceKeys(SourceSpec);
 
-impl Args for Keys {
+impl Args for SourceKeys {
     fn augment_args(command: Command) -> Command {
         let spelled = |takes| match takes {
             keys::Takes::Number => "NUMBER",
@@ -116,7 +116,7 @@ impl Args for Keys {
     }
 }
 
-impl FromArgMatches for Keys {
+impl FromArgMatches for SourceKeys {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut spec = SourceSpec::default();
         for key in keys::KEYS {
@@ -139,27 +139,30 @@ impl Source {
     pub(crate) fn run(self) -> Outcome {
         let mut out = Output::new();
         match self.action {
-            Action::List(target) => {
+            SourceCommand::List(target) => {
                 let listed: SourcesBody = target.client()?.get("/v1/sources")?;
                 list(&listed.sources, &target, &mut out)?;
                 for UnreadableBody { name, why } in listed.unreadable {
                     complain(format!("source {name} is not listed: {why}"));
                 }
             }
-            Action::Show(named) => {
+            SourceCommand::Show(named) => {
                 let body = named.target.client()?.get(&named.path())?;
                 show(&body, named.target.json, &mut out)?;
             }
-            Action::Define(NamedKeys { named, keys: Keys(spec) }) => {
+            SourceCommand::Define(NamedKeys { named, keys: SourceKeys(spec) }) => {
                 let request = SourceRequest { name: named.name.clone(), keys: spec.to_json() };
                 let body = named.target.client()?.post("/v1/sources", &request)?;
                 show(&body, named.target.json, &mut out)?;
             }
-            Action::Alter(Alteration { if_version, to: NamedKeys { named, keys: Keys(spec) } }) => {
+            SourceCommand::Alter(Alteration {
+                if_version,
+                to: NamedKeys { named, keys: SourceKeys(spec) },
+            }) => {
                 alter(&named, &spec, if_version, &mut out)?;
             }
-            Action::Restripe(restripe) => restripe.run()?,
-            Action::Disable(named) => {
+            SourceCommand::Restripe(restripe) => restripe.run()?,
+            SourceCommand::Disable(named) => {
                 let spec = SourceSpec { enabled: Some(false), ..SourceSpec::default() };
                 alter(&named, &spec, None, &mut out)?;
             }
@@ -168,9 +171,9 @@ impl Source {
     }
 }
 
-impl Target {
-    fn client(&self) -> Outcome<Client> {
-        Client::new(&self.server)
+impl SourceTarget {
+    fn client(&self) -> Outcome<ApiClient> {
+        ApiClient::new(&self.server)
     }
 }
 
@@ -186,7 +189,7 @@ fn alter(named: &Named, to: &SourceSpec, version: Option<u64>, out: &mut Output)
     show(&body, named.target.json, out)
 }
 
-fn list(sources: &[SourceBody], target: &Target, out: &mut Output) -> Outcome {
+fn list(sources: &[SourceBody], target: &SourceTarget, out: &mut Output) -> Outcome {
     if target.json {
         return sources.iter().try_for_each(|source| out.json(source));
     }

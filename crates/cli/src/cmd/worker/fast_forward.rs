@@ -25,7 +25,7 @@ use crate::when::{self, Zone};
 
 /// Options of how far a store is moved, and of the journals that are read.
 #[derive(Debug, Args)]
-pub(super) struct How {
+pub(super) struct MoveOptions {
     #[command(flatten)]
     pub(super) config_args: ConfigArgs,
     /// Also move worker marks up to this time.
@@ -71,7 +71,7 @@ pub(super) struct How {
   snowmint worker fast-forward --segment invoices=500000 --new-identity")]
 pub(crate) struct FastForward {
     #[command(flatten)]
-    how: How,
+    how: MoveOptions,
     /// Give the store a new identity, so that every server with the old one rejects it.
     #[arg(long)]
     new_identity: bool,
@@ -99,13 +99,13 @@ impl FastForward {
         let lock = data_dir.is_dir().then(|| DataDir::lock(data_dir)).transpose()?;
         let own = how.own_journal(lock.as_ref())?;
         let (command, new_identity) = ("worker fast-forward", self.new_identity);
-        let step = Step { command, other_server: false, new_identity, lock };
+        let step = MoveStep { command, other_server: false, new_identity, lock };
         how.move_forward(&config, Some(own), &step)
     }
 }
 
 /// Variant of a store's move.
-pub(super) struct Step {
+pub(super) struct MoveStep {
     pub(super) command: &'static str,
     /// Whether the server that has the store now is accepted, and nothing is moved.
     pub(super) other_server: bool,
@@ -114,7 +114,7 @@ pub(super) struct Step {
     pub(super) lock: Option<DataDir>,
 }
 
-impl How {
+impl MoveOptions {
     /// Returns the values of the options.
     pub(super) fn request(&self) -> Outcome<RecoveryRequest> {
         let mark = self.mark.as_deref().map(|text| Zone::default().read(text)).transpose();
@@ -145,7 +145,7 @@ impl How {
         &self,
         config: &Config,
         own: Option<Record>,
-        step: &Step,
+        step: &MoveStep,
     ) -> Outcome {
         let request = self.request()?;
         let runs = own.is_none();
@@ -263,7 +263,7 @@ async fn done(
     let mut identity = store.fast_forward(forward).await?;
     if lacks_sources {
         // A start does the same.
-        node::open(config, node::Journal::Without).await?.end(END_MS).await?;
+        node::open(config, node::JournalUse::Without).await?.end(END_MS).await?;
         identity = store.identity().await?;
     }
     store.close().await?;
@@ -273,7 +273,7 @@ async fn done(
 /// Appends a line to the audit trail.
 fn leave_trail(
     config: &Config,
-    step: &Step,
+    step: &MoveStep,
     before: Option<&StoreIdentity>,
     after: &StoreIdentity,
     body: &RecoveryBody,

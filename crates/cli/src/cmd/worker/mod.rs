@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use snowmint_coord::external::is_external;
 use snowmint_wire::http::{WorkerBody, WorkersBody};
 
-use crate::client::{Client, DEFAULT_SERVER};
+use crate::client::{ApiClient, DEFAULT_SERVER};
 use crate::exit::Outcome;
 use crate::output::Output;
 
@@ -25,11 +25,11 @@ use crate::output::Output;
   snowmint worker reclaim workers-10 3 17")]
 pub(crate) struct Worker {
     #[command(subcommand)]
-    action: Action,
+    action: WorkerCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum WorkerCommand {
     /// List all worker numbers that were ever held. A number is held by the called server (own), by
     /// another member (live), by no running process (free), or by a client's external lease up to
     /// its mark (external). Numbers that are never assigned (excluded) are listed, too. Each has
@@ -55,18 +55,18 @@ struct List {
 impl Worker {
     pub(crate) fn run(self) -> Outcome {
         match self.action {
-            Action::List(list) => list.run(),
-            Action::Recover(recover) => recover.run(),
-            Action::FastForward(forward) => forward.run(),
-            Action::AcceptLead(accept) => accept.run(),
-            Action::Reclaim(reclaim) => reclaim.run(),
+            WorkerCommand::List(list) => list.run(),
+            WorkerCommand::Recover(recover) => recover.run(),
+            WorkerCommand::FastForward(forward) => forward.run(),
+            WorkerCommand::AcceptLead(accept) => accept.run(),
+            WorkerCommand::Reclaim(reclaim) => reclaim.run(),
         }
     }
 }
 
 impl List {
     fn run(self) -> Outcome {
-        let WorkersBody { workers } = Client::new(&self.server)?.get("/v1/workers")?;
+        let WorkersBody { workers } = ApiClient::new(&self.server)?.get("/v1/workers")?;
         let mut out = Output::new();
         if self.json {
             workers.iter().try_for_each(|worker| out.json(worker))?;

@@ -88,7 +88,7 @@ impl Reclaim {
     }
 
     /// Reads the state and changes nothing.
-    async fn look(&self, config: &Config, store: &dyn Store) -> Outcome<Plan> {
+    async fn look(&self, config: &Config, store: &dyn Store) -> Outcome<ReclaimPlan> {
         let settings = NodeSettings { builtin: config.sources.builtin, ..node::pacing(config) };
         let configured = Configured { sources: &config.specs(), settings: &settings };
         let recovery =
@@ -123,12 +123,12 @@ impl Reclaim {
         }
         let members = store.members(when::now()).await?;
         let to = request.to(store.ground().await?, recovery.now());
-        Ok(Plan { request, slots, members, to, now: recovery.now() })
+        Ok(ReclaimPlan { request, slots, members, to, now: recovery.now() })
     }
 }
 
 /// Plan of the reclaim.
-struct Plan {
+struct ReclaimPlan {
     request: ReclaimRequest,
     /// Slots of the given numbers.
     slots: Vec<SlotInfo>,
@@ -158,7 +158,7 @@ impl Fate {
     }
 }
 
-impl Plan {
+impl ReclaimPlan {
     fn fate(&self, slot: &SlotInfo) -> Fate {
         match slot {
             slot if slot.is_excluded() => Fate::Excluded,
@@ -272,7 +272,7 @@ impl Plan {
 }
 
 /// Appends a line to the audit trail.
-fn leave_trail(config: &Config, plan: &Plan, done: &Reclaimed) {
+fn leave_trail(config: &Config, plan: &ReclaimPlan, done: &Reclaimed) {
     let Reclaimed { slot, from, to, term } = done;
     let holder = plan.slots.iter().find(|known| known.slot == *slot);
     let holder = holder.map_or_else(String::new, |slot| format!(" ({})", plan.holder(slot)));

@@ -3,9 +3,9 @@
 use clap::Args;
 use snowmint_wire::http::{RecoveryBody, RecoveryRequest};
 
-use super::fast_forward::{How, Step};
+use super::fast_forward::{MoveOptions, MoveStep};
 use super::recovered::{NOTHING_TO_RECOVER, Recovered};
-use crate::client::Client;
+use crate::client::ApiClient;
 use crate::exit::{Outcome, complain};
 use crate::store;
 
@@ -30,7 +30,7 @@ use crate::store;
   snowmint worker recover --without 5f0c3a1b9d2e4f60718293a4b5c6d7e8 --segment invoices=500000")]
 pub(crate) struct Recover {
     #[command(flatten)]
-    how: How,
+    how: MoveOptions,
     /// Running server that does it: http://host:port, or several as snowmint://host:port,host:port.
     /// Without it, the store of the configuration is moved from here.
     #[arg(long, value_name = "URL", conflicts_with_all = ["journal", "config", "data_dir", "store", "namespace"])]
@@ -47,7 +47,7 @@ pub(crate) struct Recover {
 impl Recover {
     pub(crate) fn run(self) -> Outcome {
         match &self.server {
-            Some(server) => self.through(&Client::new(server)?),
+            Some(server) => self.through(&ApiClient::new(server)?),
             None => self.directly(),
         }
     }
@@ -61,11 +61,11 @@ impl Recover {
         let command =
             if self.other_server { "worker recover --other-server" } else { "worker recover" };
         let step =
-            Step { command, other_server: self.other_server, new_identity: false, lock: None };
+            MoveStep { command, other_server: self.other_server, new_identity: false, lock: None };
         self.how.move_forward(&config, None, &step)
     }
 
-    fn through(&self, server: &Client) -> Outcome {
+    fn through(&self, server: &ApiClient) -> Outcome {
         let (secondary, other_server) = (self.secondary.clone(), self.other_server);
         let request = RecoveryRequest { secondary, other_server, ..self.how.recovery_request()? };
         let body: RecoveryBody = server.post("/v1/recovery", &request)?;

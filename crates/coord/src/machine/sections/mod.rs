@@ -19,7 +19,7 @@ use snowmint_core::ElapsedMillis;
 use self::call_gate::{BATCH_MAX, CallGate};
 use self::owned_section::OwnedSection;
 use self::unconfirmed::Unconfirmed;
-use super::{Now, Requests};
+use super::{Now, RequestNumbers};
 use crate::error::{Result, chain};
 use crate::exclusive::{Acquire, Relinquish, RenewalWatch};
 use crate::lease::{Extend, Extended, Lease, Mark, NotExtended, Term};
@@ -75,7 +75,7 @@ pub(crate) struct Actor {
 #[derive(Debug)]
 pub(crate) struct SectionsMachine {
     pool: Pool,
-    requests: Requests,
+    requests: RequestNumbers,
     held: BTreeMap<u16, OwnedSection>,
     /// Those of `held` with marks to move: a few of thousands.
     moving: BTreeSet<u16>,
@@ -108,7 +108,7 @@ impl SectionsMachine {
     pub(crate) fn new(pool: Pool, seed: u64) -> Self {
         Self {
             pool,
-            requests: Requests::new(seed),
+            requests: RequestNumbers::new(seed),
             held: BTreeMap::new(),
             moving: BTreeSet::new(),
             wanted: BTreeMap::new(),

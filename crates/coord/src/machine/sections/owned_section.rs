@@ -3,7 +3,7 @@
 use snowmint_core::ElapsedMillis;
 
 use crate::lease::{Extend, Mark, Term};
-use crate::machine::{Now, Requests};
+use crate::machine::{Now, RequestNumbers};
 use crate::pool::Pool;
 use crate::sources::Demand;
 
@@ -33,7 +33,7 @@ impl OwnedSection {
         want: Demand,
         now: Now,
         skew_max_ms: u64,
-        requests: &mut Requests,
+        requests: &mut RequestNumbers,
     ) -> Extend {
         let (to, ahead_max_ms) = match want {
             Demand::Numbers { until, step } => (self.numbers_to(until, step, now), None),

@@ -6,7 +6,7 @@ use snowmint_core::{Clock, UnixMillis};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::{Command, Completion, Driver, Stage};
+use super::{Completion, Driver, DriverCommand, Stage};
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::lease::Release;
 use crate::member::Incarnation;
@@ -28,7 +28,7 @@ impl Driver {
         let _ = first.send(outcome.clone());
         self.commands.close();
         while let Some(command) = self.commands.recv().await {
-            if let Command::Close { reply } = command {
+            if let DriverCommand::Close { reply } = command {
                 let _ = reply.send(outcome.clone());
             }
         }

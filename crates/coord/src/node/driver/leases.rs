@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::join::{self, Claim, ClaimLeftovers};
+use super::super::join::{self, ClaimArgs, ClaimLeftovers};
 use super::super::lease::LeaseKey;
 use super::{Completion, Driver, Stage};
 use crate::error::Error;
@@ -25,7 +25,7 @@ impl Driver {
                         let mut past = held.known_offline();
                         let others = self.past.iter().filter(|past| past.pool == held.pool.name);
                         past.extend(others.cloned());
-                        let claim = Claim {
+                        let claim = ClaimArgs {
                             pool: held.pool.clone(),
                             member: member.clone(),
                             supersedes: self.before,

@@ -59,7 +59,7 @@ const JOIN_RETRY_MS_MAX: u64 = 2_000;
 
 /// Command to the driver.
 #[derive(Debug)]
-pub(super) enum Command {
+pub(super) enum DriverCommand {
     /// Keep a snowflake source supplied; reply when it can mint.
     Attach { source: Arc<SourceInner>, reply: oneshot::Sender<Result<()>> },
     /// Close everything, and reply whether everything could be given back.
@@ -118,7 +118,7 @@ enum Stage {
 
 pub(super) struct Driver {
     core: Arc<NodeState>,
-    commands: mpsc::Receiver<Command>,
+    commands: mpsc::Receiver<DriverCommand>,
     tasks: JoinSet<Completion>,
     stage: Stage,
     fingerprint: StoreFingerprint,
@@ -149,7 +149,7 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn new(
         core: Arc<NodeState>,
-        commands: mpsc::Receiver<Command>,
+        commands: mpsc::Receiver<DriverCommand>,
         journal_writer: JournalWriter,
         disk: Arc<dyn Disk>,
         fingerprint: StoreFingerprint,
@@ -203,11 +203,11 @@ impl Driver {
                 biased;
                 Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => Some(done),
                 command = self.commands.recv() => match command {
-                    Some(Command::Attach { source, reply }) => {
+                    Some(DriverCommand::Attach { source, reply }) => {
                         self.attach(&source, reply);
                         None
                     }
-                    Some(Command::Close { reply }) => {
+                    Some(DriverCommand::Close { reply }) => {
                         let outcome = self.close().await;
                         self.reply_to_closers(reply, &outcome).await;
                         return;

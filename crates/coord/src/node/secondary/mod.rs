@@ -45,13 +45,13 @@ struct SecondaryStore {
     namespace: String,
     settings: NodeSettings,
     platform: Platform,
-    state: Mutex<State>,
+    state: Mutex<SecondaryState>,
     /// Held while the store is opened: one caller at a time opens it.
     opening: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SecondaryState {
     node: Option<Node>,
     /// Time and error of the last failed attempt to open it.
     failed: Option<(ElapsedMillis, Error)>,
@@ -328,7 +328,7 @@ impl SecondaryStore {
         Error::closed(format!("store {:?} is closed; open the node again", self.name))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SecondaryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

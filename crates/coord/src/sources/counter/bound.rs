@@ -1,6 +1,6 @@
 //! Bounds of counter keys: reading a bound and raising it.
 
-use super::key::Key;
+use super::key::CounterKey;
 use super::{BOUND_MAX, CountError, CounterSource, WindowBounds};
 use crate::error::{Error, Result};
 use crate::segment::NUMBER_MAX;
@@ -8,7 +8,7 @@ use crate::segment::NUMBER_MAX;
 impl CounterSource {
     /// Returns the highest number that the key may have returned to any caller; 0 if there is none.
     pub(crate) async fn bound(&self, key: &[u8], within_ms: u64) -> Result<u64> {
-        let parsed = Key::new(key)?;
+        let parsed = CounterKey::new(key)?;
         let section = self.slots.of(key);
         let attempt = || {
             let hold = self.sections().held_by(section);
@@ -20,7 +20,7 @@ impl CounterSource {
 
     /// Makes every later number of the key greater than `highest`, durably once this returns.
     pub(crate) async fn raise(&self, key: &[u8], highest: u64, within_ms: u64) -> Result<()> {
-        let parsed = Key::new(key)?;
+        let parsed = CounterKey::new(key)?;
         if highest > BOUND_MAX {
             return Err(Error::invalid(format!(
                 "bound {highest} of a key of source {:?} is above {BOUND_MAX}; \
@@ -40,7 +40,7 @@ impl CounterSource {
 
     /// Sets the key's last number to at least `highest`, once the section's mark lies above it: the
     /// next owner of the section then starts above it too.
-    fn try_raise(&self, key: Key<'_>, section: u16, highest: u64) -> Result<(), CountError> {
+    fn try_raise(&self, key: CounterKey<'_>, section: u16, highest: u64) -> Result<(), CountError> {
         let cell = self.sections().cell(section);
         let lease = self.sections().lease();
         let (mut shard, hash) = self.table.lock(key);
@@ -69,7 +69,7 @@ impl CounterSource {
         self.check_lease(lease)
     }
 
-    fn try_bound(&self, key: Key<'_>, section: u16) -> Result<u64, CountError> {
+    fn try_bound(&self, key: CounterKey<'_>, section: u16) -> Result<u64, CountError> {
         let lease = self.sections().lease();
         let (shard, hash) = self.table.lock(key);
         let Some(WindowBounds { base, .. }) = self.window(section) else {

@@ -8,14 +8,14 @@ pub const KEY_BYTES_MAX: usize = 255;
 
 /// A counter key, by the form in which it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key<'a> {
+pub(super) enum CounterKey<'a> {
     /// Number in decimal without leading zeros: kept densely.
     Number(u64),
     /// Any other text.
     Text(&'a [u8]),
 }
 
-impl<'a> Key<'a> {
+impl<'a> CounterKey<'a> {
     /// Parses a key.
     ///
     /// # Errors
@@ -160,14 +160,14 @@ mod tests {
 
     #[test]
     fn numbers_are_those_that_are_written_as_numbers_are() {
-        let of = |key: &'static str| Key::new(key.as_bytes()).unwrap();
-        assert_eq!(of("0"), Key::Number(0));
-        assert_eq!(of("18446744073709551615"), Key::Number(u64::MAX));
+        let of = |key: &'static str| CounterKey::new(key.as_bytes()).unwrap();
+        assert_eq!(of("0"), CounterKey::Number(0));
+        assert_eq!(of("18446744073709551615"), CounterKey::Number(u64::MAX));
         for text in ["00", "01", "-1", "+1", "18446744073709551616", "1e3", "x", "1 "] {
-            assert_eq!(of(text), Key::Text(text.as_bytes()));
+            assert_eq!(of(text), CounterKey::Text(text.as_bytes()));
         }
         for bad in ["", &"k".repeat(KEY_BYTES_MAX + 1)] {
-            assert_eq!(Key::new(bad.as_bytes()).unwrap_err().kind().code(), "invalid");
+            assert_eq!(CounterKey::new(bad.as_bytes()).unwrap_err().kind().code(), "invalid");
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hashbrown::DefaultHashBuilder;
 use std::hash::BuildHasher as _;
 
-use super::key::Key;
+use super::key::CounterKey;
 use super::room::KeyRoom;
 use super::text_map::TextMap;
 
@@ -85,11 +85,11 @@ impl KeyTable {
 
     /// Returns the location of a key.
     #[inline]
-    pub(super) fn spot(&self, key: Key<'_>) -> Spot {
+    pub(super) fn spot(&self, key: CounterKey<'_>) -> Spot {
         let hash = match key {
             // Neighbouring numbers stand on one page.
-            Key::Number(number) => number / PAGE as u64,
-            Key::Text(text) => self.hasher.hash_one(text),
+            CounterKey::Number(number) => number / PAGE as u64,
+            CounterKey::Text(text) => self.hasher.hash_one(text),
         };
         // The highest bits choose among the places of texts.
         let shard = usize::try_from((hash >> 20 ^ hash) % SHARDS as u64).unwrap_or(0);
@@ -97,7 +97,7 @@ impl KeyTable {
     }
 
     /// Locks the part that holds a key.
-    pub(super) fn lock(&self, key: Key<'_>) -> (MutexGuard<'_, Shard>, u64) {
+    pub(super) fn lock(&self, key: CounterKey<'_>) -> (MutexGuard<'_, Shard>, u64) {
         let spot = self.spot(key);
         (self.lock_part(spot), spot.hash)
     }
@@ -178,36 +178,41 @@ impl KeyTable {
     }
 
     /// Returns the place of a key's value, 0 in a new one. [Count](Self::count) after using it.
-    pub(super) fn place<'a>(&self, shard: &'a mut Shard, key: Key<'_>, hash: u64) -> &'a mut u64 {
+    pub(super) fn place<'a>(
+        &self,
+        shard: &'a mut Shard,
+        key: CounterKey<'_>,
+        hash: u64,
+    ) -> &'a mut u64 {
         match key {
-            Key::Number(number) => {
+            CounterKey::Number(number) => {
                 let page = shard.pages.made(page_of(hash));
                 let at = usize::try_from(number % PAGE as u64).unwrap_or(0);
                 #[allow(clippy::indexing_slicing, reason = "counted modulo the page's length")]
                 &mut page[at]
             }
-            Key::Text(_) => shard.texts.made(hash),
+            CounterKey::Text(_) => shard.texts.made(hash),
         }
     }
 
     /// Starts the memory access for a key's value. Nothing depends on the result, so several
     /// glances wait together.
     #[inline]
-    pub(super) fn glance(&self, shard: &Shard, key: Key<'_>, hash: u64) -> u64 {
+    pub(super) fn glance(&self, shard: &Shard, key: CounterKey<'_>, hash: u64) -> u64 {
         match key {
-            Key::Number(_) => self.find(shard, key, hash).unwrap_or(0),
-            Key::Text(_) => shard.texts.glance(hash),
+            CounterKey::Number(_) => self.find(shard, key, hash).unwrap_or(0),
+            CounterKey::Text(_) => shard.texts.glance(hash),
         }
     }
 
     /// Returns the value of a key, if there is one.
-    pub(super) fn find(&self, shard: &Shard, key: Key<'_>, hash: u64) -> Option<u64> {
+    pub(super) fn find(&self, shard: &Shard, key: CounterKey<'_>, hash: u64) -> Option<u64> {
         let value = match key {
-            Key::Number(number) => {
+            CounterKey::Number(number) => {
                 let at = usize::try_from(number % PAGE as u64).ok()?;
                 *shard.pages.get(page_of(hash))?.get(at)?
             }
-            Key::Text(_) => shard.texts.get(hash)?,
+            CounterKey::Text(_) => shard.texts.get(hash)?,
         };
         (value > 0).then_some(value)
     }
@@ -304,7 +309,7 @@ mod tests {
     }
 
     fn add(table: &KeyTable, key: &[u8], by: u64) -> u64 {
-        let key = Key::new(key).unwrap();
+        let key = CounterKey::new(key).unwrap();
         let (mut shard, hash) = table.lock(key);
         let place = table.place(&mut shard, key, hash);
         *place += by;
@@ -329,7 +334,7 @@ mod tests {
                 }
             }
         }
-        let none = Key::Text(b"absent");
+        let none = CounterKey::Text(b"absent");
         let (shard, hash) = table.lock(none);
         assert_eq!(table.find(&shard, none, hash), None);
         drop(shard);
@@ -418,7 +423,7 @@ mod tests {
     fn keys_cost_the_stated_bytes() {
         let dense = table();
         for number in 0..1_000_000_u64 {
-            let key = Key::Number(number);
+            let key = CounterKey::Number(number);
             let (mut shard, hash) = dense.lock(key);
             *dense.place(&mut shard, key, hash) = 1;
         }
@@ -440,7 +445,7 @@ mod tests {
         let mut text = *b"user-0000000";
         for number in 1..=1_000_000_u32 {
             text[5..].copy_from_slice(format!("{number:07}").as_bytes());
-            let key = Key::Text(&text);
+            let key = CounterKey::Text(&text);
             let (mut shard, hash) = texts.lock(key);
             *texts.place(&mut shard, key, hash) = 1;
             drop(shard);

@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
 
-use super::key::Key;
+use super::key::CounterKey;
 use super::key_table::Spot;
 use super::{CounterSource, TableNumbers};
 use crate::error::Result;
@@ -22,7 +22,7 @@ const NONE: u64 = 0;
 struct RequestedKey<'a> {
     /// Its index among all requested keys.
     index: usize,
-    key: Key<'a>,
+    key: CounterKey<'a>,
     spot: Spot,
     section: u16,
 }
@@ -67,7 +67,7 @@ impl CounterSource {
     }
 
     fn parsed<'a>(&self, index: usize, key: &'a [u8]) -> Result<RequestedKey<'a>> {
-        let parsed = Key::new(key)?;
+        let parsed = CounterKey::new(key)?;
         let (spot, section) = (self.table.spot(parsed), self.slots.of(key));
         Ok(RequestedKey { index, key: parsed, spot, section })
     }

@@ -21,7 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use self::key::Key;
+use self::key::CounterKey;
 pub(super) use self::key::Slots;
 pub use self::key::{KEY_BYTES_MAX, hash_slot};
 pub(super) use self::key_table::KeyTable;
@@ -187,7 +187,7 @@ impl CounterSource {
         })
     }
 
-    fn check<'a>(&self, key: &'a [u8], count: u64) -> Result<Key<'a>> {
+    fn check<'a>(&self, key: &'a [u8], count: u64) -> Result<CounterKey<'a>> {
         if count == 0 {
             let message = "count 0 is below the minimum of 1; ask for at least one number";
             return Err(Error::invalid(message));
@@ -198,12 +198,17 @@ impl CounterSource {
                 self.name
             )));
         }
-        Key::new(key)
+        CounterKey::new(key)
     }
 
     /// Takes numbers, and only then checks that the lease still lasts: any delay of this thread up
     /// to then is covered by the check.
-    fn try_take(&self, key: Key<'_>, section: u16, count: u64) -> Result<KeyNumbers, CountError> {
+    fn try_take(
+        &self,
+        key: CounterKey<'_>,
+        section: u16,
+        count: u64,
+    ) -> Result<KeyNumbers, CountError> {
         let lease = self.sections().lease();
         let (mut shard, hash) = self.table.lock(key);
         let taken = self.take_locked(&mut shard, key, hash, section, count);
@@ -220,7 +225,7 @@ impl CounterSource {
     fn take_locked(
         &self,
         shard: &mut Shard,
-        key: Key<'_>,
+        key: CounterKey<'_>,
         hash: u64,
         section: u16,
         count: u64,
@@ -245,7 +250,7 @@ impl CounterSource {
     fn place<'a>(
         &self,
         shard: &'a mut Shard,
-        key: Key<'_>,
+        key: CounterKey<'_>,
         hash: u64,
         section: u16,
     ) -> Option<(WindowBounds, &'a mut u64)> {

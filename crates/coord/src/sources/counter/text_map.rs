@@ -13,18 +13,18 @@ const FREE: u64 = 0;
 /// Number of places at first.
 const PLACES_MIN: usize = 16;
 /// Bytes of a place.
-const PLACE_BYTES: usize = size_of::<Entry>();
+const PLACE_BYTES: usize = size_of::<TextPlace>();
 
 /// Values by hash.
 #[derive(Debug, Default)]
 pub(super) struct TextMap {
     /// At least a quarter of the places is free, so a search ends soon.
-    places: Vec<Entry>,
+    places: Vec<TextPlace>,
     used: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry {
+struct TextPlace {
     hash: u64,
     value: u64,
 }
@@ -85,19 +85,19 @@ impl TextMap {
             self.grow();
         }
         self.used += 1;
-        self.put(Entry { hash, value: 0 })
+        self.put(TextPlace { hash, value: 0 })
     }
 
     /// Grows by a quarter: twice the places would stay free for long.
     fn grow(&mut self) {
         let count = (self.places.len() + self.places.len() / 4).max(PLACES_MIN);
-        let before = std::mem::replace(&mut self.places, vec![Entry::default(); count]);
+        let before = std::mem::replace(&mut self.places, vec![TextPlace::default(); count]);
         for place in before.into_iter().filter(|place| place.hash != FREE) {
             self.put(place);
         }
     }
 
-    fn put(&mut self, new: Entry) -> usize {
+    fn put(&mut self, new: TextPlace) -> usize {
         let at = self.at(new.hash);
         if let Some(place) = self.places.get_mut(at) {
             *place = new;

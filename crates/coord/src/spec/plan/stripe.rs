@@ -25,7 +25,7 @@ pub struct Stripe {
 
 /// Stripe keys of a specification, whatever other keys it has.
 #[derive(Deserialize)]
-struct Keys {
+struct StripeKeys {
     offset: Option<u64>,
     increment: Option<u64>,
     first: Option<u64>,
@@ -85,7 +85,8 @@ impl Stripe {
     /// Returns the stripe of a specification as a store keeps it, even with keys that only newer
     /// versions know. `None` for a text without a valid stripe, by which no process mints.
     pub(crate) fn of_text(spec: &str) -> Option<Self> {
-        let Keys { offset, increment, first, first_at, until } = serde_json::from_str(spec).ok()?;
+        let StripeKeys { offset, increment, first, first_at, until } =
+            serde_json::from_str(spec).ok()?;
         let keys = SourceSpec {
             offset,
             increment,

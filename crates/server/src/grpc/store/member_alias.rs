@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use snowmint_coord::Incarnation;
 use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 
-use super::read::{Read, incarnation};
+use super::read::{ReadResult, incarnation};
 use crate::service::Service;
 
 /// Distinguishes these hashes from our hashes for other purposes.
@@ -43,12 +43,12 @@ impl MemberAlias {
     }
 
     /// Returns the alias of the member that the caller names as its own.
-    pub(super) fn own(&self, text: &str) -> Read<Incarnation> {
+    pub(super) fn own(&self, text: &str) -> ReadResult<Incarnation> {
         incarnation(text).map(|named| self.known_as(named))
     }
 
     /// Returns the same, if the caller names a member.
-    pub(super) fn own_if(&self, text: Option<&str>) -> Read<Option<Incarnation>> {
+    pub(super) fn own_if(&self, text: Option<&str>) -> ReadResult<Option<Incarnation>> {
         text.map(|text| self.own(text)).transpose()
     }
 

@@ -44,7 +44,7 @@ use self::worker_limits::{Claiming, WorkerLimits};
 use self::write::respond;
 use super::of_caller;
 use crate::access::Deed;
-use crate::service::{Error, Service, SharedTurn, Target};
+use crate::service::{Error, Service, SharedTurn, TurnTarget};
 
 /// Longest message: all sections at once. Its parsed form takes up to fifty times as much memory.
 pub(super) const MESSAGE_BYTES_MAX: usize = 512 * 1024;
@@ -59,13 +59,13 @@ pub(super) use verb::verb_of;
 
 /// Returns the store that a call is for, without reading more of it than necessary: the head names
 /// it, and the message in `Describe` alone.
-pub(super) fn target_of(head: &Parts, message: &[u8]) -> Target {
+pub(super) fn target_of(head: &Parts, message: &[u8]) -> TurnTarget {
     if head.uri.path().ends_with("/Describe") {
         let described = DescribeRequest::decode(message);
-        return Target::store(described.as_ref().map_or("", |described| &described.store));
+        return TurnTarget::store(described.as_ref().map_or("", |described| &described.store));
     }
     let named = head.headers.get(INSTANCE).and_then(|named| named.to_str().ok());
-    Target::store(named.and_then(named_by).map_or("", |(_, secondary_store)| secondary_store))
+    TurnTarget::store(named.and_then(named_by).map_or("", |(_, secondary_store)| secondary_store))
 }
 
 type GrpcResult<T> = Result<Response<T>, Status>;
@@ -457,16 +457,16 @@ mod tests {
             let (head, ()) = request.body(()).unwrap().into_parts();
             target_of(&head, message)
         };
-        let slow = Target::store("slow");
+        let slow = TurnTarget::store("slow");
         assert_eq!(target("Reserve", Some("0123/slow"), &[]), slow);
         for named in [None, Some("0123"), Some("0123/")] {
-            assert_eq!(target("Reserve", named, &[]), Target::Primary, "{named:?}");
+            assert_eq!(target("Reserve", named, &[]), TurnTarget::Primary, "{named:?}");
         }
         let describe = |store: &str| {
             let request = DescribeRequest { store: store.into(), ..DescribeRequest::default() };
             target("Describe", None, &request.encode_to_vec())
         };
-        assert_eq!((describe("slow"), describe("")), (slow, Target::Primary));
-        assert_eq!(target("Describe", None, &[0xff]), Target::Primary, "no message");
+        assert_eq!((describe("slow"), describe("")), (slow, TurnTarget::Primary));
+        assert_eq!(target("Describe", None, &[0xff]), TurnTarget::Primary, "no message");
     }
 }

@@ -17,7 +17,7 @@ use crate::service::Error;
 /// Longest name of a reporter that recalls a store, in bytes.
 const WHO_BYTES_MAX: usize = 64;
 
-pub(super) type Read<T> = Result<T, Error>;
+pub(super) type ReadResult<T> = Result<T, Error>;
 
 const fn time(ms: u64) -> UnixMillis {
     UnixMillis::new(ms)
@@ -27,12 +27,12 @@ pub(super) const fn mark(mark: u64) -> Mark {
     Mark::new(mark)
 }
 
-fn there<T>(name: &str, part: Option<T>) -> Read<T> {
+fn there<T>(name: &str, part: Option<T>) -> ReadResult<T> {
     part.ok_or_else(|| Error::bad_request(format!("message has no {name}; send it")))
 }
 
 /// Reads a list of bounded length: all sections, and the same number of global-order sources.
-pub(super) fn few<T, U>(items: Vec<T>, read: impl Fn(T) -> Read<U>) -> Read<Vec<U>> {
+pub(super) fn few<T, U>(items: Vec<T>, read: impl Fn(T) -> ReadResult<U>) -> ReadResult<Vec<U>> {
     let limit = 2 * usize::from(SECTIONS);
     if items.len() > limit {
         let received = items.len();
@@ -48,7 +48,7 @@ fn newer(what: &str, value: i32) -> Error {
     Error::new(Code::Unsupported, message)
 }
 
-pub(super) fn incarnation(text: &str) -> Read<Incarnation> {
+pub(super) fn incarnation(text: &str) -> ReadResult<Incarnation> {
     text.parse().map_err(|error: snowmint_coord::Error| Error::bad_request(error.to_string()))
 }
 
@@ -56,7 +56,7 @@ pub(super) fn incarnation(text: &str) -> Read<Incarnation> {
 pub(super) fn member(
     member_alias: &MemberAlias,
     member: Option<proto::Member>,
-) -> Read<(Option<Incarnation>, Member)> {
+) -> ReadResult<(Option<Incarnation>, Member)> {
     let proto::Member { incarnation: text, owner, host, process, address } =
         there("member", member)?;
     let known = member_alias.own(&text)?;
@@ -70,13 +70,13 @@ pub(super) fn member(
 pub(super) fn presence(
     member_alias: &MemberAlias,
     presence: Option<proto::Presence>,
-) -> Read<Presence> {
+) -> ReadResult<Presence> {
     let proto::Presence { sample, renewals, ttl_ms } = there("presence", presence)?;
     Ok(Presence { sample: member_alias.time(sample), renewals, ttl_ms })
 }
 
 /// Reads a member's memory of the store. The response repeats the name, so it is short.
-pub(super) fn recall(message: proto::RecallRequest) -> Read<(String, StoreIdentity)> {
+pub(super) fn recall(message: proto::RecallRequest) -> ReadResult<(String, StoreIdentity)> {
     let proto::RecallRequest { who, seen } = message;
     let proto::Identity { id, writes } = there("identity", seen)?;
     if who.len() > WHO_BYTES_MAX {
@@ -88,7 +88,7 @@ pub(super) fn recall(message: proto::RecallRequest) -> Read<(String, StoreIdenti
     Ok((who, StoreIdentity { id, writes }))
 }
 
-fn pool(pool: Option<proto::Pool>) -> Read<Pool> {
+fn pool(pool: Option<proto::Pool>) -> ReadResult<Pool> {
     let pool = there("pool", pool)?;
     let reuse = match proto::Reuse::try_from(pool.reuse) {
         Ok(proto::Reuse::Recycle) => Reuse::Recycle,
@@ -106,7 +106,7 @@ fn pool(pool: Option<proto::Pool>) -> Read<Pool> {
 pub(super) fn claim(
     member_alias: &MemberAlias,
     request: proto::ClaimRequest,
-) -> Read<(ClaimRequest, UnixMillis)> {
+) -> ReadResult<(ClaimRequest, UnixMillis)> {
     use proto::claim_request::Preference as ProtoPreference;
     let preference = match request.preference {
         None | Some(ProtoPreference::LastOfOwner(false)) => Preference::Any,
@@ -129,12 +129,12 @@ pub(super) fn claim(
 pub(super) fn exclude(
     member_alias: &MemberAlias,
     request: proto::ExcludeRequest,
-) -> Read<(Exclude, UnixMillis)> {
+) -> ReadResult<(Exclude, UnixMillis)> {
     let proto::ExcludeRequest { pool: wanted, slots, until, label, now } = request;
     Ok((Exclude { pool: pool(wanted)?, slots, until: mark(until), label }, member_alias.time(now)))
 }
 
-pub(super) fn extend(member_alias: &MemberAlias, item: proto::Extend) -> Read<Extend> {
+pub(super) fn extend(member_alias: &MemberAlias, item: proto::Extend) -> ReadResult<Extend> {
     Ok(Extend {
         pool: item.pool,
         slot: item.slot,
@@ -150,7 +150,7 @@ pub(super) fn extend(member_alias: &MemberAlias, item: proto::Extend) -> Read<Ex
 pub(super) fn release(
     member_alias: &MemberAlias,
     request: proto::ReleaseRequest,
-) -> Read<(Release, UnixMillis)> {
+) -> ReadResult<(Release, UnixMillis)> {
     let release = Release {
         pool: request.pool,
         slot: request.slot,
@@ -165,7 +165,7 @@ pub(super) fn release(
 pub(super) fn acquire(
     member_alias: &MemberAlias,
     request: proto::AcquireRequest,
-) -> Read<(Acquire, UnixMillis)> {
+) -> ReadResult<(Acquire, UnixMillis)> {
     // Stalled members are those of other callers, named as in lists.
     let stalled = |stalled: proto::Silent| {
         Ok(StalledMember { member: incarnation(&stalled.member)?, renewals: stalled.renewals })
@@ -186,7 +186,7 @@ pub(super) fn acquire(
 pub(super) fn relinquish(
     member_alias: &MemberAlias,
     request: proto::RelinquishRequest,
-) -> Read<(Relinquish, UnixMillis)> {
+) -> ReadResult<(Relinquish, UnixMillis)> {
     let held = |held: proto::HeldBy| Ok((held.slot, Term::new(held.term)));
     let relinquish = Relinquish {
         pool: request.pool,
@@ -225,17 +225,17 @@ pub(super) fn give_back(request: proto::GiveBackRequest) -> GiveBack {
     GiveBack { source, first, last, version }
 }
 
-pub(super) fn definition(new: Option<proto::NewDefinition>) -> Read<NewDefinition> {
+pub(super) fn definition(new: Option<proto::NewDefinition>) -> ReadResult<NewDefinition> {
     let proto::NewDefinition { name, spec, identity, enabled } = there("definition", new)?;
     Ok(NewDefinition { name, spec, identity, enabled })
 }
 
-pub(super) fn restripe(request: proto::RestripeRequest) -> Read<Restripe> {
+pub(super) fn restripe(request: proto::RestripeRequest) -> ReadResult<Restripe> {
     let proto::RestripeRequest { new, if_version, mark: first } = request;
     Ok(Restripe { new: definition(new)?, if_version, mark: mark(first) })
 }
 
-pub(super) fn state(state: i32) -> Read<SourceState> {
+pub(super) fn state(state: i32) -> ReadResult<SourceState> {
     match proto::State::try_from(state) {
         Ok(proto::State::Enabled) => Ok(SourceState::Enabled),
         Ok(proto::State::Disabled) => Ok(SourceState::Disabled),

@@ -11,7 +11,7 @@ use snowmint_coord::{
 use super::at::TargetStore;
 use super::words::{Time, few};
 use crate::service::{Service, shown};
-use crate::trail::{About, Line};
+use crate::trail::{About, AuditLine};
 
 impl TargetStore {
     /// Records an action of a program, or its rejection.
@@ -29,7 +29,7 @@ impl TargetStore {
         match outcome {
             Ok(done) => service.audit(about, || {
                 let (before, after) = states(done);
-                Line { what: format!("{store}program {what}"), before, after, why: None }
+                AuditLine { what: format!("{store}program {what}"), before, after, why: None }
             }),
             Err(error) => {
                 let what = format!("{store}program not {what}");

@@ -32,13 +32,13 @@ const CLAIMED_TIMES: usize = 4;
 const MEMBERS_TIMES: usize = 16;
 
 /// A worker number: the secondary store, the pool, and the number.
-type Number = (String, String, u64);
+type WorkerNumber = (String, String, u64);
 
 /// Permitted pools of a store, and the time at which their read began.
 type PoolsRead = Arc<tokio::sync::Mutex<Option<(u64, Arc<PermittedPools>)>>>;
 
 /// Lock that one call of a token holds.
-type Turn = Arc<tokio::sync::Mutex<()>>;
+type TokenLock = Arc<tokio::sync::Mutex<()>>;
 
 /// Limits on the members and worker numbers of each token's programs, and what counts against
 /// them.
@@ -48,7 +48,7 @@ pub(super) struct WorkerLimits {
     pools_read: Mutex<HashMap<String, PoolsRead>>,
     /// Locks of a token's joins and claims at one store: a store that does not respond delays none
     /// at another.
-    turns: Mutex<HashMap<(String, u32), Turn>>,
+    turns: Mutex<HashMap<(String, u32), TokenLock>>,
     /// Claims by token.
     claims: Mutex<HashMap<u32, Claims>>,
 }
@@ -56,7 +56,7 @@ pub(super) struct WorkerLimits {
 /// Recent claims of a token's programs here, and the time until which each may keep a number from
 /// others. A claim whose result never arrived has no number.
 #[derive(Debug, Default)]
-struct Claims(Vec<(Option<Number>, u64)>);
+struct Claims(Vec<(Option<WorkerNumber>, u64)>);
 
 /// A claim: its caller and its store.
 pub(super) struct Claiming<'a> {
@@ -243,7 +243,7 @@ impl Claims {
         &mut self,
         asking: &Claiming<'_>,
         claim: &ClaimRequest,
-        held: &HashSet<Number>,
+        held: &HashSet<WorkerNumber>,
     ) -> Result<u32, NotReserved> {
         let Claiming { at, service, member_alias, .. } = *asking;
         let pool = &claim.pool.name;
@@ -303,7 +303,7 @@ impl Claims {
         }
     }
 
-    fn add(&mut self, numbers: impl Iterator<Item = Number>, until_us: u64) {
+    fn add(&mut self, numbers: impl Iterator<Item = WorkerNumber>, until_us: u64) {
         for number in numbers {
             self.0.retain(|(known, _)| known.as_ref() != Some(&number));
             self.0.push((Some(number), until_us));
@@ -358,7 +358,7 @@ fn held(
     token: u32,
     slots: &[SlotInfo],
     permitted: &PermittedPools,
-) -> HashSet<Number> {
+) -> HashSet<WorkerNumber> {
     let is_its = |slot: &&SlotInfo| {
         slot.live
             && is_worker_pool(&slot.pool)
@@ -459,7 +459,7 @@ mod tests {
         limits.claims_of(7, |claims| claims.begin(3, 50));
         limits.claims_of(7, |claims| claims.begin(2, 60));
         limits.claims_of(7, |claims| claims.end(3, 50));
-        let left: Vec<(Option<Number>, u64)> = vec![(None, 60); 2];
+        let left: Vec<(Option<WorkerNumber>, u64)> = vec![(None, 60); 2];
         assert_eq!(limits.claims_of(7, |claims| claims.0.clone()), left);
         limits.claims_of(7, |claims| claims.end(2, 60));
         assert!(limits.claims.lock().unwrap().is_empty(), "tokens without claims are forgotten");

@@ -47,7 +47,7 @@ struct Leaf {
 pub(super) const PREFIXES: [&str; 3] =
     ["/api/segment/get/", "/api/snowflake/get/", "/decodeSnowflakeId"];
 
-type Key = Result<Path<String>, PathRejection>;
+type KeyPath = Result<Path<String>, PathRejection>;
 
 pub(super) fn routes(
     service: Service,
@@ -79,11 +79,11 @@ pub(super) fn routes(
     Ok(router.with_state(Arc::new(leaf)))
 }
 
-async fn segment(leaf: ForCaller<Leaf>, key: Key, uri: Uri) -> Response {
+async fn segment(leaf: ForCaller<Leaf>, key: KeyPath, uri: Uri) -> Response {
     leaf.response(Kind::Segment, key, &uri).await
 }
 
-async fn snowflake(leaf: ForCaller<Leaf>, key: Key, uri: Uri) -> Response {
+async fn snowflake(leaf: ForCaller<Leaf>, key: KeyPath, uri: Uri) -> Response {
     leaf.response(Kind::Snowflake, key, &uri).await
 }
 
@@ -122,7 +122,7 @@ impl HasService for Leaf {
 }
 
 impl ForCaller<Leaf> {
-    async fn response(&self, kind: Kind, key: Key, uri: &Uri) -> Response {
+    async fn response(&self, kind: Kind, key: KeyPath, uri: &Uri) -> Response {
         let minted = match key {
             Ok(Path(key)) => self.mint(kind, &key).await,
             Err(_) => Err(invalid::path()),

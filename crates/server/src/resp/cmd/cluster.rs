@@ -40,7 +40,7 @@ const HELP: &[&str] = &[
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let subcommand = command.arg(1).unwrap_or_default();
     let is = |name: &str| subcommand.eq_ignore_ascii_case(name.as_bytes());
-    let view = View::of(session);
+    let view = ClusterView::of(session);
     let mut reply = session.reply(output);
     match command.len() {
         2 if is("slots") => view.slots(&mut reply),
@@ -66,12 +66,12 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
 }
 
 /// All servers with a RESP address, and this one.
-struct View {
-    nodes: Vec<Node>,
+struct ClusterView {
+    nodes: Vec<ClusterNode>,
 }
 
 /// A server in Redis's form.
-struct Node {
+struct ClusterNode {
     id: String,
     host: String,
     port: u16,
@@ -80,14 +80,14 @@ struct Node {
     ranges: Vec<(u16, u16)>,
 }
 
-impl View {
+impl ClusterView {
     fn of(session: &Session) -> Self {
         let section_assignment = session.service.section_assignment();
         let own_port = session.state.port;
-        let mut nodes: BTreeMap<_, Node> = BTreeMap::new();
+        let mut nodes: BTreeMap<_, ClusterNode> = BTreeMap::new();
         for server in section_assignment.servers() {
             let is_own = Some(server.member) == section_assignment.own();
-            if let Some(node) = Node::of(server, is_own) {
+            if let Some(node) = ClusterNode::of(server, is_own) {
                 nodes.insert(server.member, node);
             }
         }
@@ -95,7 +95,7 @@ impl View {
             // No address was announced: the client knows the one that it used.
             let member =
                 section_assignment.own().unwrap_or_else(|| snowmint_coord::Incarnation::new(0));
-            let own = Node {
+            let own = ClusterNode {
                 id: id(member),
                 host: String::new(),
                 port: own_port,
@@ -166,7 +166,7 @@ impl View {
         let mut text = String::new();
         for node in &self.nodes {
             let flags = if node.is_own { "myself,master" } else { "master" };
-            let Node { id, host, port, ranges, .. } = node;
+            let ClusterNode { id, host, port, ranges, .. } = node;
             let _ = write!(text, "{id} {host}:{port}@{port} {flags} - 0 0 1 connected");
             for (first, last) in ranges {
                 let _ = if first == last {
@@ -192,7 +192,7 @@ impl View {
     }
 }
 
-impl Node {
+impl ClusterNode {
     /// Returns `None` for a server that does not speak RESP.
     fn of(server: &Server, is_own: bool) -> Option<Self> {
         let address = AdvertisedAddrs::read(&server.address).resp?;

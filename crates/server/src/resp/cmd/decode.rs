@@ -3,7 +3,7 @@
 use snowmint_wire::http::DecodedBody;
 use snowmint_wire::resp::{Command, Encoder};
 
-use super::{Flow, Session, Spec, Work};
+use super::{CommandWork, Flow, Session, Spec};
 use crate::resp::session::text;
 use crate::service::{Error, UnsentPermit, decoded_body};
 
@@ -27,7 +27,7 @@ pub(in crate::resp) struct Decode {
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = |index| text(command.arg(index).unwrap_or_default()).map(str::to_owned);
     match arg(1).and_then(|id| Ok(Decode { id, source: arg(2)? })) {
-        Ok(work) => Flow::Wait(Box::new(Work::Decode(work))),
+        Ok(work) => Flow::Wait(Box::new(CommandWork::Decode(work))),
         Err(error) => {
             super::error(&error, session, output);
             Flow::Next

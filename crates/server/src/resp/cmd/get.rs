@@ -2,8 +2,8 @@
 
 use snowmint_wire::resp::Command;
 
-use super::{Flow, Session, Spec, Work};
-use crate::resp::session::Target;
+use super::{CommandWork, Flow, Session, Spec};
+use crate::resp::session::IdTarget;
 use crate::service::{Error, UnsentPermit};
 
 pub(super) const SPEC: Spec = Spec {
@@ -19,13 +19,13 @@ pub(super) const SPEC: Spec = Spec {
 /// Read of a counter.
 #[derive(Debug)]
 pub(in crate::resp) struct Get {
-    target: Target,
+    target: IdTarget,
 }
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
-    match Target::counter(arg, &session.state.settings.default_counter_source) {
-        Ok(target) => Flow::Wait(Box::new(Work::Get(Get { target }))),
+    match IdTarget::counter(arg, &session.state.settings.default_counter_source) {
+        Ok(target) => Flow::Wait(Box::new(CommandWork::Get(Get { target }))),
         Err(error) => {
             super::error(&error, session, output);
             Flow::Next
@@ -45,7 +45,7 @@ impl Get {
     }
 
     async fn bound(&self, session: &Session) -> Result<u64, Error> {
-        let Target { source, key } = &self.target;
+        let IdTarget { source, key } = &self.target;
         let Some(key) = key else {
             return Err(Error::bad_request("GET needs the key of a counter; write source:key"));
         };

@@ -3,8 +3,8 @@
 use snowmint_wire::resp::Command;
 
 use super::mint::Mint;
-use super::{Flow, Session, Spec, Work};
-use crate::resp::session::Target;
+use super::{CommandWork, Flow, Session, Spec};
+use crate::resp::session::IdTarget;
 
 pub(super) const SPEC: Spec = Spec {
     name: "incr",
@@ -36,8 +36,10 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
             return Flow::Next;
         }
     }
-    match Target::counter(arg, &session.state.settings.default_counter_source) {
-        Ok(target) => Flow::Wait(Box::new(Work::Mint(Mint { target, count: None, admitted }))),
+    match IdTarget::counter(arg, &session.state.settings.default_counter_source) {
+        Ok(target) => {
+            Flow::Wait(Box::new(CommandWork::Mint(Mint { target, count: None, admitted })))
+        }
         Err(error) => {
             super::error(&error, session, output);
             Flow::Next

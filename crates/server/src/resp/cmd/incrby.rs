@@ -6,8 +6,8 @@ use snowmint_wire::http::Count;
 use snowmint_wire::resp::Command;
 
 use super::mint::read_count;
-use super::{Flow, Session, Spec, Work, incr};
-use crate::resp::session::Target;
+use super::{CommandWork, Flow, Session, Spec, incr};
+use crate::resp::session::IdTarget;
 use crate::service::{Error, UnsentPermit};
 
 pub(super) const SPEC: Spec = Spec {
@@ -23,21 +23,21 @@ pub(super) const SPEC: Spec = Spec {
 /// Numbers to take in a row.
 #[derive(Debug)]
 pub(in crate::resp) struct InARow {
-    target: Target,
+    target: IdTarget,
     length: Count,
 }
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
     let default = &session.state.settings.default_counter_source;
-    let work = Target::counter(arg, default).and_then(|target| {
+    let work = IdTarget::counter(arg, default).and_then(|target| {
         Ok(InARow { target, length: read_count(command.arg(2).unwrap_or_default())? })
     });
     match work {
         Ok(InARow { length, .. }) if length.get() == 1 => {
             (incr::SPEC.run)(session, command, output)
         }
-        Ok(work) => Flow::Wait(Box::new(Work::InARow(work))),
+        Ok(work) => Flow::Wait(Box::new(CommandWork::InARow(work))),
         Err(error) => {
             super::error(&error, session, output);
             Flow::Next
@@ -56,7 +56,7 @@ impl InARow {
 
     async fn reserved(&self, session: &Session) -> Result<u64, Error> {
         let (service, length) = (&session.service, self.length.get());
-        let Target { source, key } = &self.target;
+        let IdTarget { source, key } = &self.target;
         match key {
             Some(key) => Ok(service.count(source, key, length).await?.last),
             None => Ok(service.reserve_consecutive(source, length).await?.last),

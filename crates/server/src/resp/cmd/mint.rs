@@ -4,8 +4,8 @@ use snowmint_coord::IdBatch;
 use snowmint_wire::http::Count;
 use snowmint_wire::resp::{Command, Encoder};
 
-use super::{Flow, Session, Spec, Work, wrong_arity};
-use crate::resp::session::Target;
+use super::{CommandWork, Flow, Session, Spec, wrong_arity};
+use crate::resp::session::IdTarget;
 use crate::service::{Error, Minted, UnsentPermit, shown};
 
 pub(super) const SPEC: Spec = Spec {
@@ -21,7 +21,7 @@ pub(super) const SPEC: Spec = Spec {
 /// IDs to mint.
 #[derive(Debug)]
 pub(in crate::resp) struct Mint {
-    pub(super) target: Target,
+    pub(super) target: IdTarget,
     /// Number of IDs, as an array; `None`: one ID, by itself.
     pub(super) count: Option<Count>,
     /// Whether the single ID was taken from the caller's rate already.
@@ -38,8 +38,9 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
             return Flow::Next;
         }
     };
-    match count.and_then(|count| Ok(Mint { target: Target::read(arg)?, count, admitted: false })) {
-        Ok(work) => Flow::Wait(Box::new(Work::Mint(work))),
+    match count.and_then(|count| Ok(Mint { target: IdTarget::read(arg)?, count, admitted: false }))
+    {
+        Ok(work) => Flow::Wait(Box::new(CommandWork::Mint(work))),
         Err(error) => {
             super::error(&error, session, output);
             Flow::Next
@@ -72,7 +73,7 @@ impl Mint {
     }
 
     async fn minted(&self, session: &mut Session) -> Result<Minted, Error> {
-        let Target { source: name, key } = &self.target;
+        let IdTarget { source: name, key } = &self.target;
         let (service, key) = (&session.service, key.as_deref());
         let (source, minted) = if self.admitted {
             service.mint_admitted(name, 1, key).await?

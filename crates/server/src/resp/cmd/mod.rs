@@ -81,20 +81,20 @@ pub(super) enum Flow {
     /// The reply is written; the connection closes.
     Close,
     /// The reply needs a wait.
-    Wait(Box<Work>),
+    Wait(Box<CommandWork>),
     /// The replies of these commands are its reply; the head of their array is written.
     Exec(Box<Transaction>),
 }
 
 /// A command that has to wait: for the store, or for the next tick.
-pub(super) enum Work {
+pub(super) enum CommandWork {
     Mint(mint::Mint),
     InARow(incrby::InARow),
     Get(get::Get),
     Decode(decode::Decode),
 }
 
-impl Work {
+impl CommandWork {
     /// Does the work, and writes the reply. Keep the result until the reply is sent.
     pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> UnsentPermit {
         match self {

@@ -11,14 +11,14 @@ use snowmint_wire::http::{RestripeRequest, SourceBody};
 use tokio::runtime::Runtime;
 
 use crate::audit::AuditLog;
-use crate::client::{Client, segment};
+use crate::client::{ApiClient, segment};
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 use crate::store::{self, ConfiguredConnector};
 
 /// Connection to a holder of a stripe.
 pub(super) enum StripeTarget {
-    Server(Box<Client>),
+    Server(Box<ApiClient>),
     Store(Box<OpenStore>),
 }
 
@@ -46,7 +46,7 @@ impl StripeTarget {
             None if snowmint_stores::is_url(text) => {
                 ConfiguredConnector::at(&shown(text), text, config)?
             }
-            None => return Ok(Self::Server(Box::new(Client::new(text)?))),
+            None => return Ok(Self::Server(Box::new(ApiClient::new(text)?))),
         };
         let runtime = store::runtime()?;
         let node = runtime.block_on(async {

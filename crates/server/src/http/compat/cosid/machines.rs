@@ -14,7 +14,7 @@ use snowmint_wire::error::Code;
 use snowmint_wire::http::JSON;
 use snowmint_wire::http::compat::{COSID_LOST, COSID_NOT_FOUND, COSID_OVERFLOW, CosIdMachineBody};
 
-use super::{CosId, CosIdError, CosIdResult, Name, part};
+use super::{CosId, CosIdError, CosIdResult, NamePath, part};
 use crate::http::compat::json;
 use crate::http::compat::params::{Params, whole};
 use crate::http::for_caller::ForCaller;
@@ -33,7 +33,7 @@ struct Instance {
     params: Params,
 }
 
-async fn distribute(cosid: ForCaller<CosId>, namespace: Name, request: Request) -> CosIdResult {
+async fn distribute(cosid: ForCaller<CosId>, namespace: NamePath, request: Request) -> CosIdResult {
     let instance = Instance::of(&cosid, namespace, request).await?;
     let bits = whole("machineBit", instance.params.need("machineBit")?, 1)?;
     let bits = u32::try_from(bits).unwrap_or(u32::MAX);
@@ -50,7 +50,7 @@ async fn distribute(cosid: ForCaller<CosId>, namespace: Name, request: Request) 
     Ok(json(StatusCode::OK, JSON, &body))
 }
 
-async fn guard(cosid: ForCaller<CosId>, namespace: Name, request: Request) -> CosIdResult {
+async fn guard(cosid: ForCaller<CosId>, namespace: NamePath, request: Request) -> CosIdResult {
     let instance = Instance::of(&cosid, namespace, request).await?;
     let keep_ms = instance.keep_ms()?;
     instance.kept(&cosid, keep_ms).await
@@ -58,7 +58,7 @@ async fn guard(cosid: ForCaller<CosId>, namespace: Name, request: Request) -> Co
 
 /// Releases a number, unless the request is for a stable instance: this keeps its number, as in
 /// CosId.
-async fn revert(cosid: ForCaller<CosId>, namespace: Name, request: Request) -> CosIdResult {
+async fn revert(cosid: ForCaller<CosId>, namespace: NamePath, request: Request) -> CosIdResult {
     let instance = Instance::of(&cosid, namespace, request).await?;
     if instance.stable {
         return instance.kept(&cosid, KEEP_MS_MAX).await;
@@ -70,7 +70,7 @@ async fn revert(cosid: ForCaller<CosId>, namespace: Name, request: Request) -> C
 }
 
 impl Instance {
-    async fn of(cosid: &CosId, namespace: Name, request: Request) -> Result<Self, Error> {
+    async fn of(cosid: &CosId, namespace: NamePath, request: Request) -> Result<Self, Error> {
         let scope = part(namespace)?;
         let params = Params::of(request, cosid.body_bytes_max).await?;
         let stable = match params.get("stable")? {

@@ -70,8 +70,8 @@ impl IntoResponse for CosIdError {
 }
 
 type CosIdResult = Result<Response, CosIdError>;
-type Name = Result<Path<String>, PathRejection>;
-type Names = Result<Path<(String, String)>, PathRejection>;
+type NamePath = Result<Path<String>, PathRejection>;
+type NamesPath = Result<Path<(String, String)>, PathRejection>;
 
 pub(super) fn routes(service: Service, settings: &CosIdSettings, body_bytes_max: usize) -> Router {
     let CosIdSettings { enabled: _, define, machines_max, ref keys } = *settings;
@@ -87,7 +87,7 @@ pub(super) fn routes(service: Service, settings: &CosIdSettings, body_bytes_max:
         .with_state(Arc::new(cosid))
 }
 
-async fn distributor(cosid: ForCaller<CosId>, names: Names, request: Request) -> CosIdResult {
+async fn distributor(cosid: ForCaller<CosId>, names: NamesPath, request: Request) -> CosIdResult {
     let key = key_of(names)?;
     let params = Params::of(request, cosid.body_bytes_max).await?;
     let offset = whole("offset", params.need("offset")?, 0)?;
@@ -96,7 +96,7 @@ async fn distributor(cosid: ForCaller<CosId>, names: Names, request: Request) ->
     Ok(StatusCode::OK.into_response())
 }
 
-async fn next_max_id(cosid: ForCaller<CosId>, names: Names, request: Request) -> CosIdResult {
+async fn next_max_id(cosid: ForCaller<CosId>, names: NamesPath, request: Request) -> CosIdResult {
     let key = key_of(names)?;
     let params = Params::of(request, cosid.body_bytes_max).await?;
     let step = whole("step", params.need("step")?, 1)?;
@@ -108,7 +108,7 @@ async fn share(cosid: ForCaller<CosId>) -> CosIdResult {
     cosid.id(SHARE).await
 }
 
-async fn id(cosid: ForCaller<CosId>, name: Name) -> CosIdResult {
+async fn id(cosid: ForCaller<CosId>, name: NamePath) -> CosIdResult {
     cosid.id(&part(name)?).await
 }
 
@@ -116,7 +116,7 @@ async fn share_as_string(cosid: ForCaller<CosId>) -> CosIdResult {
     cosid.id_as_string(SHARE).await
 }
 
-async fn id_as_string(cosid: ForCaller<CosId>, name: Name) -> CosIdResult {
+async fn id_as_string(cosid: ForCaller<CosId>, name: NamePath) -> CosIdResult {
     cosid.id_as_string(&part(name)?).await
 }
 
@@ -204,14 +204,14 @@ fn striped(name: &str, increment: u64) -> Error {
 }
 
 /// Returns the key of a client's segments, in CosId's joined form.
-fn key_of(names: Names) -> Result<String, Error> {
+fn key_of(names: NamesPath) -> Result<String, Error> {
     match names {
         Ok(Path((namespace, name))) => Ok(format!("{namespace}.{name}")),
         Err(_) => Err(invalid::path()),
     }
 }
 
-fn part(name: Name) -> Result<String, Error> {
+fn part(name: NamePath) -> Result<String, Error> {
     match name {
         Ok(Path(name)) => Ok(name),
         Err(_) => Err(invalid::path()),
