@@ -23,7 +23,7 @@ pub(crate) fn raise_limit() -> Option<u64> {
             maximum
         }
         Err(error) => {
-            tracing::warn!(limit = ?current, hard_limit = ?maximum, %error, "the limit of open files cannot be raised");
+            tracing::warn!(limit = ?current, hard_limit = ?maximum, %error, "failed to raise the limit of open files");
             current
         }
     }

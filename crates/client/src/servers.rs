@@ -213,7 +213,7 @@ impl Servers {
                 | CallFailure::Unknown(error)
                 | CallFailure::BackendLost(error)
                 | CallFailure::WrongServer(error) => {
-                    tracing::debug!(error = %chain(&error), "another server is asked");
+                    tracing::debug!(error = %chain(&error), "server failed; calling another");
                     index = self.after(index);
                     failures += 1;
                     let error = match (wrong, earlier) {

@@ -120,7 +120,7 @@ async fn not_accepted(error: &io::Error, trackers: &ConnectionTrackers, timer: &
     ) {
         return;
     }
-    tracing::warn!(%error, "no connection can be accepted; trying again in {EXHAUSTED_WAIT_MS} ms");
+    tracing::warn!(%error, "failed to accept a connection; retrying in {EXHAUSTED_WAIT_MS} ms");
     trackers.give_way();
     timer.sleep_ms(EXHAUSTED_WAIT_MS).await;
 }

@@ -159,7 +159,7 @@ impl Handle {
     /// Waits until the server has stopped, after [`Handle::stop`]: at most for `limits.stop_max`.
     pub async fn stopped(mut self) {
         if let Err(error) = (&mut self.task).await {
-            tracing::error!(%error, "the server ended in a fault");
+            tracing::error!(%error, "server stopped by an error");
         }
     }
 }

@@ -244,7 +244,7 @@ impl ConnectionOpening {
             agreed = agreed => match agreed {
                 Ok(stream) => Some(stream.into()),
                 Err(error) => {
-                    tracing::debug!(%peer, %error, "no TLS with this client");
+                    tracing::debug!(%peer, %error, "TLS handshake failed");
                     None
                 }
             },

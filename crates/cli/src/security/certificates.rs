@@ -41,8 +41,8 @@ impl Certificates {
         let now = read(&self.paths, &self.peers_ca);
         let Some(now) = self.seen.read(now) else { return };
         match now.and_then(|pems| self.tls.replace(&pems)) {
-            Ok(()) => tracing::info!(cert = self.paths.cert, "the certificates have changed"),
-            Err(error) => tracing::error!("{error}; the certificates of before stay"),
+            Ok(()) => tracing::info!(cert = self.paths.cert, "certificates reloaded"),
+            Err(error) => tracing::error!("{error}; keeping the current certificates"),
         }
     }
 }

@@ -54,7 +54,10 @@ impl TokensFile {
         let contents = sources.read().map_err(Failure::usage)?;
         let tokens = sources.parsed(&contents).map_err(Failure::usage)?;
         if tokens.tokens.is_empty() {
-            tracing::warn!("tokens.file = {:?} has no tokens: no caller is let in", sources.path);
+            tracing::warn!(
+                "tokens.file = {:?} has no tokens; every caller is rejected",
+                sources.path
+            );
         }
         let access = Access::new(&config.store.namespace, &tokens, Arc::new(BootTimer))
             .map_err(|error| Failure::usage(sources.refused(&error)))?;
@@ -79,7 +82,7 @@ impl TokensFile {
                     tracing::info!(target: "audit", who, "{change}");
                 }
             }
-            Err(error) => tracing::error!("{error}; the tokens of before stay"),
+            Err(error) => tracing::error!("{error}; keeping the current tokens"),
         }
     }
 }

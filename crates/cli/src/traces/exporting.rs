@@ -119,12 +119,12 @@ impl SpanExporter for Telling {
         match &sent {
             Err(error) => {
                 if *lost == 0 {
-                    tracing::warn!(endpoint, %error, "spans are lost until the collector takes them");
+                    tracing::warn!(endpoint, %error, "the collector accepts no spans; spans are lost");
                 }
                 *lost = lost.saturating_add(spans);
             }
             Ok(()) if *lost > 0 => {
-                tracing::info!(endpoint, lost = *lost, "the collector takes spans again");
+                tracing::info!(endpoint, lost = *lost, "the collector accepts spans again");
                 *lost = 0;
             }
             Ok(()) => {}

@@ -169,7 +169,7 @@ fn changed_configuration_is_applied_or_reported() {
     ] {
         write(text);
         server.signal("-HUP");
-        server.says(&["ERROR", "all stays as it was", part]);
+        server.says(&["ERROR", "keeping the current configuration", part]);
         server.mint(&["-n", "5"]).ok();
         assert_eq!(server.mint(&["-n", "6"]).code, 2);
     }
@@ -187,10 +187,10 @@ fn changed_configuration_is_applied_or_reported() {
         &["changed", "key=\"limits.batch_max\"", "old=\"100000\"", "new=\"5\""][..],
         &["INFO", "changed", "key=\"log.filter\"", "error", "debug"],
         &["changed", "key=\"sources.numbered.step.min\"", "old=\"10\"", "new=\"20\""],
-        &["WARN", "not changed: it takes a restart", "server.owner", "other"],
+        &["WARN", "key unchanged until a restart", "server.owner", "other"],
         &["WARN", "not changed", "sources.fixed.layout", "twitter", "discord", "why="],
         &["WARN", "not changed", "sources.gone", "stays unchanged"],
-        &["ERROR", "all stays as it was", "log.filter", "=;="],
+        &["ERROR", "keeping the current configuration", "log.filter", "=;="],
     ] {
         assert!(logged(parts), "{parts:?}:\n{log}");
     }

@@ -91,7 +91,7 @@ fn log_states_the_time_when_the_clock_reaches_the_marks() {
     let (status, body) = server.get("/v1/ids/default");
     assert_eq!(status, 503, "{body}");
     let continues = "by itself, as after a recovery; no action is needed";
-    server.says(&["no worker number", "minting continues at ", continues]);
+    server.says(&["failed to claim a worker number", "minting continues at ", continues]);
 }
 
 /// docs/operating.md describes this for a lost store: nothing exists but the configuration.

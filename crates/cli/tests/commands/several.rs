@@ -228,7 +228,7 @@ fn catalog_source_without_the_configured_number_ends_no_start() {
     server.signal("-TERM");
     assert_eq!(server.wait().0, 0);
     let again = servers_dir.start(0, config);
-    again.says(&["not open yet", "small", "out of range, maximum 1"]);
+    again.says(&["failed to open the source", "small", "out of range, maximum 1"]);
     assert_eq!(worker_of(&again), 5);
     again.signal("-TERM");
     assert_eq!(again.wait().0, 0);
@@ -249,7 +249,7 @@ fn catalog_source_takes_no_configured_number() {
     server.signal("-TERM");
     assert_eq!(server.wait().0, 0);
     let again = servers_dir.start(0, config);
-    again.says(&["not open yet", "a number of their own"]);
+    again.says(&["failed to open the source", "a number of their own"]);
     assert_eq!(worker_of(&again), 5);
 }
 

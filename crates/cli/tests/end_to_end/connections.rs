@@ -189,7 +189,7 @@ fn descriptor_shortage_is_reported_and_survived() {
         assert!(id > last, "{id} after {last}");
         last = id;
     }
-    server.says("no connection can be accepted");
+    server.says("failed to accept a connection");
     // A new connection is accepted: idle connections of the other port are closed for it.
     let mut second = Client::connect(&server, Protocol::Http);
     assert!(second.mint() > last);

@@ -195,7 +195,7 @@ fn unreachable_collector_is_reported_once_and_delays_no_call() {
     let collector = Collector::default();
     collector.start(&runtime, &at);
     curl(&[&server.url("/v1/ids/default")]);
-    server.says("takes spans again");
+    server.says("accepts spans again");
     curl(&[&server.url("/v1/layouts")]);
     collector.named("GET /v1/layouts");
     assert_eq!(warnings(&server), 1);

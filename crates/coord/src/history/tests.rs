@@ -156,7 +156,7 @@ fn stores_without_history_are_compared_by_count() {
 }
 
 #[test]
-fn another_store_is_another_store() {
+fn store_with_another_id_is_rejected() {
     let (seen, found) = ("a.0.1", "b.0.1");
     let identity = |id: &str| StoreIdentity { id: id.into(), writes: 1 };
     let starts = Starts::read("1-1", 1).unwrap();

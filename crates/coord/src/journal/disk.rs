@@ -165,7 +165,7 @@ impl Disk for LocalDisk {
 
     async fn run(&self, work: Work) {
         if let Err(error) = tokio::task::spawn_blocking(work).await {
-            tracing::error!(%error, "work on the disk failed");
+            tracing::error!(%error, "disk operation failed");
         }
     }
 }

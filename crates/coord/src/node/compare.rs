@@ -90,7 +90,7 @@ async fn others(
         let now = ctx.timer.elapsed();
         let Some(until) = until.filter(|until| now < *until) else { return Ok(None) };
         if !has_read_reference {
-            tracing::info!("members that seem to be gone are waited for, to compare clocks");
+            tracing::info!("waiting for members without renewals to compare clocks");
         }
         has_read_reference = true;
         ctx.timer.sleep_ms(until.since(now).min(POLL_MS)).await;

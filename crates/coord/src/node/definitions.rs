@@ -170,7 +170,7 @@ impl NodeState {
             match defined.filter(|defined| known.has_same_identity(defined)) {
                 Some(defined) => known.redefine(defined),
                 None => {
-                    tracing::error!(source = %name, "the recovered store has no such source: it is off here");
+                    tracing::error!(source = %name, "source disabled: the recovered store lacks it");
                     known.mark_deleted();
                 }
             }
@@ -224,7 +224,7 @@ impl NodeState {
             if self.known(&definition.name).is_some_and(is_newer)
                 && let Err(error) = self.apply_definition(definition, history)
             {
-                tracing::error!(source = %definition.name, error = %chain(&error), "an altered source cannot be used here");
+                tracing::error!(source = %definition.name, error = %chain(&error), "failed to apply a changed definition");
             }
         }
         let below = check_ends(who, &ends, &catalog.definitions).err();

@@ -31,7 +31,7 @@ impl Node {
             biased;
             store = self.store().close() => store,
             () = timer.sleep_ms(left_ms) => {
-                tracing::warn!("the store's connections are not closed in time");
+                tracing::warn!("store connections not closed in time");
                 Ok(())
             }
         };

@@ -240,7 +240,7 @@ impl NodeState {
         let relinquish = Relinquish { pool: pool.to_owned(), member, slots: vec![(slot, term)] };
         let result = ctx.store_call(Verb::Relinquish, store.relinquish(&relinquish, now)).await;
         if let Err(error) = &result {
-            tracing::warn!(pool, slot, error = %chain(error), "a number that is lent stays with this server, too");
+            tracing::warn!(pool, slot, error = %chain(error), "failed to relinquish the slot of an external lease");
         }
         result.is_ok()
     }

@@ -265,7 +265,7 @@ async fn claim_known(
         Ok(leases) => Ok(Some(leases)),
         Err(error) if matches!(error.kind(), ErrorKind::Unavailable) => Err(error),
         Err(error) => {
-            tracing::debug!(pool = %claim.pool.name, group, error = %chain(&error), "the slot is not to be had again");
+            tracing::debug!(pool = %claim.pool.name, group, error = %chain(&error), "failed to claim the former slot");
             Ok(None)
         }
     }
@@ -291,7 +291,7 @@ pub(super) async fn release_once(ctx: &NodeContext, release: &Release, wall: Uni
         Err(ErrorKind::Unavailable) => false,
         Err(_) => {
             let error = result.err().map(|error| chain(&error).to_string());
-            tracing::warn!(pool = %release.pool, slot = release.slot, error, "a worker number stays held until this node ends");
+            tracing::warn!(pool = %release.pool, slot = release.slot, error, "failed to release a worker number; this node holds it until it ends");
             true
         }
     }

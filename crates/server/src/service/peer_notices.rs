@@ -30,7 +30,7 @@ impl Service {
             let others = match service.node.others().await {
                 Ok(others) => others,
                 Err(error) => {
-                    tracing::debug!(error = %chain(&error), "no peer is notified of the change of the catalog");
+                    tracing::debug!(error = %chain(&error), "failed to list the peers to notify of a catalog change");
                     return;
                 }
             };
@@ -48,7 +48,7 @@ impl Service {
                         bytes_max,
                     );
                     if let Err(error) = call.await {
-                        tracing::debug!(%address, %error, "not notified of the change of the catalog");
+                        tracing::debug!(%address, %error, "failed to notify a peer of a catalog change");
                     }
                 });
             }

@@ -116,7 +116,7 @@ impl Service {
             tracing::error!(
                 source = name,
                 error,
-                "a source that the store had lost is not defined again"
+                "failed to define a source that the store had lost"
             );
         };
         if let Err(error) = self.node.define_builtin().await {

@@ -183,7 +183,7 @@ impl Turns {
 
 impl Drop for TurnPlace {
     fn drop(&mut self) {
-        if let hash_map::HolderTurns::Occupied(mut entry) =
+        if let hash_map::Entry::Occupied(mut entry) =
             self.turns.holders().entry(self.holder.clone())
         {
             entry.get_mut().places -= 1;

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn lower_limit_refuses_until_it_is_kept() {
+    fn lowered_limit_rejects_until_shares_fit_it() {
         let shares = Shares::new(LIMIT);
         let acquired = greedy(&shares, 1, 100_000);
         shares.set_limit(LIMIT / 10);

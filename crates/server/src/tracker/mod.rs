@@ -144,7 +144,7 @@ impl ConnectionTracker {
             tracing::warn!(
                 key,
                 max,
-                "all places are taken: connections are closed for others, those at rest first"
+                "connection limit reached; closing idle connections for new ones"
             );
         }
         true

@@ -109,7 +109,7 @@ impl Worker {
     /// Extends a window that still lasts: the caller gets an error only once the window is spent.
     fn extend_early(&self, window: MutexGuard<'_, Window>) {
         if let Err(error) = self.extend(window, Need::Soon) {
-            tracing::warn!(worker = %self.name, error = %chain(&error), "the window could not be extended");
+            tracing::warn!(worker = %self.name, error = %chain(&error), "failed to extend the window");
         }
     }
 
@@ -161,7 +161,7 @@ impl Drop for Worker {
         if !self.generator.clock().is_forked()
             && let Err(error) = self.close()
         {
-            tracing::warn!(worker = %self.name, error = %chain(&error), "the worker was not given back");
+            tracing::warn!(worker = %self.name, error = %chain(&error), "failed to release the worker number");
         }
     }
 }

@@ -156,7 +156,7 @@ impl File {
                     "{LABEL} is gone; put it back (a new one would repeat IDs)"
                 ))));
             }
-            tracing::warn!(file = %self.path.display(), "opening the store's file again");
+            tracing::warn!(file = %self.path.display(), "reopening the store's file");
             *state = FileState::Open(
                 Live::open(self.path.clone(), self.pages_max, OpenMode::Again).await?,
             );

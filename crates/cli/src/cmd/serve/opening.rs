@@ -26,14 +26,14 @@ pub(super) async fn sources_at_start(node: &Node) -> AtStart {
     let (names, is_complete) = match node.sources().await {
         Ok(listed) => {
             for (source, error) in &listed.unreadable {
-                tracing::warn!(%source, error = %chain(error), "a newer version may have defined it: update this server");
+                tracing::warn!(%source, error = %chain(error), "unreadable definition; a newer version may have written it, update this server");
             }
             let enabled = listed.sources.into_iter().filter(|source| source.spec.is_enabled());
             (enabled.map(|source| source.name).collect(), true)
         }
         Err(error) if is_away(&error) && !kept.is_empty() => (kept, false),
         Err(error) => {
-            tracing::warn!(error = %chain(&error), "the sources cannot be listed; each is opened when asked for");
+            tracing::warn!(error = %chain(&error), "failed to list the sources; each opens on its first request");
             (Vec::new(), true)
         }
     };
@@ -49,7 +49,7 @@ pub(super) async fn open(node: &Node, names: Vec<String>) {
         let node = node.clone();
         opening.spawn(async move {
             if let Err(error) = node.source(&name).await {
-                tracing::warn!(source = name, error = %chain(&error), "not open yet; tried again when asked for");
+                tracing::warn!(source = name, error = %chain(&error), "failed to open the source; its next request retries");
             }
         });
     }
@@ -78,7 +78,9 @@ pub(super) async fn log_forecasts(node: Node) {
                     tracing::warn!("{forecast}");
                 }
             }
-            Err(error) => tracing::warn!(error = %chain(&error), "what will run out is not known"),
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "failed to forecast what runs out")
+            }
         }
         BootTimer.sleep_ms(DAY_MS).await;
     }

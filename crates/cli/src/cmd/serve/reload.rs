@@ -48,7 +48,7 @@ impl Reload {
             Ok(new) => new,
             Err(failure) => {
                 let why = message_of(&failure);
-                tracing::error!(why, "the configuration cannot be taken; all stays as it was");
+                tracing::error!(why, "reload failed; keeping the current configuration");
                 return ReloadSummary::default();
             }
         };
@@ -78,7 +78,7 @@ impl Reload {
             }
         }
         for ChangedKey { key, old, new } in &left {
-            tracing::warn!(key, old, new, "not changed: it takes a restart");
+            tracing::warn!(key, old, new, "key unchanged until a restart");
         }
         summary.kept += left.len();
         tracing::info!(changed = summary.changed, kept = summary.kept, "configuration reloaded");

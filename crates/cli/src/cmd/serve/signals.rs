@@ -38,7 +38,7 @@ impl Signals {
         tokio::select! {
             done = step => done.map(Some),
             () = self.next() => {
-                tracing::info!("stopped before it had begun");
+                tracing::info!("stopped during startup");
                 Ok(None)
             }
         }

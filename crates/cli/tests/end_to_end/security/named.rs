@@ -360,7 +360,7 @@ fn certificates_that_no_client_can_show_are_refused() {
     let url = https(&server, "/v1/ids/default");
     assert_eq!(status(&["--cacert", &ca, "--cert", &own, &url]), "401");
     put(&folder, "tokens.toml", &certified("\"CN=orders\""));
-    server.says("the tokens of before stay");
+    server.says("keeping the current tokens");
     assert_eq!(server.stop(), 0);
 }
 

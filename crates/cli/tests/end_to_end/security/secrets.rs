@@ -57,7 +57,7 @@ fn server_output_contains_no_secret() {
         printed.push(String::from_utf8_lossy(&output.stderr).into_owned());
     }
     put(&folder, "tokens.toml", "[ops]\nhashes = []\n");
-    server.says("the tokens of before stay");
+    server.says("keeping the current tokens");
     printed.push(server.printed());
     for file in ["cmdline", "environ"] {
         let bytes = fs::read(format!("/proc/{}/{file}", server.pid())).unwrap();

@@ -144,7 +144,7 @@ async fn silent_connections_block_no_other_client() {
     // The first silent connection got the reason before it was closed.
     let reply = rest(silent.swap_remove(1));
     assert!(reply.contains("-ERR closed") && reply.contains("resp.connections_max"), "{reply:?}");
-    server.says("all places are taken");
+    server.says("connection limit reached");
     let page = client("curl", &["-sS", "-H", &bearer(&other.token), &server.url("/metrics")]);
     for protocol in ["http", "resp"] {
         let name = format!("snowmint_connections_gave_way_total{{protocol=\"{protocol}\"}} ");

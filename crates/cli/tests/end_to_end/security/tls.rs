@@ -122,7 +122,7 @@ fn a_certificate_is_replaced_while_the_server_serves() {
     // An unusable file changes nothing: the certificate does not match the key.
     let Signed { key, .. } = after.sign();
     put(&folder, "key.pem", &key);
-    server.says("the certificates of before stay");
+    server.says("keeping the current certificates");
     assert_eq!(status_by(&old), "200");
 
     after.put_into(&folder, "ignored.pem");

@@ -109,7 +109,7 @@ fn tokens_are_rotated_while_the_server_serves() {
     // An error changes nothing, and its message does not quote the text.
     put(&folder, "tokens.toml", &format!("[a]\nhashes = [{:?}]\n", old.token));
     server.signal("-HUP");
-    server.says("the tokens of before stay");
+    server.says("keeping the current tokens");
     assert!(!server.printed().contains(&old.token));
     assert_eq!((status_of(&old).as_str(), status_of(&new).as_str()), ("200", "200"));
     fs::remove_file(folder.join("tokens.toml")).unwrap();
@@ -295,7 +295,7 @@ fn files_writable_by_other_users_are_rejected() {
     );
     // The same holds at run time.
     set_mode(&tokens, 0o666);
-    server.says("run chmod o-w; the tokens of before stay");
+    server.says("run chmod o-w; keeping the current tokens");
     assert_eq!(server.stop(), 0);
     set_mode(&tokens, 0o664);
     let output = snowmint().args(["doctor"]).args(arguments).output().unwrap();

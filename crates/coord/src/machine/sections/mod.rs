@@ -277,7 +277,7 @@ impl SectionsMachine {
                     }
                     // Acquired again when it is wanted.
                     NotExtended::Lost => {
-                        tracing::warn!(section, error = %chain(&error), "a section was lost");
+                        tracing::warn!(section, error = %chain(&error), "section lost to another server");
                         self.forget(section, now);
                         changes.push(SectionChange::Shut(section));
                     }
@@ -285,7 +285,7 @@ impl SectionsMachine {
             }
         }
         if let Some(error) = failed {
-            tracing::warn!(error = %chain(&error), "windows of sections could not be moved on");
+            tracing::warn!(error = %chain(&error), "failed to extend windows of sections");
         }
         self.extending.ended(now, failed.is_some());
         changes

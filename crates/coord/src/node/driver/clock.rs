@@ -26,7 +26,7 @@ impl Driver {
         let (now, jumped) = self.core.ctx.now();
         match (jumped, &self.clock_fault) {
             (Some(error), None) => {
-                tracing::error!(error = %chain(&error), "the clock jumped ahead and is not believed");
+                tracing::error!(error = %chain(&error), "clock jumped ahead; continuing by elapsed time");
                 self.clock_fault = Some(ClockFault::Jumped(error));
             }
             (None, Some(ClockFault::Jumped(_))) => self.clock_fault = None,
@@ -45,7 +45,7 @@ impl Driver {
 
     pub(super) fn clock_disagrees(&mut self, error: &Error) {
         if let ErrorKind::ClockAhead { .. } | ErrorKind::ClockBehind { .. } = error.kind() {
-            tracing::error!(error = %chain(error), "this machine's clock disagrees");
+            tracing::error!(error = %chain(error), "clock disagrees with its time reference");
             self.core.ctx.set_clock_error(Some(error.clone()));
             self.core.ctx.clock_compared();
             self.clock_fault = Some(ClockFault::Disagrees(error.clone()));

@@ -78,7 +78,7 @@ impl Driver {
                     }
                     Ok(ReadCatalog { catalog, .. }) => self.apply_catalog(&catalog),
                     Err(error) => {
-                        tracing::warn!(error = %chain(&error), "the catalog could not be read")
+                        tracing::warn!(error = %chain(&error), "failed to read the catalog")
                     }
                 }
             }
@@ -106,9 +106,7 @@ impl Driver {
                 self.fingerprint.store.clone_from(&identity.id);
                 self.fingerprint.writes = identity.writes;
                 if let Some(catalog) = &catalog {
-                    tracing::warn!(
-                        "the store was recovered, past all that this process knows: going on"
-                    );
+                    tracing::warn!("continuing on the recovered store");
                     self.forget_lost_history(catalog, identity.writes);
                 }
                 self.journal_writer.joined(&identity, member.incarnation);
@@ -128,7 +126,7 @@ impl Driver {
                 }
             }
             Err(error) => {
-                tracing::warn!(error = %chain(&error), "the store cannot be joined");
+                tracing::warn!(error = %chain(&error), "failed to join the store");
                 self.clock_disagrees(&error);
                 self.core.ctx.doubt(&error);
                 self.end_offline(&error);
@@ -175,7 +173,7 @@ impl Driver {
                     if self.core.settings.limits_marks()
                         && let lead_ms @ ACCEPTED_LEAD_MS_MIN.. = held.lead(now.wall)
                     {
-                        tracing::warn!(pool = %key.pool, lead_ms, "IDs lead the clock, which is accepted");
+                        tracing::warn!(pool = %key.pool, lead_ms, "IDs lead the clock, as the settings allow");
                     }
                     for window in held.machine.windows() {
                         let lease = window.lease();
@@ -186,7 +184,7 @@ impl Driver {
                         self.past.retain(|past| past.pool != lease.pool || past.slot != lease.slot);
                     }
                     if let Err(error) = held.make_generators(&self.core.ctx) {
-                        tracing::error!(error = %chain(&error), "no generator");
+                        tracing::error!(error = %chain(&error), "failed to start generators");
                     }
                 }
                 LeaseAction::Lost(error) => return self.lose(&error),
@@ -194,7 +192,7 @@ impl Driver {
             }
         }
         if let Some(error) = error {
-            tracing::warn!(pool = %held.pool.name, error = %chain(&error), "no worker number");
+            tracing::warn!(pool = %held.pool.name, error = %chain(&error), "failed to claim a worker number");
             if held.is_offline() {
                 return;
             }
@@ -283,7 +281,7 @@ impl Driver {
     /// Ends the membership, because the right to mint is lost or in doubt: all generators close for
     /// good, and the node joins again as a new member.
     fn lose(&mut self, error: &Error) {
-        tracing::error!(error = %chain(error), "the right to mint was lost: rejoining");
+        tracing::error!(error = %chain(error), "membership lost; rejoining");
         self.core.ctx.metrics.add_rejoin();
         self.end_sections();
         let reason = Error::unavailable("worker number was lost, another is being claimed; retry")
@@ -297,7 +295,7 @@ impl Driver {
         self.leaks.forget();
         for held in self.leases.values_mut() {
             if let Err(error) = held.restart() {
-                tracing::error!(error = %chain(&error), "no randomness");
+                tracing::error!(error = %chain(&error), "failed to get random numbers for a rejoin");
             }
         }
     }

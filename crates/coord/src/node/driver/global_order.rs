@@ -54,7 +54,7 @@ impl GlobalOrderSources {
                 && global_order.slot() == slot
                 && let Err(error) = held.serve(core, &source, backing, plan)
             {
-                tracing::error!(source = %source.name, error = %chain(&error), "no generator");
+                tracing::error!(source = %source.name, error = %chain(&error), "failed to start a generator");
             }
         }
     }

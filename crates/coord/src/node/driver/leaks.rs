@@ -116,7 +116,7 @@ impl Driver {
         let leaks: Vec<_> = ours.filter(|slot| !self.knows(slot)).map(unused).collect();
         for leaked in &leaks {
             let (pool, slot) = (&leaked.pool, leaked.slot);
-            tracing::warn!(%pool, slot, "a late claim got a worker number that is not needed any more: released");
+            tracing::warn!(%pool, slot, "releasing a worker number of a late claim");
         }
         self.add_leaked(leaks);
     }

@@ -39,7 +39,7 @@ impl Driver {
             let begun = held.resume_offline(&rest, holder);
             let begun = begun.and_then(|()| held.make_generators(&self.core.ctx));
             if let Err(error) = begun {
-                tracing::error!(error = %chain(&error), "no generator");
+                tracing::error!(error = %chain(&error), "failed to start generators");
                 continue;
             }
             self.past.retain(|past| !rest.contains(past));
@@ -73,11 +73,11 @@ impl Driver {
         }
         let mut leases = std::mem::take(&mut self.leases);
         for held in leases.values_mut().filter(|held| held.is_offline()) {
-            tracing::error!(pool = %held.pool.name, error = %chain(reason), "no longer minting without the store: it responds, and rejects us");
+            tracing::error!(pool = %held.pool.name, error = %chain(reason), "the store rejects this node; offline minting ends");
             // Nothing is released: this may not be the store that granted it.
             drop(self.shut(held, reason));
             if let Err(error) = held.restart() {
-                tracing::error!(error = %chain(&error), "no randomness");
+                tracing::error!(error = %chain(&error), "failed to get random numbers for a claim");
             }
         }
         self.leases = leases;
@@ -89,7 +89,7 @@ impl Driver {
         let Some(held) = self.leases.get_mut(key).filter(|held| held.is_offline()) else { return };
         let known = held.end_offline_with(granted);
         let kept = granted.iter().any(|new| known.iter().any(|old| old.slot == new.lease.slot));
-        tracing::warn!(pool = %key.pool, kept, "the store is back: minting with it again");
+        tracing::warn!(pool = %key.pool, kept, "store reached; offline minting ends");
         self.past
             .retain(|past| known.iter().all(|new| new.pool != past.pool || new.slot != past.slot));
         self.past.extend(known);

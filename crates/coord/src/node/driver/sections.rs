@@ -129,7 +129,7 @@ impl Driver {
             SectionsDone::Acquired(request, result) => {
                 let (changes, error) = self.sections.acquired(now.elapsed, request, result);
                 if let Some(error) = error {
-                    tracing::warn!(error = %chain(&error), "no sections of counters");
+                    tracing::warn!(error = %chain(&error), "failed to acquire sections");
                 }
                 self.apply(&changes);
             }
@@ -154,7 +154,7 @@ impl Driver {
             }
             SectionsDone::Announced(revision, result) => {
                 if let Err(error) = &result {
-                    tracing::warn!(error = %chain(&error), "failed to announce our state to the peers");
+                    tracing::warn!(error = %chain(&error), "failed to announce the status of this server");
                 }
                 self.serving.announced(now.elapsed, revision, result.is_ok());
                 assignment_changes = false;

@@ -174,7 +174,7 @@ impl Driver {
             .collect();
         for key in unused {
             let Some(mut held) = self.leases.remove(&key) else { continue };
-            tracing::info!(pool = %key.pool, "no source needs this worker number any more");
+            tracing::info!(pool = %key.pool, "releasing a worker number that no source needs");
             let releases = self.shut(&mut held, &node_closed());
             self.add_releases(releases);
         }
@@ -213,7 +213,7 @@ impl Driver {
                 let mut waiters = self.leave_leases(&source, &group_key(&source.name, plan), None);
                 waiters.notify(&source.check_enabled());
             } else if let Err(error) = self.assign_lease(&source, plan) {
-                tracing::error!(source = %source.name, error = %chain(&error), "the altered source cannot mint");
+                tracing::error!(source = %source.name, error = %chain(&error), "failed to mint by a changed definition");
             }
         }
         self.give_up_unused();

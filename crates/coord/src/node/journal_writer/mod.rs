@@ -199,7 +199,7 @@ impl JournalWriter {
         match self.write(disk).await? {
             Ok(()) => Ok(tails),
             Err(error) => {
-                tracing::error!(error = %chain(&error), "the journal cannot be written: what was kept in it is not used");
+                tracing::error!(error = %chain(&error), "failed to write the journal; its kept numbers stay unused");
                 Ok(Vec::new())
             }
         }
@@ -386,7 +386,7 @@ impl JournalWriter {
                 Some(written.marks)
             }
             Err(error) => {
-                tracing::error!(error = %chain(&error), "the journal cannot be written");
+                tracing::error!(error = %chain(&error), "failed to write the journal");
                 kept.error = Some(error);
                 kept.waiters.add_all(written.waiters);
                 kept.wanted = true;

@@ -180,7 +180,7 @@ impl StoreSupervisor {
         match node.alter(source, &wanted, Some(info.version)).await {
             Ok(altered) => SourceSpec { enabled: None, ..altered.spec },
             Err(error) => {
-                tracing::warn!(source, error = %chain(&error), "a store does not follow the altered source");
+                tracing::warn!(source, error = %chain(&error), "failed to apply a changed definition to a secondary store");
                 info.spec
             }
         }

@@ -95,7 +95,7 @@ impl Refill {
         }
     }
 
-    /// Returns the prefetched numbers from `next` on, as they came.
+    /// Returns the prefetched numbers from `next` on, in the order of their reserves.
     pub(super) fn unused_from(&mut self, next: u64) -> Vec<Piece> {
         let pieces = std::mem::take(&mut self.chain).into_iter();
         let left = pieces.map(|piece| Piece { first: piece.first.max(next), ..piece });
@@ -240,7 +240,7 @@ impl SegmentSource {
                 Err(PushError::Full) => return,
                 Err(error @ PushError::NotAbove { .. }) => {
                     // `check_forward` lets only rising segments in.
-                    tracing::error!(source = %self.name, first, end, %error, "numbers dropped");
+                    tracing::error!(source = %self.name, first, end, %error, "prefetched numbers dropped");
                 }
             }
             refill.parts.pop_front();
@@ -321,7 +321,7 @@ impl SegmentSource {
         match result {
             Ok(segment) => {
                 if refill.failures > 0 {
-                    tracing::info!(source = %self.name, failures = refill.failures, "numbers come again");
+                    tracing::info!(source = %self.name, failures = refill.failures, "segment refills succeed again");
                 }
                 (refill.error, refill.failures, refill.again_at) = (None, 0, None);
                 let plan = self.plan.load();

@@ -58,7 +58,7 @@ pub(super) fn respond<T, A: Fallible>(
 /// Writes an error. The back end's own text stays in the log: it may name hosts, paths and users.
 fn error_of(error: &StoreError, in_full: bool) -> proto::Error {
     if std::error::Error::source(error).is_some() {
-        tracing::warn!(error = %chain(error), "the store refused a client");
+        tracing::warn!(error = %chain(error), "the store rejected a call of an embedded client");
     }
     let ErrorParts { code, texts, numbers, full } = error.kind().parts();
     let retry_after_ms = match error.retry() {
