@@ -42,8 +42,8 @@ const CHUNK: u64 = 10_000;
   snowmint mint ulid -n 3
   snowmint mint -n 3 --json")]
 pub(crate) struct Mint {
-    /// Source; or uuid:v1, uuid:v3 to uuid:v8, or ulid, which are made here. With a server or a
-    /// store, ulid is a source there.
+    /// Source; or uuid:v1, uuid:v3 to uuid:v8 or ulid, which this command mints itself. With
+    /// --server or --store, ulid is the name of a source.
     #[arg(value_name = "SOURCE", default_value = "default")]
     source: String,
     /// Number of IDs.
