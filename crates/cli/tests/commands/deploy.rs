@@ -29,6 +29,32 @@ fn values_of<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines().filter_map(move |line| line.strip_prefix(key)?.strip_prefix('='))
 }
 
+/// Returns how many MiB the server takes at most, by docs/operating.md and docs/security.md: all of
+/// it at once, without half TLS handshakes. `limit_of` returns the limit that a key sets.
+pub(super) fn memory_max_mib(limit_of: impl Fn(&str) -> u64) -> u64 {
+    const KIB: u64 = 1 << 10;
+    const MIB: u64 = 1 << 20;
+    let http = limit_of("http.connections_max");
+    let idle_connections = 16 * KIB * (http + limit_of("resp.connections_max"));
+    // An ID that is not sent takes at most 26 bytes.
+    let unsent = 26 * limit_of("limits.unsent_max");
+    let without_a_token = 12 * KIB * http + 6 * MIB;
+    let queues = 16 * limit_of("limits.prefill_ids_max");
+    let keys = limit_of("counters.memory_max_bytes");
+    let (waiting, program) = (128 * MIB, 50 * MIB);
+    let all = idle_connections + unsent + without_a_token + queues + keys + waiting + program;
+    all.div_ceil(MIB)
+}
+
+/// Returns the default limits, by their keys.
+pub(super) fn default_limits() -> impl Fn(&str) -> u64 {
+    let defaults: toml::Table = run(&["config"]).ok().parse().unwrap();
+    move |key| {
+        let (section, name) = key.split_once('.').unwrap();
+        u64::try_from(defaults[section][name].as_integer().unwrap()).unwrap()
+    }
+}
+
 #[test]
 fn the_unit_of_systemd_is_right() {
     let unit = read("deploy/systemd/snowmint.service");
@@ -66,7 +92,9 @@ fn the_unit_of_systemd_is_right() {
     // Secrets stay in memory, and memory is limited.
     assert_eq!(values_of(&unit, "LimitCORE").next(), Some("0"));
     assert_eq!(values_of(&unit, "MemorySwapMax").next(), Some("0"));
-    assert!(values_of(&unit, "MemoryMax").next().is_some());
+    let memory_max = values_of(&unit, "MemoryMax").next().unwrap().strip_suffix('M').unwrap();
+    let needed_mib = memory_max_mib(default_limits());
+    assert!(needed_mib <= memory_max.parse::<u64>().unwrap(), "{needed_mib} MiB of {memory_max}");
 }
 
 #[test]

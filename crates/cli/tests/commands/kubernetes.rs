@@ -8,7 +8,7 @@ use std::path::Path;
 use rcgen::{CertificateParams, KeyPair};
 
 use crate::common::{json, run};
-use crate::deploy::{check, read};
+use crate::deploy::{check, default_limits, memory_max_mib, read};
 
 const LABEL: &str = "matchLabels: { app.kubernetes.io/name: snowmint }";
 /// Directory of the servers' Secrets.
@@ -103,10 +103,18 @@ fn binary_accepts_the_server_manifest() {
         let expected = format!("httpGet: {{ path: {path}, port: http, scheme: HTTPS }}");
         assert_eq!(probe.trim(), expected);
     }
-    // The image's name is immutable, and memory is limited.
+    // The image's name is immutable, and the memory limit has room for all other limits.
     let image = manifest.lines().find_map(|line| line.trim().strip_prefix("image: ")).unwrap();
     assert!(image.contains("@sha256:"), "{image}");
-    assert!(manifest.contains("limits: { memory: "));
+    let (_, memory) = manifest.split_once("limits: { memory: ").unwrap();
+    let (memory_mib, _) = memory.split_once("Mi }").unwrap();
+    let default_of = default_limits();
+    let needed_mib = memory_max_mib(|key| {
+        let name = format!("SNOWMINT_{}", key.to_uppercase().replace('.', "__"));
+        let found = variables.iter().find(|(variable, _)| *variable == name);
+        found.map_or_else(|| default_of(key), |(_, value)| value.parse().unwrap())
+    });
+    assert!(needed_mib <= memory_mib.parse::<u64>().unwrap(), "{needed_mib} MiB of {memory_mib}");
 }
 
 /// Peers and clients are sent to this name, and check the certificate.
