@@ -104,17 +104,19 @@ impl Driver {
     }
 
     /// Returns the other leases of a pool with one worker number for this node, `worker`. They give
-    /// way to an own source, if they serve no other: no definition at run time keeps a source of
+    /// way if they serve this source alone, which then needs another lease. For an own source they
+    /// also give way if they serve no other own source: no definition at run time keeps a source of
     /// the configuration from its number.
     fn rivals(&self, source: &SourceInner, key: &LeaseKey, worker: u64) -> Result<Vec<LeaseKey>> {
         let core = &self.core;
-        let is_other = |name: &str| name != source.name && core.is_own(name);
+        let is_own = core.is_own(&source.name);
+        let stays = |name: &str| name != source.name && (!is_own || core.is_own(name));
         let mut rivals = Vec::new();
         for (rival, held) in &self.leases {
             if rival.pool != key.pool || rival == key {
                 continue;
             }
-            if !core.is_own(&source.name) || held.serves(is_other) {
+            if held.serves(stays) {
                 return Err(needs_two(&source.name, &key.pool, worker));
             }
             rivals.push(rival.clone());
@@ -122,7 +124,7 @@ impl Driver {
         Ok(rivals)
     }
 
-    /// Gives up a lease for that of an own source.
+    /// Gives up a lease for another one of its pool.
     fn evict(&mut self, key: &LeaseKey) {
         let Some(mut held) = self.leases.remove(key) else { return };
         let reason = Error::unsupported(format!(
@@ -130,7 +132,9 @@ impl Driver {
              worker.number = any",
             key.pool
         ));
-        tracing::warn!(pool = %key.pool, "sources outside the configuration lost their worker number");
+        if !held.is_unused() {
+            tracing::warn!(pool = %key.pool, "sources outside the configuration lost their worker number");
+        }
         let releases = self.shut(&mut held, &reason);
         self.add_releases(releases);
         for group in held.groups.values_mut() {

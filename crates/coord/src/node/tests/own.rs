@@ -203,6 +203,35 @@ async fn own_source_gets_the_configured_number_from_others() {
     }
 }
 
+/// A reload may drop it from the configuration, or a call may alter its policy. It then mints under
+/// another lease, for which the present one must give the number up.
+#[tokio::test]
+async fn only_source_of_a_configured_number_keeps_it() {
+    let world = World::new();
+    let by_hand = NodeSettings { worker: Some(5), ..NodeSettings::default() };
+    let node = world.open_with(by_hand).await;
+    set_own(&node, &["orders"]);
+    node.define("orders", &spec(BORROWS)).await.unwrap();
+    let orders = opened(&world, &node, "orders").await;
+    let mut last = orders.try_mint().unwrap();
+    let steps: [(&[&str], &str); 4] =
+        [(&[], BORROWS), (&[], "{}"), (&[], BORROWS), (&["orders"], BORROWS)];
+    for (own, keys) in steps {
+        set_own(&node, own);
+        node.alter("orders", &spec(keys), None).await.unwrap();
+        node.catalog_changed();
+        world.pass(2_000).await;
+        // As a server opens it for its first request.
+        let again = opened(&world, &node, "orders").await;
+        let next = again.try_mint().unwrap();
+        assert!(next > last, "{own:?} {keys}");
+        last = next;
+        assert_eq!(held(&world).await, 1, "{own:?} {keys}");
+        assert_eq!(stuck(&node), [""; 0], "{own:?} {keys}");
+        assert!(node.readiness().ready, "{:?}", node.readiness());
+    }
+}
+
 /// The journal may have no room for all, and a start without the store needs them.
 #[tokio::test]
 async fn definitions_of_own_sources_are_saved_first() {
