@@ -194,6 +194,19 @@ impl Drop for TurnPlace {
     }
 }
 
+/// Returns the message for a client whose earlier calls had all turns for so long.
+fn overloaded(client: &Client, target: &TurnTarget, wait_ms: u64) -> String {
+    let lists = if target.is_list() {
+        format!(", or {LISTS_CALLS_MAX} at {},", TurnTarget::Lists)
+    } else {
+        String::new()
+    };
+    format!(
+        "{CALLS_MAX} calls of {client} were at {target}{lists} for {wait_ms} ms \
+         (limits.wait_max), and more wait; send fewer at once"
+    )
+}
+
 impl Service {
     /// Waits for a turn at the primary store, like [`Service::turn_at`].
     ///
@@ -220,13 +233,8 @@ impl Service {
             turn = self.turns.acquire((client.clone(), target.clone())) => turn,
             () = self.peers().timer().sleep_ms(wait_ms) => None,
         };
-        turn.map(Some).ok_or_else(|| {
-            let message = format!(
-                "{CALLS_MAX} calls of {client} were at {target} for {wait_ms} ms (limits.wait_max), and more \
-                 wait; send fewer at once"
-            );
-            Error::new(Code::Overloaded, message)
-        })
+        turn.map(Some)
+            .ok_or_else(|| Error::new(Code::Overloaded, overloaded(&client, &target, wait_ms)))
     }
 
     /// Waits for a turn to call a source, if each of its requests is a call of a store.
@@ -349,6 +357,17 @@ mod tests {
         let last = waiting.await.unwrap();
         drop((acquired, others, last));
         assert!(turns.holders().is_empty(), "clients without calls are forgotten");
+    }
+
+    #[test]
+    fn overloaded_client_is_told_of_each_limit() {
+        let message = |stores| overloaded(&Client::token("one"), &TurnTarget::store(stores), 50);
+        let lists =
+            r#"8 calls of token one were at store "a,b", or 64 at all lists of stores, for"#;
+        assert!(message("a,b").starts_with(lists), "{}", message("a,b"));
+        for single in ["", "a"] {
+            assert!(!message(single).contains("lists"), "{}", message(single));
+        }
     }
 
     #[tokio::test]
