@@ -21,7 +21,9 @@ const BODY_AWAITED_MS: u64 = 5_000;
 const REFUSED_MAX: u32 = 16;
 /// Unread responses that a connection without a token may have by itself.
 const OPEN_MAX: u32 = 4;
-/// Milliseconds of a stop for which a client may read nothing of its responses.
+/// Milliseconds of a stop for which the server may be unable to send a client anything of its
+/// responses. The system takes more bytes only once a good part of its buffer is free, so a client
+/// that reads very slowly can look like one that reads nothing.
 const UNREAD_MS: u64 = 2_000;
 /// Value of an absent limit.
 pub(super) const NEVER: u64 = u64::MAX;
