@@ -873,7 +873,7 @@ pub struct ListResponse {
 /// Values that an operator moves forward.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FastForwardRequest {
-    /// Minimum mark of every slot afterwards.
+    /// Minimum mark of every slot afterwards: a time, at most a day ahead of the clock.
     #[prost(uint64, tag = "1")]
     pub marks_at_least: u64,
     /// Minimum marks of the listed sources afterwards.

@@ -209,8 +209,8 @@ impl NodeState {
     }
 
     /// Reads the catalog, and updates all running sources. Compares the sources with the numbers
-    /// that this node, named `who`, has seen issued: a row that was set back by hand leaves no
-    /// other sign, and without a request for its numbers no other check would find it.
+    /// that this node, named `who`, has seen issued. A row that was set back by hand leaves no
+    /// other sign, and no other check finds it before its numbers are requested.
     pub(super) async fn read_catalog(&self, who: &str) -> Result<ReadCatalog> {
         // Collected before the read, which need not have numbers that are reserved meanwhile.
         // Servers compare for the clients that call them.

@@ -67,6 +67,8 @@ async fn stop_ends_a_pipeline_that_is_not_read() {
     let mut client = server.resp().await;
     assert_eq!(client.ask(&["PING"]).await, "+PONG");
     client.send(long_pipeline()).await;
+    // The server is sending.
+    client.expect("*100000\r\n").await;
     let waited_ms = stop_ms(server).await;
     assert!(waited_ms >= UNREAD_MS, "{waited_ms} ms");
 }
@@ -79,7 +81,8 @@ async fn stop_ends_an_encrypted_pipeline_that_is_not_read() {
     let (server, connector) = encrypted_with(settings).await;
     let mut client = batched::Client::to(server.resp, &connector).await;
     client.writes("PING\r\n", 1, "+PONG").await;
-    client.send(&long_pipeline()).await;
+    // The server is sending.
+    client.writes(&long_pipeline(), 1, "*100000").await;
     let waited_ms = stop_ms(server).await;
     assert!(waited_ms >= UNREAD_MS, "{waited_ms} ms");
 }

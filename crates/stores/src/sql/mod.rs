@@ -59,9 +59,9 @@ pub(crate) enum NumberLookup {
     /// `number IN (?, ?, …)` (SQLite, MySQL, MariaDB).
     List,
     /// One search of the index for each number (PostgreSQL). For a list, a prepared statement reads
-    /// the whole pool and compares each row with each number, as long as the table has no
-    /// statistics: 370 ms for 500 of 16,384 slots, during which the store's row is locked. `OFFSET
-    /// 0` keeps the planner from choosing another way.
+    /// the whole pool, as long as the table has no statistics, and compares each row with each
+    /// number. That took 370 ms for 500 of 16,384 slots, and the store's row was locked meanwhile.
+    /// `OFFSET 0` keeps the planner from choosing another way.
     Each,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use snowmint_coord::{Incarnation, Pool, Reuse, SlotRow};
 
-use super::{SqlResult, NumberLookup, Session, Table, Tx, Value, Values, damaged};
+use super::{NumberLookup, Session, SqlResult, Table, Tx, Value, Values, damaged};
 
 const POOLS: Table = Table {
     name: "snowmint_pool",

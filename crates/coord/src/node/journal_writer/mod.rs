@@ -24,8 +24,8 @@ use crate::waiters::Waiters;
 
 /// Byte limit for definitions: half of what a journal holds.
 const SOURCES_BYTES_MAX: usize = 1 << 19;
-/// Byte limit for definitions and the ends of segment sources. It is the part of a journal left by
-/// the largest number of kept tails, some hundreds of leases, and the other journals.
+/// Byte limit for definitions and the ends of segment sources: what the most kept tails, some
+/// hundreds of leases, and the other journals leave of a journal.
 const KEPT_BYTES_MAX: usize = 10 << 16;
 /// Byte limit for the other journals of the store.
 const JOURNALS_BYTES_MAX: usize = 48 << 10;

@@ -1,6 +1,6 @@
-//! A rolled back store with a history that has everything that was seen, because an earlier process
-//! has continued to count, or because only a row was set back: the ends of its sources alone show
-//! the rollback.
+//! A rolled back store with a history that has everything that was seen: an earlier process has
+//! continued to count, or only a row was set back. The ends of its sources alone show the
+//! rollback.
 
 use tokio::sync::Notify;
 
