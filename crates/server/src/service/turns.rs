@@ -348,7 +348,7 @@ mod tests {
                 let turn = turns.acquire(at("one", &stores)).now_or_never().flatten();
                 acquired.push(turn.unwrap());
             }
-            // Tokio lets a task acquire only so much before it yields.
+            // Tokio bounds what a task acquires before it yields.
             tokio::task::yield_now().await;
         }
         let mut waiting = Box::pin(turns.acquire(at("one", "a,c")));
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn overloaded_client_is_told_of_each_limit() {
+    fn overloaded_client_gets_each_limit_by_name() {
         let message = |stores| overloaded(&Client::token("one"), &TurnTarget::store(stores), 50);
         let lists =
             r#"8 calls of token one were at store "a,b", or 64 at all lists of stores, for"#;

@@ -29,8 +29,8 @@ const SOURCES_BYTES_MAX: usize = 1 << 19;
 const KEPT_BYTES_MAX: usize = 10 << 16;
 /// Byte limit for the other journals of the store.
 const JOURNALS_BYTES_MAX: usize = 48 << 10;
-/// Number of kept members before the last one. In a loop of crashes a member lives for about a
-/// second, and its lease for ten: the leases of still earlier members have expired.
+/// Number of kept members before the last one. In a loop of crashes a member lives for a second,
+/// and its lease for ten: the leases of still earlier members have expired.
 const EARLIER_MAX: usize = 64;
 /// Wait after a write that failed.
 const RETRY_MS: u64 = 200;
@@ -273,8 +273,7 @@ impl JournalWriter {
         self.kept.as_ref().map(|kept| kept.whole().known()).unwrap_or_default()
     }
 
-    /// Drops numbers of the store's history before a recovery: another process may have them by
-    /// now.
+    /// Drops numbers from before a recovery of the store: another process may have them by now.
     pub(super) fn forget_tails(&mut self) {
         if let Some(kept) = &mut self.kept {
             kept.record.tails.clear();
