@@ -19,8 +19,7 @@ use crate::spec::{Order, Plan, SnowflakePlan, SourceSpec};
 /// Names of the sources of a configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnSources {
-    configured: BTreeSet<String>,
-    builtin: bool,
+    names: BTreeSet<String>,
 }
 
 impl OwnSources {
@@ -28,14 +27,14 @@ impl OwnSources {
     /// has these.
     #[must_use]
     pub fn new(configured: impl IntoIterator<Item = String>, builtin: bool) -> Self {
-        Self { configured: configured.into_iter().collect(), builtin }
+        let builtin = BUILTIN.iter().filter(|_| builtin).map(|(name, _)| (*name).to_owned());
+        Self { names: configured.into_iter().chain(builtin).collect() }
     }
 
     /// Returns whether a source is one of them.
     #[must_use]
     pub fn has(&self, source: &str) -> bool {
-        self.configured.contains(source)
-            || self.builtin && BUILTIN.iter().any(|(name, _)| *name == source)
+        self.names.contains(source)
     }
 }
 
@@ -134,8 +133,10 @@ impl Node {
     /// Sets the sources of the configuration. They and the built-in ones, if the settings have
     /// these, become the node's own sources. Without this call every opened source is its own.
     pub fn set_configured(&self, names: impl IntoIterator<Item = String>) {
-        let own = OwnSources::new(names, self.core().settings.builtin);
-        self.core().own.0.store(Some(Arc::new(own)));
+        let core = self.core();
+        let own = OwnSources::new(names, core.settings.builtin);
+        core.ctx.journal_budget.set_own(own.names.clone());
+        core.own.0.store(Some(Arc::new(own)));
     }
 
     /// Returns whether a source decides this node's readiness.

@@ -74,8 +74,12 @@ struct Open {
     places: BTreeSet<(String, ReservedFor)>,
     /// Those that are deleted, each with the catalog version of its deletion.
     deleted: BTreeMap<String, u64>,
-    /// Bytes left for entries of further sources.
-    room: usize,
+    /// Own sources of the node; none where every source is its own.
+    own: Option<BTreeSet<String>>,
+    /// Bytes of all entries.
+    used: usize,
+    /// Bytes of entries of sources that are not the node's own.
+    others_used: usize,
     bytes_max: usize,
 }
 
@@ -107,35 +111,71 @@ impl Open {
             self.deleted.remove(source);
             return Ok(());
         }
-        self.make_room(place_bytes(source));
-        let Some(room) = self.room.checked_sub(place_bytes(source)) else {
-            return Err(Error::exhausted(format!(
-                "journal has no room for source {source:?}, maximum {} bytes; \
-                 delete unused segment sources",
-                self.bytes_max
-            )));
-        };
-        self.room = room;
+        let (bytes, is_own) = (place_bytes(source), self.is_own(source));
+        self.make_room(bytes, is_own);
+        if !self.has_room(bytes, is_own, 0) {
+            return Err(self.no_room(source, is_own));
+        }
+        self.used = self.used.saturating_add(bytes);
+        if !is_own {
+            self.others_used = self.others_used.saturating_add(bytes);
+        }
         self.places.insert((source.into(), reserved_for));
         // The journal still has its entry.
         self.reported.forgotten.remove(source);
         Ok(())
     }
 
+    fn is_own(&self, source: &str) -> bool {
+        self.own.as_ref().is_none_or(|own| own.contains(source))
+    }
+
+    /// Returns the byte limit for sources that are not the node's own. Any token with `admin` over
+    /// a pattern of names can define such sources, and mint from each.
+    const fn others_max(&self) -> usize {
+        self.bytes_max / 2
+    }
+
+    /// Returns whether an entry has room once `freed` bytes of entries that it may take are gone.
+    fn has_room(&self, bytes: usize, is_own: bool, freed: usize) -> bool {
+        let after = |used: usize| used.saturating_sub(freed).saturating_add(bytes);
+        after(self.used) <= self.bytes_max
+            && (is_own || after(self.others_used) <= self.others_max())
+    }
+
+    fn no_room(&self, source: &str, is_own: bool) -> Error {
+        let (bytes_max, others_max) = (self.bytes_max, self.others_max());
+        let others_used = self.others_used.saturating_add(place_bytes(source));
+        Error::exhausted(if !is_own && others_used > others_max {
+            format!(
+                "journal has no room for source {source:?}: sources outside the configuration have \
+                 at most {others_max} bytes; delete unused ones, or add it to the configuration"
+            )
+        } else {
+            format!(
+                "journal has no room for source {source:?}, maximum {bytes_max} bytes; delete \
+                 unused segment sources"
+            )
+        })
+    }
+
     /// Takes entries of deleted sources where no other room is left, if they are enough. Until then
     /// they stay: restoring the store to undo a mistaken delete needs the ends of its numbers.
-    fn make_room(&mut self, bytes: usize) {
-        let deleted = || self.deleted.keys().map(|name| self.places_bytes(name));
-        if bytes <= self.room || bytes > deleted().fold(self.room, usize::saturating_add) {
+    fn make_room(&mut self, bytes: usize, is_own: bool) {
+        if self.has_room(bytes, is_own, 0) {
             return;
         }
-        while bytes > self.room
-            && let Some(name) = self.deleted_first()
+        let freed = self.takeable(is_own).map(|(name, _)| self.places_bytes(name)).sum();
+        if !self.has_room(bytes, is_own, freed) {
+            return;
+        }
+        while !self.has_room(bytes, is_own, 0)
+            && let Some(name) = self.deleted_first(is_own)
         {
-            self.room = self.room.saturating_add(self.places_bytes(&name));
             self.deleted.remove(&name);
             self.places.retain(|(source, _)| *source != name);
             self.reported.forgotten.insert(name);
+            self.count();
         }
     }
 
@@ -147,15 +187,23 @@ impl Open {
             * ReservedFor::ALL.iter().filter(|reserved_for| has_place(reserved_for)).count()
     }
 
-    /// Returns the source that was deleted longest ago.
-    fn deleted_first(&self) -> Option<String> {
-        let first = self.deleted.iter().min_by_key(|(_, version)| **version);
+    /// Returns the deleted sources whose entries a source may take. Only own sources take those of
+    /// own ones.
+    fn takeable(&self, is_own: bool) -> impl Iterator<Item = (&String, &u64)> {
+        self.deleted.iter().filter(move |(name, _)| is_own || !self.is_own(name))
+    }
+
+    /// Returns the one of them that was deleted longest ago.
+    fn deleted_first(&self, is_own: bool) -> Option<String> {
+        let first = self.takeable(is_own).min_by_key(|(_, version)| **version);
         first.map(|(name, _)| name.clone())
     }
 
     fn count(&mut self) {
-        let used = self.places.iter().map(|(name, _)| place_bytes(name)).sum();
-        self.room = self.bytes_max.saturating_sub(used);
+        let bytes = |(name, _): &(String, ReservedFor)| place_bytes(name);
+        self.used = self.places.iter().map(bytes).sum();
+        let others = self.places.iter().filter(|(name, _)| !self.is_own(name));
+        self.others_used = others.map(bytes).sum();
     }
 }
 
@@ -186,6 +234,14 @@ impl JournalBudget {
     pub(crate) fn begin(&self, places: BTreeSet<(String, ReservedFor)>, bytes_max: usize) {
         if let BudgetState::Open(open) = &mut *self.state() {
             (open.places, open.bytes_max) = (places, bytes_max);
+            open.count();
+        }
+    }
+
+    /// Sets the own sources of the node. Without this call every source is its own.
+    pub(crate) fn set_own(&self, own: BTreeSet<String>) {
+        if let BudgetState::Open(open) = &mut *self.state() {
+            open.own = Some(own);
             open.count();
         }
     }
@@ -342,6 +398,66 @@ mod tests {
         assert!(budget.check((&"long".repeat(15), ReservedFor::Node), false, NOW).is_err());
         assert_eq!(forgotten(&budget), [""; 0]);
         budget.check((&name(10), ReservedFor::Node), false, NOW).unwrap();
+    }
+
+    /// Checks an entry of the node for this source.
+    fn check(budget: &JournalBudget, number: u64) -> Result<(), String> {
+        let checked = budget.check((&name(number), ReservedFor::Node), false, NOW);
+        checked.map_err(|error| error.to_string())
+    }
+
+    /// Returns a budget with room for ten sources, for a node with these own sources.
+    fn of_ten_with_own(own: std::ops::Range<u64>, places: std::ops::Range<u64>) -> JournalBudget {
+        let budget = JournalBudget::new(true);
+        let places = places.map(|number| (name(number), ReservedFor::Node)).collect();
+        budget.begin(places, 10 * place_bytes(&name(0)));
+        budget.set_own(own.map(name).collect());
+        budget
+    }
+
+    /// One token could otherwise keep each new own source from minting.
+    #[test]
+    fn other_sources_leave_half_of_the_room_to_own_ones() {
+        let budget = of_ten_with_own(100..110, 0..0);
+        (0..4).for_each(|number| check(&budget, number).unwrap());
+        // Entries of embedded clients, and those for IDs, count as well.
+        budget.check((&name(0), ReservedFor::Node), true, NOW).unwrap();
+        let refused = budget.check((&name(1), ReservedFor::Clients), false, NOW).unwrap_err();
+        for part in ["outside the configuration", "at most 170 bytes"] {
+            assert!(refused.to_string().contains(part), "{refused}");
+        }
+        (100..105).for_each(|number| check(&budget, number).unwrap());
+        let refused = check(&budget, 105).unwrap_err();
+        assert!(refused.contains("maximum 340 bytes"), "{refused}");
+        (0..4).chain(100..105).for_each(|number| check(&budget, number).unwrap());
+
+        // The entry of a deleted own source, however old, goes to own sources alone.
+        budget.deleted([(name(100), 10), (name(1), 20), (name(2), 30)].into());
+        check(&budget, 4).unwrap();
+        assert_eq!(forgotten(&budget), [name(1)]);
+        check(&budget, 105).unwrap();
+        assert_eq!(forgotten(&budget), [name(100)]);
+        check(&budget, 106).unwrap();
+        assert_eq!(forgotten(&budget), [name(2)]);
+    }
+
+    /// A journal may be fuller: of an earlier version, or of a configuration with more sources.
+    #[test]
+    fn other_sources_beyond_their_half_get_no_more() {
+        let budget = of_ten_with_own(100..110, 0..8);
+        assert!(check(&budget, 8).unwrap_err().contains("outside the configuration"));
+        (100..102).for_each(|number| check(&budget, number).unwrap());
+        budget.deleted((0..3).map(|number| (name(number), number)).collect());
+        assert!(check(&budget, 8).unwrap_err().contains("outside the configuration"));
+        assert_eq!(forgotten(&budget), [""; 0], "three entries are not enough");
+        budget.deleted((0..4).map(|number| (name(number), number)).collect());
+        check(&budget, 8).unwrap();
+        assert_eq!(forgotten(&budget), [name(0), name(1), name(2), name(3)]);
+        assert!(check(&budget, 9).is_err());
+        // The configuration takes one of them over.
+        budget.set_own((4..5).chain(100..110).map(name).collect());
+        check(&budget, 9).unwrap();
+        assert!(check(&budget, 10).is_err());
     }
 
     #[test]
