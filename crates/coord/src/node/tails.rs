@@ -52,8 +52,14 @@ impl NodeState {
         self.known_sources().into_iter().find_map(fetching)
     }
 
-    /// Decides where each tail goes. Without a `boot` nothing can be kept.
-    pub(super) async fn sort(&self, unused: Vec<Unused>, boot: &str) -> SortedTails {
+    /// Decides where each tail goes. Without a `boot` nothing can be kept, and in any case at most
+    /// `kept_max` tails: first those of own sources, whatever the number of others.
+    pub(super) async fn sort(
+        &self,
+        unused: Vec<Unused>,
+        boot: &str,
+        kept_max: usize,
+    ) -> SortedTails {
         if boot.is_empty() {
             let backs = unused.iter().filter_map(Unused::newest).collect();
             return SortedTails { backs, kept: Vec::new() };
@@ -71,7 +77,8 @@ impl NodeState {
         // Tails of sources that were not opened.
         let tails = std::mem::take(&mut *self.tails.lock().unwrap_or_else(PoisonError::into_inner));
         sorted.kept.extend(tails.into_iter().filter(|tail| tail.definition_version > 0));
-        sorted.kept.truncate(TAILS_MAX);
+        sorted.kept.sort_by_key(|tail| !self.is_own(&tail.source));
+        sorted.kept.truncate(kept_max);
         sorted
     }
 

@@ -1,10 +1,11 @@
-//! Ends of the sources of numbers, as a journal keeps them.
+//! Ends of the sources of numbers, and unused numbers, as a journal keeps them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{JournalWriter, KEPT_BYTES_MAX, OpenJournal, SOURCES_BYTES_MAX};
-use crate::journal::Record;
+use crate::journal::{JournalTail, Record};
 use crate::lease::Mark;
+use crate::node::tails::TAILS_MAX;
 use crate::sources::{Reported, Reserved, ReservedFor};
 
 impl OpenJournal {
@@ -83,6 +84,20 @@ impl JournalWriter {
             && let Some(seen) = kept.record.segments.get_mut(source)
         {
             *seen = (*seen).min(Mark::new(first));
+        }
+    }
+
+    /// Returns how many more tails the journal has room for. Tails that were not taken, because the
+    /// store was not reached, are still in it.
+    pub(in crate::node) fn tails_left(&self) -> usize {
+        let kept = self.kept.as_ref().map_or(0, |kept| kept.record.tails.len());
+        TAILS_MAX.saturating_sub(kept)
+    }
+
+    /// Adds numbers for the next process, written with the next record.
+    pub(in crate::node) fn keeps(&mut self, tails: Vec<JournalTail>) {
+        if let Some(kept) = &mut self.kept {
+            kept.record.tails.extend(tails);
         }
     }
 }

@@ -205,14 +205,6 @@ impl JournalWriter {
         }
     }
 
-    /// Adds numbers for the next process, written with the next record.
-    pub(super) fn keeps(&mut self, tails: Vec<JournalTail>) {
-        if let Some(kept) = &mut self.kept {
-            // Tails that were not taken, because the store was not reached, come before them.
-            kept.record.tails.extend(tails);
-        }
-    }
-
     pub(super) fn joined(&mut self, identity: &StoreIdentity, member: Incarnation) {
         if let Some(kept) = &mut self.kept {
             kept.record.store.clone_from(&identity.id);
@@ -499,7 +491,9 @@ mod tests {
                 definition_version: u64::MAX,
                 boot,
             };
+            assert_eq!(journal_writer.tails_left(), TAILS_MAX);
             journal_writer.keeps(vec![tail; TAILS_MAX]);
+            assert_eq!(journal_writer.tails_left(), 0);
             let journal = |number: u64| JournalInfo {
                 id: format!("{number:032x}"),
                 owner: "o".repeat(60),

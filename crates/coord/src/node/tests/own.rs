@@ -1,6 +1,7 @@
 //! Own sources of a node, and sources that were defined at run time.
 
 use super::faulty::Faults;
+use super::kills::Scratch;
 use super::supply::held;
 use super::*;
 use crate::node::saved_definitions::own_first;
@@ -282,4 +283,49 @@ async fn long_ticks_of_another_source_end_no_readiness() {
         orders.try_mint().unwrap();
         assert!(node.readiness().ready, "{:?}", node.readiness());
     }
+}
+
+const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
+
+/// Opens a node with a journal over this store. Its only own source is `mine`; other segment sources
+/// are `bills` and `more`.
+async fn journalled(world: &World, dir: &Scratch, store: &Arc<dyn Store>) -> Node {
+    let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
+    let node = Node::open(Arc::clone(store), settings, world.platform()).await.unwrap();
+    set_own(&node, &["mine"]);
+    for name in ["bills", "mine", "more"] {
+        node.define(name, &spec(FIXED)).await.unwrap();
+    }
+    node
+}
+
+/// Any token with `admin` over a pattern of names could otherwise fill the journal.
+#[tokio::test]
+async fn others_leave_journal_room_to_own_sources() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = journalled(&world, &dir, &world.handle()).await;
+    // There is room for two.
+    node.core().ctx.journal_budget.begin([].into(), 60);
+    node.source("bills").await.unwrap().mint(1, None, 1_000).await.unwrap();
+    let more = node.source("more").await.unwrap();
+    let (refused, ()) = tokio::join!(more.mint(1, None, 300), world.pass(1_000));
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::Exhausted), "{refused}");
+    node.source("mine").await.unwrap().mint(1, None, 1_000).await.unwrap();
+}
+
+/// A token could otherwise define as many sources with earlier names as a journal has tails.
+#[tokio::test]
+async fn tails_of_own_sources_are_kept_first() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let store = world.handle();
+    let node = journalled(&world, &dir, &store).await;
+    for name in ["bills", "mine", "more"] {
+        node.source(name).await.unwrap().mint(10, None, 1_000).await.unwrap();
+    }
+    store.close().await.unwrap();
+    let unused = node.core().close_prefetched();
+    let sorted = node.core().sort(unused, "boot", 2).await;
+    let kept: Vec<_> = sorted.kept.iter().map(|tail| tail.source.as_str()).collect();
+    assert_eq!((kept, sorted.backs.len()), (vec!["mine", "bills"], 0));
 }

@@ -232,25 +232,6 @@ async fn a_segment_source_too_many_is_refused_by_itself() {
     assert_eq!(record.segments.into_keys().collect::<Vec<_>>(), ["more"]);
 }
 
-/// Any token with `admin` over a pattern of names could otherwise fill the journal.
-#[tokio::test]
-async fn others_leave_journal_room_to_own_sources() {
-    let (world, dir) = (World::new(), Scratch::new());
-    let node = open(&world, &dir).await;
-    node.set_configured(["mine".to_owned()]);
-    for name in ["bills", "more", "mine"] {
-        node.define(name, &spec(FIXED)).await.unwrap();
-    }
-    // There is room for two.
-    node.core().ctx.journal_budget.begin([].into(), 60);
-    drawn(&node.source("bills").await.unwrap(), 10).await;
-    let more = node.source("more").await.unwrap();
-    let (refused, ()) = tokio::join!(more.mint(1, None, 300), world.pass(1_000));
-    let refused = refused.unwrap_err();
-    assert!(matches!(refused.kind(), ErrorKind::Exhausted), "{refused}");
-    assert_eq!(drawn(&node.source("mine").await.unwrap(), 1).await, [1]);
-}
-
 /// The store responds when no task is left to notify the journal. A waiting call would keep all
 /// that it has: the tables, the store, its connections.
 #[tokio::test]
