@@ -1,12 +1,15 @@
 //! Results that come back to the driver loop from the store and the journal.
 
+use std::cmp::Reverse;
+
 use super::super::compare::ClockCheck;
 use super::super::definitions::ReadCatalog;
 use super::super::join::{JOURNAL_LEAD_MS_MAX, NewMember};
 use super::super::journal_writer::{JournalMark, Written};
 use super::super::lease::{ActiveLease, LeaseKey};
-use super::{Completion, Driver, JOIN_RETRY_MS_MAX, Stage, uses_again};
+use super::{Completion, Driver, JOIN_RETRY_MS_MAX, PAST_MAX, Stage, uses_again};
 use crate::error::{Error, ErrorKind, Result, chain};
+use crate::journal::JournalLease;
 use crate::lease::{Extend, Extended, Mark, Release};
 use crate::machine::{Granted, LeaseAction, LeaseEvent, Now, PresenceMachine, WindowAction};
 use crate::member::Incarnation;
@@ -314,11 +317,23 @@ impl Driver {
         let marks = known.iter().map(|lease| lease.mark.max(lease.granted));
         self.past_mark = marks.fold(self.past_mark, Mark::max);
         self.journal_writer.saw_mark(self.past_mark);
+        self.remember(known);
+        releases
+    }
+
+    /// Keeps knowledge about slots that nothing is minted from any more, in place of earlier
+    /// knowledge. Beyond a limit the slots with the lowest marks are forgotten: the clock has most
+    /// likely passed these in the store, too, so a claim of them waits no longer.
+    pub(super) fn remember(&mut self, known: Vec<JournalLease>) {
         self.past
             .retain(|past| known.iter().all(|new| new.pool != past.pool || new.slot != past.slot));
         if uses_again(self.settings()) {
             self.past.extend(known);
         }
-        releases
+        if self.past.len() > PAST_MAX {
+            self.past.sort_by_key(|past| Reverse(past.mark));
+            self.past.truncate(PAST_MAX);
+            self.past.sort_by(|one, other| (&one.pool, one.slot).cmp(&(&other.pool, other.slot)));
+        }
     }
 }

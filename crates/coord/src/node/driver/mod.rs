@@ -54,6 +54,8 @@ const CATALOG_EVERY_MS: u64 = 100;
 /// Number of renewals in a time to live. Unless the node is idle, clocks and catalog are checked as
 /// often.
 const RENEWALS_PER_TTL: u64 = 3;
+/// Number of ended leases that are remembered. Each takes room in the journal.
+pub(super) const PAST_MAX: usize = 256;
 /// Longest wait after a failed join.
 const JOIN_RETRY_MS_MAX: u64 = 2_000;
 

@@ -90,9 +90,7 @@ impl Driver {
         let known = held.end_offline_with(granted);
         let kept = granted.iter().any(|new| known.iter().any(|old| old.slot == new.lease.slot));
         tracing::warn!(pool = %key.pool, kept, "store reached; offline minting ends");
-        self.past
-            .retain(|past| known.iter().all(|new| new.pool != past.pool || new.slot != past.slot));
-        self.past.extend(known);
+        self.remember(known);
     }
 
     /// Keeps the definitions of the sources that could be minted from offline in the journal: of own

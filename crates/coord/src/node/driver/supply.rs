@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::super::lease::{ActiveLease, GeneratorGroup, GroupKey, LeaseKey, group_key, place};
+use super::super::lease::{
+    ActiveLease, GeneratorGroup, GroupKey, LeaseKey, OTHERS_SLOTS_MAX, group_key, place,
+};
 use super::Driver;
 use crate::catalog::{Catalog, SourceState};
 use crate::error::{Error, Result, chain};
 use crate::machine::WindowPolicy;
 use crate::node::node_closed;
+use crate::pool::Pool;
 use crate::sources::{Defined, SourceInner};
 use crate::spec::{MinterPlan, Order, Plan, SnowflakePlan};
 use crate::waiters::Waiters;
@@ -56,6 +59,7 @@ impl Driver {
             Some(worker) => self.rivals(source, &key, worker)?,
             None => Vec::new(),
         };
+        self.check_slots(source, &key, &pool)?;
         let config = settings.made(plan);
         let waiters = self.leave_leases(source, &group_key, Some(&key));
         rivals.iter().for_each(|rival| self.evict(rival));
@@ -122,6 +126,29 @@ impl Driver {
             rivals.push(rival.clone());
         }
         Ok(rivals)
+    }
+
+    /// Checks that a further lease for a source that is not the node's own leaves the journal room.
+    /// A journal that cannot be written would end all minting.
+    fn check_slots(&self, source: &SourceInner, key: &LeaseKey, pool: &Pool) -> Result<()> {
+        let core = &self.core;
+        if core.is_own(&source.name) || self.leases.contains_key(key) {
+            return Ok(());
+        }
+        // A lease that serves this source alone ends with the new one.
+        let others = self.leases.values().filter(|held| {
+            held.serves(|name| name != source.name) && !held.serves(|name| core.is_own(name))
+        });
+        let slots = others.fold(pool.group, |slots, held| slots.saturating_add(held.pool.group));
+        if slots <= OTHERS_SLOTS_MAX {
+            return Ok(());
+        }
+        Err(Error::limit_exceeded(format!(
+            "sources outside the configuration would take {slots} clock values of worker numbers \
+             here with source {:?}, limit {OTHERS_SLOTS_MAX}; use fewer clock bits, or add it to \
+             the configuration",
+            source.name
+        )))
     }
 
     /// Gives up a lease for another one of its pool.

@@ -446,6 +446,8 @@ mod tests {
     use crate::catalog::NAME_BYTES_MAX;
     use crate::journal::LocalDisk;
     use crate::lease::Term;
+    use crate::node::driver::PAST_MAX;
+    use crate::node::lease::OTHERS_SLOTS_MAX;
     use crate::node::tails::TAILS_MAX;
     use crate::sources::{Reserved, ReservedFor};
 
@@ -511,7 +513,10 @@ mod tests {
                 released: false,
                 granted: Mark::MAX,
             };
-            let written = journal_writer.released(&LocalDisk, &vec![lease; 400]).await;
+            // As many that end, and of others and own sources.
+            let others = usize::try_from(OTHERS_SLOTS_MAX).unwrap();
+            let leases = vec![lease; PAST_MAX + 2 * others];
+            let written = journal_writer.released(&LocalDisk, &leases).await;
             drop(std::fs::remove_dir_all(&path));
             written.unwrap();
         }

@@ -1,9 +1,10 @@
 //! Own sources of a node, and sources that were defined at run time.
 
 use super::faulty::Faults;
-use super::kills::Scratch;
+use super::kills::{Scratch, in_time};
 use super::supply::held;
 use super::*;
+use crate::journal::{DataDir, inspect};
 use crate::node::saved_definitions::own_first;
 
 /// A source with a mark that may lead the clock.
@@ -328,4 +329,71 @@ async fn tails_of_own_sources_are_kept_first() {
     let sorted = node.core().sort(unused, "boot", 2).await;
     let kept: Vec<_> = sorted.kept.iter().map(|tail| tail.source.as_str()).collect();
     assert_eq!((kept, sorted.backs.len()), (vec!["mine", "bills"], 0));
+}
+
+/// Defines a source with 64 clock values for each worker; `width` decides its pool.
+async fn define_clocked(node: &Node, name: &str, width: u8) {
+    let layout = format!(r#"{{"layout":"time=41,clock=6,worker={width},sequence=8"}}"#);
+    node.define(name, &spec(&layout)).await.unwrap();
+}
+
+/// Each clock value has a lease in the journal, and a journal that is too long ends all minting.
+#[tokio::test]
+async fn others_take_a_bounded_number_of_clock_values() {
+    let world = World::new();
+    let node = world.open().await;
+    set_own(&node, &["mine"]);
+    for (name, width) in [("one", 1), ("two", 2), ("three", 3), ("mine", 4)] {
+        define_clocked(&node, name, width).await;
+    }
+    for name in ["one", "two", "mine"] {
+        opened(&world, &node, name).await.try_mint().unwrap();
+    }
+    let refused = node.source("three").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "limit_exceeded", "{refused}");
+    for part in ["192 clock values", "limit 128", "\"three\""] {
+        assert!(refused.to_string().contains(part), "{refused}");
+    }
+    node.delete("one").await.unwrap();
+    world.pass(2_000).await;
+    opened(&world, &node, "three").await.try_mint().unwrap();
+    assert_eq!(held(&world).await, 3 * 64);
+}
+
+#[tokio::test]
+async fn clocked_source_moves_when_the_configuration_drops_it() {
+    let world = World::new();
+    let node = world.open().await;
+    set_own(&node, &["mine"]);
+    for (name, width) in [("one", 1), ("mine", 4)] {
+        define_clocked(&node, name, width).await;
+        opened(&world, &node, name).await.try_mint().unwrap();
+    }
+    set_own(&node, &[]);
+    node.catalog_changed();
+    world.pass(2_000).await;
+    node.source("mine").await.unwrap().try_mint().unwrap();
+    let slots = world.handle().workers(world.clock.unix_ms()).await.unwrap();
+    let first = slots.iter().find(|slot| slot.pool == "workers-4-clock-6").unwrap();
+    assert!(first.term.get() > 1, "its former lease has ended: {first:?}");
+}
+
+/// A token could otherwise fill the journal with sources that it defines, mints from and deletes.
+#[tokio::test]
+async fn ended_leases_in_the_journal_are_bounded() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
+    let node = world.open_with(settings).await;
+    for width in 1..=6 {
+        let name = format!("clocked-{width}");
+        define_clocked(&node, &name, width).await;
+        opened(&world, &node, &name).await.try_mint().unwrap();
+        node.delete(&name).await.unwrap();
+        world.pass(2_000).await;
+    }
+    in_time(&world, node.close()).await.unwrap();
+    drop(node);
+    settle().await;
+    let leases = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().leases;
+    assert_eq!(leases.len(), 256);
 }
