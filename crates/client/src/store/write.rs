@@ -64,7 +64,10 @@ pub(super) fn claim(claim: &ClaimRequest, now: UnixMillis) -> proto::ClaimReques
         preference: match claim.preference {
             Preference::Any => None,
             Preference::LastOfOwner => Some(ProtoPreference::LastOfOwner(true)),
-            Preference::Exactly(group) => Some(ProtoPreference::Exactly(group)),
+            // Through servers no claim outranks another.
+            Preference::Exactly(group) | Preference::Configured(group) => {
+                Some(ProtoPreference::Exactly(group))
+            }
         },
         supersedes: claim.supersedes.map(|member| member.to_string()),
         mark_at_most: claim.mark_at_most.get(),

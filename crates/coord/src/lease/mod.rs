@@ -178,6 +178,30 @@ pub enum Preference {
     LastOfOwner,
     /// This group (in a pool of single slots: this slot) and no other.
     Exactly(u64),
+    /// The same group, which a configuration names. It outranks tokens: unless the claimer is an
+    /// embedded client with a token, the claim takes the group from a live one. The new term fences
+    /// the former holder, and the floor lies at the mark up to which it may have minted.
+    Configured(u64),
+}
+
+impl Preference {
+    /// Returns the only group that a claim accepts, if it names one.
+    #[must_use]
+    pub const fn only(self) -> Option<u64> {
+        match self {
+            Self::Any | Self::LastOfOwner => None,
+            Self::Exactly(group) | Self::Configured(group) => Some(group),
+        }
+    }
+}
+
+impl ClaimRequest {
+    /// Returns whether the claim takes slots from this holder even while it is live.
+    pub(crate) fn outranks(&self, holder: Incarnation) -> bool {
+        let is_configured = matches!(self.preference, Preference::Configured(_));
+        self.supersedes == Some(holder)
+            || is_configured && self.member.token().is_none() && holder.token().is_some()
+    }
 }
 
 /// A request to move the mark of a lease.

@@ -165,7 +165,7 @@ pub(super) async fn claim(
     }
     let owner = claim.member.owner.clone();
     let preference = match settings.worker {
-        Some(worker) => Preference::Exactly(worker),
+        Some(worker) => Preference::Configured(worker),
         None if owner.is_empty() => Preference::Any,
         None => Preference::LastOfOwner,
     };

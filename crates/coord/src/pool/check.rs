@@ -3,7 +3,7 @@
 use super::{CLAIM_COUNT_MAX, Pool, Reuse};
 use crate::error::{Error, Result};
 use crate::label::check_label;
-use crate::lease::{ClaimRequest, Preference};
+use crate::lease::ClaimRequest;
 use crate::member::LABEL_BYTES_MAX;
 
 /// Checks that a claim is valid, whatever the pool's state.
@@ -28,7 +28,7 @@ pub fn check_claim(request: &ClaimRequest) -> Result<()> {
              fewer"
         )));
     }
-    if let Preference::Exactly(number) = request.preference {
+    if let Some(number) = request.preference.only() {
         let groups = request.pool.groups();
         if number >= groups {
             return Err(Error::invalid(format!(

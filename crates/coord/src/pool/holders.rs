@@ -20,7 +20,7 @@ pub fn asks_for_holders(
     let prefers = match request.preference {
         Preference::Any => false,
         Preference::LastOfOwner => rows.iter().any(owned),
-        Preference::Exactly(_) => true,
+        Preference::Exactly(_) | Preference::Configured(_) => true,
     };
     let group = u64::from(request.pool.group.max(1));
     let used: HashSet<u64> = rows.iter().map(|row| row.slot / group).collect();

@@ -170,7 +170,8 @@ pub fn leases(pool: &str, rows: &[SlotRow]) -> Vec<Lease> {
 /// Chooses the slots of a claim from all rows of the pool, all members, and the first number never
 /// used (`next`, for pools without reuse). `now` is the time of the clock that the store uses.
 ///
-/// A group is usable if no live member except the superseded one holds any of its slots, and at
+/// A group is usable if no live member holds any of its slots, except one that the request
+/// supersedes or outranks ([`Preference::Configured`](crate::lease::Preference::Configured)), and at
 /// least one of its slots has a mark that the request allows. If no group is usable, marks that an
 /// operator has allowed ([`SlotDefaults::accepted_lead`]) count too. The claim takes the usable
 /// group that this owner had last, if it prefers that one; otherwise the smallest group never used;

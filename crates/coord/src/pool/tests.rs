@@ -200,6 +200,34 @@ fn exactly_one_number_is_that_one_or_an_error() {
     assert_eq!(choose_with(&two, &rows, &[]).unwrap_err().kind().code(), "invalid");
 }
 
+/// A program could otherwise take the number of a server that restarts, which then does not start.
+#[test]
+fn configured_number_is_taken_from_a_live_program() {
+    let (program, ahead) = (Incarnation::of_program(7, 1), NOW.get() + 75_000);
+    let rows = [row(3, Some(program.get()), ahead, 0), row(4, Some(1), 5, 0)];
+    let mut members = vec![member(program.get(), true), member(1, true)];
+    let claim = |preference| ClaimRequest { mark_at_most: Mark::MAX, ..request(9, preference) };
+    let chosen = choose_with(&claim(Preference::Configured(3)), &rows, &members).unwrap();
+    let SlotRow { slot, term, holder, floor, mark, .. } = chosen[0].clone();
+    assert_eq!((slot, term, holder), (3, Term::new(5), Some(Incarnation::new(ME))));
+    assert_eq!(
+        (floor.get(), mark.get()),
+        (ahead, ahead),
+        "the program may have minted up to there"
+    );
+    // Another server keeps its number, and other claims take nothing from a program.
+    for kept in [Preference::Configured(4), Preference::Exactly(3)] {
+        let error = choose_with(&claim(kept), &rows, &members).unwrap_err();
+        assert_eq!((full(&error).only, full(&error).held), (kept.only(), 1), "{error}");
+    }
+    // No program outranks another.
+    let rival = Incarnation::of_program(8, 1);
+    members.push(member(rival.get(), true));
+    let of_rival = ClaimRequest { member: rival, ..claim(Preference::Configured(3)) };
+    let error = choose_with(&of_rival, &rows, &members).unwrap_err();
+    assert_eq!(full(&error).only, Some(3), "{error}");
+}
+
 #[test]
 fn groups_are_claimed_whole_with_usable_marks() {
     let mut claim = request(8, Preference::Any);
@@ -338,6 +366,7 @@ proptest! {
             Just(Preference::Any),
             Just(Preference::LastOfOwner),
             (0u64..4).prop_map(Preference::Exactly),
+            (0u64..4).prop_map(Preference::Configured),
         ],
         supersedes in proptest::option::of(0u128..6),
         count in 1u32..6,
@@ -349,7 +378,7 @@ proptest! {
         request.pool.group = group;
         request.owner = "owner3".into();
         request.supersedes = supersedes.map(Incarnation::new);
-        request.count = if matches!(preference, Preference::Exactly(_)) { 1 } else { count };
+        request.count = if preference.only().is_some() { 1 } else { count };
 
         let find = |slot: u64| rows.iter().find(|row| row.slot == slot);
         let is_live = |holder: u128| live[usize::try_from(holder).unwrap()] && supersedes != Some(holder);
@@ -359,9 +388,9 @@ proptest! {
                 find(slot).and_then(|row| row.holder).is_none_or(|holder| !is_live(holder.get()))
             }) && of_group().any(|slot| find(slot).is_none_or(|row| row.mark <= request.mark_at_most))
         };
-        let wanted: Vec<u64> = match preference {
-            Preference::Exactly(number) => vec![number],
-            _ => (0..16 / u64::from(group)).collect(),
+        let wanted: Vec<u64> = match preference.only() {
+            Some(number) => vec![number],
+            None => (0..16 / u64::from(group)).collect(),
         };
         // Where holders are not needed, they do not affect the result.
         for pass in [0, 2] {

@@ -43,7 +43,7 @@ impl<'a> PoolView<'a> {
             members.iter().map(|info| (info.member.incarnation, info)).collect();
         let mut used: BTreeMap<u64, Used> = BTreeMap::new();
         for row in rows {
-            let (holder, free_since) = standing(row, &members, request.supersedes, now);
+            let (holder, free_since) = standing(row, &members, request, now);
             let owned = !request.owner.is_empty() && row.owner == request.owner;
             let group = used.entry(row.slot / u64::from(request.pool.group)).or_insert(Used {
                 mark: row.mark,
@@ -85,7 +85,7 @@ impl<'a> PoolView<'a> {
         let unused = (0..groups).filter(|number| !self.used.contains_key(number));
 
         let mut chosen = BTreeSet::new();
-        if let Preference::Exactly(only) = self.request.preference {
+        if let Some(only) = self.request.preference.only() {
             let free = match self.used.get(&only) {
                 Some(group) => self.usable(group),
                 None => self.mark_allowed(self.ground.mark),
@@ -151,10 +151,7 @@ impl<'a> PoolView<'a> {
 
     fn full(&self) -> Error {
         let groups = self.request.pool.groups();
-        let only = match self.request.preference {
-            Preference::Exactly(number) => Some(number),
-            Preference::Any | Preference::LastOfOwner => None,
-        };
+        let only = self.request.preference.only();
         let counted = |number: &u64| only.is_none_or(|only| only == *number);
         let considered: Vec<&Used> =
             self.used.iter().filter(|(number, _)| counted(number)).map(|(_, used)| used).collect();
@@ -204,11 +201,12 @@ fn passing(candidates: Vec<u64>, left: usize, pass: usize) -> impl Iterator<Item
     candidates.into_iter().skip(pass % (spare + 1)).take(left)
 }
 
-/// Returns the live holder of a slot, and the time since which it is free if it has none.
+/// Returns the live holder of a slot that keeps it from this claim, and the time since which the
+/// slot is free if there is none.
 fn standing(
     row: &SlotRow,
     members: &HashMap<Incarnation, &MemberInfo>,
-    superseded: Option<Incarnation>,
+    request: &ClaimRequest,
     now: UnixMillis,
 ) -> (Option<Holder>, UnixMillis) {
     let Some(incarnation) = row.holder else {
@@ -218,7 +216,7 @@ fn standing(
         return (None, row.held_since);
     };
     let lapses_at = Presence::lapses_at(info.presence.ttl_ms, info.renewed_at);
-    if info.live && superseded != Some(incarnation) {
+    if info.live && !request.outranks(incarnation) {
         let owner = row.owner.clone();
         return (Some(Holder { slot: row.slot, incarnation, owner, lapses_at }), now);
     }

@@ -161,6 +161,29 @@ async fn token_acts_only_for_its_own_members() {
     assert!(!names(store.members(now()).await.unwrap()).contains(&known_as));
 }
 
+/// A server that restarts would otherwise end with exit code 3.
+#[tokio::test]
+async fn server_takes_its_configured_number_from_a_program() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, _) = serve(&store, ENOUGH).await;
+    let bills = remote(BILLS, &[&server]).await;
+    let member = joined(&*bills, 1).await;
+    let nine = ClaimRequest { preference: Preference::Exactly(9), ..claim(workers(), member) };
+    let lease = bills.claim(&nine, now()).await.unwrap().remove(0);
+
+    let settings =
+        NodeSettings { worker: Some(9), presence_ttl_ms: TTL_MS, ..common::node_settings() };
+    let own = Arc::new(store.handle("all").unwrap());
+    let node = Node::open(own, settings, Platform::system()).await.unwrap();
+    node.source("default").await.unwrap().mint(1, None, 60_000).await.unwrap();
+    let slots = store.workers(now()).await.unwrap();
+    let holder = slots.iter().find(|slot| slot.slot == 9).and_then(|slot| slot.holder);
+    assert_eq!(holder, node.incarnation());
+    assert_eq!(code(moved(&*bills, &lease, Some(member), 1_000).await), "fenced");
+    let again = ClaimRequest { request: random::request().unwrap(), ..nine };
+    assert_eq!(code(bills.claim(&again, now()).await), "pool_full");
+}
+
 /// Servers would send their own token, which may do everything, to the members at these addresses,
 /// and hand over sections to them.
 #[tokio::test]
