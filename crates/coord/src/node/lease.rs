@@ -20,7 +20,7 @@ use crate::spec::{RollbackPlan, SnowflakePlan, Unique};
 use crate::waiters::Waiters;
 
 /// Limit on the slots of a node's leases that serve no own source: a journal has room for some
-/// hundreds of leases, and whoever defines a layout decides how many clock values a worker has.
+/// hundreds of leases, and each definition of a source decides how many clock values a worker has.
 pub(super) const OTHERS_SLOTS_MAX: u32 = 128;
 
 /// Key of the lease that a source mints from: one for each pool, and separate ones for sources that
