@@ -19,7 +19,7 @@ use crate::sources::{
 use crate::spec::{RollbackPlan, SnowflakePlan, Unique};
 use crate::waiters::Waiters;
 
-/// Limit on the slots of a node's leases that serve no own source: a journal has room for some
+/// Limit on the slots of a node's leases that serve no own source. A journal has room for some
 /// hundreds of leases, and each definition of a source decides how many clock values a worker has.
 pub(super) const OTHERS_SLOTS_MAX: u32 = 128;
 
