@@ -187,8 +187,14 @@ impl Rows for MemoryRows {
         Ok(self.slots_where(|_| true))
     }
 
-    async fn held_by(&mut self, member: Incarnation) -> RowsResult<Self, Vec<(String, SlotRow)>> {
-        Ok(self.slots_where(|row| row.holder == Some(member)))
+    async fn held_by(
+        &mut self,
+        member: Incarnation,
+        max: usize,
+    ) -> RowsResult<Self, Vec<(String, SlotRow)>> {
+        let mut held = self.slots_where(|row| row.holder == Some(member));
+        held.truncate(max);
+        Ok(held)
     }
 
     async fn put_slots(&mut self, pool: &str, rows: &[SlotRow]) -> RowsResult<Self, ()> {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::slots::put_slots;
-use super::{Access, Rows, RowsResult, RunVerb, Verb, VerbResult};
+use super::{Access, Rows, RowsResult, RunVerb, Verb, VerbResult, step_slots};
 use crate::lease::given_up;
 use crate::member::{
     Incarnation, Member, MemberInfo, MemberRow, MemberStatus, Presence, check, check_presence,
@@ -134,11 +134,12 @@ impl RunVerb for LeaveVerb {
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, bool> {
         let now = rows.time(self.now);
-        let held = rows.held_by(self.member).await?;
-        let given = held.iter().take(R::WRITES_MAX);
+        let max = step_slots(R::WRITES_MAX);
+        let held = rows.held_by(self.member, max.saturating_add(1)).await?;
+        let given = held.iter().take(max);
         let given = given.map(|(pool, row)| (pool.as_str(), given_up(row, row.mark, now)));
         put_slots(rows, given).await?;
-        if held.len() > R::WRITES_MAX {
+        if held.len() > max {
             return Ok((true, true));
         }
         let known = rows.remove_member(self.member).await?;

@@ -41,6 +41,15 @@ const TRY_DOUBLINGS_MAX: u32 = 6;
 /// Maximum wait before another attempt, in milliseconds.
 const TRY_WAIT_MS_MAX: u64 = 1_000;
 
+/// Largest number of slots that one step writes if the rest can follow in another step. Other
+/// callers of a store wait until a step ends.
+const STEP_SLOTS_MAX: usize = 500;
+
+/// Returns how many slots a step writes of a request for more, if it may write `writes_max`.
+fn step_slots(writes_max: usize) -> usize {
+    writes_max.min(STEP_SLOTS_MAX)
+}
+
 /// A verb with its arguments.
 #[async_trait]
 pub trait RunVerb: Sync {

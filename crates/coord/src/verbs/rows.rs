@@ -157,8 +157,12 @@ pub trait Rows: Send + Sized {
     async fn slots(&mut self, pool: &str) -> RowsResult<Self, Vec<SlotRow>>;
     /// Returns the rows of all pools, with their names.
     async fn all_slots(&mut self) -> RowsResult<Self, Vec<(String, SlotRow)>>;
-    /// Returns the rows that a member holds.
-    async fn held_by(&mut self, member: Incarnation) -> RowsResult<Self, Vec<(String, SlotRow)>>;
+    /// Returns at most `max` rows that a member holds.
+    async fn held_by(
+        &mut self,
+        member: Incarnation,
+        max: usize,
+    ) -> RowsResult<Self, Vec<(String, SlotRow)>>;
     /// Writes rows of a pool.
     async fn put_slots(&mut self, pool: &str, rows: &[SlotRow]) -> RowsResult<Self, ()>;
     /// Removes rows of a pool, as if the slots had never been claimed.

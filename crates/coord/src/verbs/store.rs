@@ -16,7 +16,7 @@ use super::slots::{ClaimVerb, ExtendVerb, ReleaseVerb, WorkersVerb};
 use super::sources::{
     ChangeVerb, Changed, GetVerb, GiveBackVerb, ListVerb, ReserveVerb, RestripeVerb,
 };
-use super::{Access, Backend, BackendStore, Rows, RunVerb, Verb, VerbResult};
+use super::{Access, Backend, BackendStore, Rows, RunVerb, Verb, VerbResult, step_slots};
 use crate::capability::{Capabilities, ClockOf};
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::error::{ErrorKind, Result};
@@ -80,7 +80,7 @@ impl<B: Backend> BackendStore<B> {
 /// Splits the slots into parts that one step can write, with room for the records of members.
 /// Returns at least one part, so that invalid requests are rejected.
 fn in_steps<B: Backend, T>(slots: &[T]) -> impl Iterator<Item = &[T]> {
-    let chunks = slots.chunks((<B::Rows as Rows>::WRITES_MAX / 2).max(1));
+    let chunks = slots.chunks(step_slots(<B::Rows as Rows>::WRITES_MAX / 2).max(1));
     chunks.chain(slots.is_empty().then_some(slots))
 }
 
@@ -225,7 +225,7 @@ impl<B: Backend> Store for BackendStore<B> {
             return Ok(vec![Ok(extended)]);
         }
         let mut extended = Vec::with_capacity(items.len());
-        for items in items.chunks(<B::Rows as Rows>::WRITES_MAX) {
+        for items in items.chunks(step_slots(<B::Rows as Rows>::WRITES_MAX)) {
             let ((marks, catalog_version), writes) = self.run(ExtendVerb { items, now }).await?;
             self.catalog_seen.store(catalog_version, Ordering::SeqCst);
             let with_mark = |mark| Extended { mark, catalog_version, writes };

@@ -85,9 +85,14 @@ impl<K: Keys> Rows for Step<K> {
         Ok(all)
     }
 
-    async fn held_by(&mut self, member: Incarnation) -> RowsResult<Self, Vec<(String, SlotRow)>> {
+    async fn held_by(
+        &mut self,
+        member: Incarnation,
+        max: usize,
+    ) -> RowsResult<Self, Vec<(String, SlotRow)>> {
         let mut all = self.all_slots().await?;
         all.retain(|(_, row)| row.holder == Some(member));
+        all.truncate(max);
         Ok(all)
     }
 

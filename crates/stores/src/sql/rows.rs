@@ -76,8 +76,12 @@ impl<S: Session> Rows for Tx<S> {
         self.read_all_slots().await
     }
 
-    async fn held_by(&mut self, member: Incarnation) -> SqlResult<Vec<(String, SlotRow)>> {
-        self.read_held_by(member).await
+    async fn held_by(
+        &mut self,
+        member: Incarnation,
+        max: usize,
+    ) -> SqlResult<Vec<(String, SlotRow)>> {
+        self.read_held_by(member, max).await
     }
 
     async fn put_slots(&mut self, pool: &str, rows: &[SlotRow]) -> SqlResult<()> {

@@ -128,9 +128,10 @@ impl<S: Session> Tx<S> {
     pub(super) async fn read_held_by(
         &mut self,
         member: Incarnation,
+        max: usize,
     ) -> SqlResult<Vec<(String, SlotRow)>> {
         let values = vec![self.named(), Value::text(member.to_string())];
-        let rows = self.fetch(format!("{SELECT} AND holder = ?"), values).await?;
+        let rows = self.fetch(format!("{SELECT} AND holder = ? LIMIT {max}"), values).await?;
         rows.into_iter().map(slot_row).collect()
     }
 

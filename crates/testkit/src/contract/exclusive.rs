@@ -22,6 +22,7 @@ cases![
     sixteen_takers_of_the_same_slots_share_none,
     joining_member_keeps_slots_acquired_meanwhile,
     thousand_slots_are_acquired_at_once,
+    slots_of_a_member_are_written_in_short_steps,
     fast_forward_moves_counters_beyond_lost_results,
 ];
 
@@ -297,6 +298,38 @@ async fn thousand_slots_are_acquired_at_once(case: Case) {
     let b = case.another().await.member("b").await;
     let next = acquire(&case, &wanting(&b, [0, 999])).await.unwrap();
     assert!(next.leases.iter().all(|lease| lease.mark == Mark::new(10)));
+}
+
+/// Other callers wait for a step, so its length must not follow the number of slots.
+async fn slots_of_a_member_are_written_in_short_steps(case: Case) {
+    const SLOTS: u64 = 1_200;
+    const STEPS_MIN: u64 = 3;
+    let a = case.member("a").await;
+    let before = case.writes().await;
+    let acquired = acquire(&case, &wanting(&a, 0..SLOTS)).await.unwrap();
+    let by_term = acquired.leases.iter().map(|lease| (lease.slot, lease.term)).collect();
+    let acquired_at = case.writes().await;
+    let extends: Vec<_> =
+        acquired.leases.iter().map(|lease| extend(lease, lease.mark, Mark::new(10))).collect();
+    case.store.extend(&extends, case.now().await).await.unwrap();
+    let extended_at = case.writes().await;
+    relinquish_by(&case, &a, by_term).await;
+    let relinquished_at = case.writes().await;
+    acquire(&case, &wanting(&a, 0..SLOTS)).await.unwrap();
+    let again_at = case.writes().await;
+    case.store.leave(a.incarnation, case.now().await).await.unwrap();
+    let steps = [
+        ("acquire", acquired_at - before),
+        ("extend", extended_at - acquired_at),
+        ("relinquish", relinquished_at - extended_at),
+        ("leave", case.writes().await - again_at),
+    ];
+    for (verb, steps) in steps {
+        assert!(steps >= STEPS_MIN, "{verb} of {SLOTS} slots took {steps} steps");
+    }
+    let b = case.another().await.member("b").await;
+    let next = acquire(&case, &wanting(&b, 0..SLOTS)).await.unwrap();
+    assert_eq!(next.leases.len(), acquired.leases.len(), "all were given up");
 }
 
 /// Numbers of counters may be far above any time, for example imported ones. A restored state shows
