@@ -26,6 +26,7 @@ mod order;
 mod recovery;
 mod recovery_from_here;
 mod recovery_of_namespaces;
+mod recovery_unnoticed;
 mod security;
 mod server;
 mod traces;

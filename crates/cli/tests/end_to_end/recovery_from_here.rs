@@ -7,7 +7,7 @@ use super::recovery::{Shop, refuses, text};
 use super::server::{Folder, until};
 
 /// Copies the closed file and its log.
-fn copied(from: &Path, to: &Path) {
+pub(super) fn copied(from: &Path, to: &Path) {
     for end in ["db", "db-wal", "db-shm"] {
         let (from, to) = (from.with_extension(end), to.with_extension(end));
         let _ = fs::remove_file(&to);
