@@ -128,6 +128,23 @@ fn keys_stand_alone_where_that_is_configured() {
     assert_eq!(server.stop(), 0);
 }
 
+/// Only the journal shows that the earlier lives of a server have ended. A wait for the lease of
+/// any of them would take five times as long as this test allows.
+#[test]
+fn server_killed_several_times_counts_again_at_once() {
+    for kills in 1..=3 {
+        let folder = Folder::new(&format!("killed-{kills}"));
+        let mut server = start(&folder, 0, ENDLESS);
+        let before = at_last("alice", || ask(&server, "alice"));
+        for _ in 0..kills {
+            server.kill();
+            server = start(&folder, 0, ENDLESS);
+        }
+        let after = at_last("alice", || ask(&server, "alice"));
+        assert!(after > before, "{after} after {before}, killed {kills} times");
+    }
+}
+
 /// Any server raises the bound, and the section owner keeps it.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
