@@ -22,7 +22,7 @@ async fn pause() {
     snowmint_coord::Timer::sleep_ms(&snowmint_coord::BootTimer, 20).await;
 }
 
-async fn stream(
+pub(crate) async fn stream(
     client: &mut MintClient<Channel>,
     source: &str,
     total: u64,

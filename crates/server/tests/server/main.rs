@@ -19,6 +19,7 @@ mod invalid;
 mod live;
 mod log_lines;
 mod names;
+mod paused;
 mod per_request;
 mod places;
 mod recovery;
