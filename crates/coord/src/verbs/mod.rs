@@ -35,8 +35,8 @@ pub use slots::ExtendVerb;
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::store::StoreIdentity;
 
-/// Maximum number of doublings of a step's duration before another attempt; the wait is random X
-/// writers may collide and few of them collide again, even on a slow machine.
+/// Maximum number of doublings of a step's duration before another attempt. The wait is random, so
+/// that of several writers that collided few collide again, even on a slow machine.
 const TRY_DOUBLINGS_MAX: u32 = 6;
 /// Maximum wait before another attempt, in milliseconds.
 const TRY_WAIT_MS_MAX: u64 = 1_000;

@@ -1,8 +1,7 @@
 //! Read deadlines: a client must read each response that counts toward the limit of unsent IDs,
 //! since the held IDs are missing for all others. Traffic does not show that it does: a client has
 //! pings acknowledged while it reads nothing. So each response has a deadline of its own, after
-//! which
-//! the connection ends.
+//! which the connection ends.
 //!
 //! hyper takes a body as soon as it has room for a byte, and h2 keeps the rest. So a response
 //! counts by its bytes, until they are gone, and not by its body.
