@@ -81,10 +81,12 @@ impl Session {
         self.service = self.state.service.for_caller(caller);
     }
 
-    /// Follows a change of tokens: the client may have lost its token, or some of its rights.
+    /// Follows a change of tokens: the client may have lost its token, or some of its rights. A
+    /// token also expires without a change.
     pub(super) fn follow(&mut self) {
         let Some(generation) = self.service.access().map(Access::generation) else { return };
-        if generation != self.generation {
+        let has_expired = !self.is_anonymous && !self.service.caller().is_known();
+        if generation != self.generation || has_expired {
             // Set before the decision: a change meanwhile is followed at the next read.
             self.generation = generation;
             // The certificate may map to another token now, or to a first one.

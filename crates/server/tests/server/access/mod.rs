@@ -10,7 +10,8 @@ mod own;
 
 use std::sync::Arc;
 
-use snowmint_coord::ManualTimer;
+use snowmint_coord::{BootTimer, ManualTimer, Timer as _};
+use snowmint_core::{Clock as _, Rfc3339, SystemClock};
 use snowmint_server::{Access, Limits, Secret, Settings, TokenHash, TokenSettings, Tokens};
 use snowmint_wire::error::Code as ErrorCode;
 use snowmint_wire::grpc::DefineSourceRequest;
@@ -176,15 +177,16 @@ async fn token_for_metrics_sees_nothing_else() {
     assert_eq!(server.status_as("", "GET", "/metrics", "").await, 200);
 }
 
+/// Returns the minter's token alone, with this end.
+fn until(expires: &str) -> Tokens {
+    let expires = Some(expires.to_owned());
+    let token = TokenSettings { expires, ..token(MINTER, &["mint *"], &[]) };
+    Tokens { tokens: [("minter".to_owned(), token)].into(), ..Tokens::default() }
+}
+
 #[tokio::test]
 async fn token_ends_when_it_expires() {
     let (server, access) = guarded().await;
-    let until = |expires: &str| {
-        let expires = Some(expires.to_owned());
-        let token = TokenSettings { expires, ..token(MINTER, &["mint *"], &[]) };
-        let tokens = [("minter".to_owned(), token)].into();
-        Tokens { tokens, ..Tokens::default() }
-    };
     let mut resp = server.resp().await;
     access.replace(&until("2999-01-01T00:00:00Z")).unwrap();
     assert_eq!(server.status_as(MINTER, "GET", "/v1/ids/default", "").await, 200);
@@ -200,6 +202,43 @@ async fn token_ends_when_it_expires() {
         assert!(error.contains("minter") && error.contains("expires"), "{wrong}: {error}");
     }
     assert_eq!(access.expiring().len(), 1);
+}
+
+/// Only the time passes: the tokens stay the same.
+#[tokio::test]
+async fn token_on_an_open_connection_ends_by_itself() {
+    let (server, access) = guarded().await;
+    access.replace(&until("2999-01-01T00:00:00Z")).unwrap();
+    // A connection caches the source that it used last, so each uses one.
+    let targets = ["numbers", "counters:k"];
+    let mut clients = [server.resp().await, server.resp().await];
+    for client in &mut clients {
+        assert_eq!(client.ask(&["AUTH", "minter", MINTER]).await, "+OK");
+    }
+    // A slow machine gets a later end, so that the sources are cached before it.
+    let mut ahead_ms = 1_000;
+    let expires = loop {
+        let expires = SystemClock.unix_ms().saturating_add(ahead_ms);
+        access.replace(&until(&Rfc3339(expires).to_string())).unwrap();
+        let mut are_minted = true;
+        for (client, target) in clients.iter_mut().zip(targets) {
+            are_minted &= client.ask(&["INCR", target]).await.starts_with(':');
+        }
+        if are_minted {
+            break expires;
+        }
+        ahead_ms *= 2;
+    };
+    while SystemClock.unix_ms() < expires {
+        BootTimer.sleep_ms(10).await;
+    }
+    for (client, target) in clients.iter_mut().zip(targets) {
+        for command in [&["INCR", target][..], &["INFO"]] {
+            let refused = client.ask(command).await;
+            assert!(refused.starts_with("-NOAUTH"), "{command:?}: {refused}");
+        }
+    }
+    assert_eq!(server.status_as(MINTER, "GET", "/v1/ids/numbers", "").await, 401);
 }
 
 pub(crate) fn bearer(token: &str) -> String {
