@@ -48,23 +48,24 @@ pub(super) async fn listen(config: &Config, address: &str, key: &str) -> Outcome
 pub(super) fn announce(handle: &Handle, scheme: &str) -> Outcome {
     let mut out = Output::new();
     let is_person = io::stdout().is_terminal();
-    let text = announcement(handle.http(), handle.resp(), is_person.then_some(scheme));
-    match out.line(&text).and_then(|()| out.flush()) {
+    let lines = announcement(handle.http(), handle.resp(), is_person.then_some(scheme));
+    match lines.iter().try_for_each(|line| out.line(line)).and_then(|()| out.flush()) {
         Err(Failure::ClosedPipe) => Ok(()),
         printed => printed,
     }
 }
 
 /// Returns a first line for programs; with a scheme, also a second one with the console's address.
+/// Each is printed by itself: [`Output::line`] makes a line end within a line visible.
 fn announcement(
     http: Option<SocketAddr>,
     resp: Option<SocketAddr>,
     scheme: Option<&str>,
-) -> String {
+) -> Vec<String> {
     let shown = |address: Option<SocketAddr>| {
         address.map_or_else(|| "-".to_owned(), |address| address.to_string())
     };
-    let mut text = format!("listening http={} resp={}", shown(http), shown(resp));
+    let mut lines = vec![format!("listening http={} resp={}", shown(http), shown(resp))];
     if let (Some(mut address), Some(scheme)) = (http, scheme) {
         // A browser on this machine reaches a server that listens on all addresses by loopback.
         match address.ip() {
@@ -72,9 +73,9 @@ fn announcement(
             IpAddr::V6(Ipv6Addr::UNSPECIFIED) => address.set_ip(Ipv6Addr::LOCALHOST.into()),
             _ => {}
         }
-        text.push_str(&format!("\nconsole {scheme}://{address}/"));
+        lines.push(format!("console {scheme}://{address}/"));
     }
-    text
+    lines
 }
 
 #[cfg(test)]
@@ -86,19 +87,18 @@ mod tests {
         let at = |text: &str| Some(text.parse().unwrap());
         let (http, resp) = (at("127.0.0.1:7700"), at("127.0.0.1:7701"));
         let line = "listening http=127.0.0.1:7700 resp=127.0.0.1:7701";
-        assert_eq!(announcement(http, resp, None), line);
-        let both = format!("{line}\nconsole http://127.0.0.1:7700/");
+        assert_eq!(announcement(http, resp, None), [line]);
+        let both = [line, "console http://127.0.0.1:7700/"];
         assert_eq!(announcement(http, resp, Some("http")), both);
         for (listens, console) in [
             ("0.0.0.0:80", "127.0.0.1:80"),
             ("[::]:80", "[::1]:80"),
             ("[fd00::7]:80", "[fd00::7]:80"),
         ] {
-            let text = announcement(at(listens), None, Some("https"));
-            assert_eq!(
-                text,
-                format!("listening http={listens} resp=-\nconsole https://{console}/")
-            );
+            let lines = announcement(at(listens), None, Some("https"));
+            let both =
+                [format!("listening http={listens} resp=-"), format!("console https://{console}/")];
+            assert_eq!(lines, both);
         }
     }
 }
