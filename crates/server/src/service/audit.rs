@@ -33,10 +33,9 @@ impl Service {
     }
 
     /// Leaves a line about a program's call that was rejected before it reached the store: without
-    /// the right, or beyond a bound.
+    /// the right, beyond a bound or a rate, or in a state that permits no change.
     pub(crate) fn audit_client_rejection(&self, verb: Option<Verb>, code: Code, why: &str) {
-        if matches!(code, Code::Forbidden | Code::BadRequest | Code::LimitExceeded | Code::Conflict)
-        {
+        if is_rejection(verb, code) {
             let verb = verb.map_or("describe", Verb::label);
             self.audit_rejection(format_args!("program not allowed to {verb}"), why);
         }
@@ -134,6 +133,37 @@ impl Service {
     }
 }
 
+/// Returns whether an error of a program's call leaves a line. Reads and reservations over a rate
+/// are usual, and would hide the changes.
+fn is_rejection(verb: Option<Verb>, code: Code) -> bool {
+    match code {
+        Code::Forbidden | Code::BadRequest | Code::LimitExceeded | Code::Conflict => true,
+        Code::RateLimited | Code::Overloaded | Code::StoreRolledBack => verb.is_some_and(changes),
+        _ => false,
+    }
+}
+
+/// Returns whether a verb, done for a program, leaves a line.
+const fn changes(verb: Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Join
+            | Verb::Leave
+            | Verb::Claim
+            | Verb::Extend
+            | Verb::Release
+            | Verb::Acquire
+            | Verb::Relinquish
+            | Verb::Define
+            | Verb::Alter
+            | Verb::Restripe
+            | Verb::SetState
+            | Verb::FastForward
+            | Verb::AcceptLead
+            | Verb::Exclude
+    )
+}
+
 /// A definition, in the form of the audit trail.
 struct AuditDefinition<'a>(Option<&'a SourceInfo>);
 
@@ -144,6 +174,29 @@ impl Display for AuditDefinition<'_> {
                 write!(f, "version {} {}", info.version, Value::Object(info.spec.to_json()))
             }
             None => f.write_str("none"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rejected_change_by_a_program_leaves_a_line() {
+        let of_state = [Code::RateLimited, Code::Overloaded, Code::StoreRolledBack];
+        for code in of_state {
+            for verb in [Verb::Join, Verb::Claim, Verb::Define, Verb::FastForward] {
+                assert!(is_rejection(Some(verb), code), "{verb} {code}");
+            }
+            for verb in [Verb::Reserve, Verb::Renew, Verb::Members] {
+                assert!(!is_rejection(Some(verb), code), "{verb} {code}");
+            }
+            assert!(!is_rejection(None, code), "{code}");
+        }
+        for verb in [None, Some(Verb::Reserve), Some(Verb::Join)] {
+            assert!(is_rejection(verb, Code::Forbidden), "{verb:?}");
+            assert!(!is_rejection(verb, Code::Closed), "{verb:?}");
         }
     }
 }

@@ -9,11 +9,12 @@ use super::programs::{Guest, now};
 use super::{entry, path, put, token};
 use crate::server::{Folder, Server};
 
-/// Starts a server that offers its store to a token with these grants, and a program with this
-/// token.
-async fn offered(folder: &Folder, name: &str, grants: &str) -> (Server, Guest) {
+/// Starts a server that offers its store to a token with these grants and rates, and a program with
+/// this token.
+async fn offered(folder: &Folder, name: &str, grants: &str, rates: &[&str]) -> (Server, Guest) {
     let made = token();
-    let tokens = put(folder, "tokens.toml", &entry(name, &[&made.hash], &[grants]));
+    let tokens = entry(name, &[&made.hash], &[grants]) + &format!("rates = {rates:?}\n");
+    let tokens = put(folder, "tokens.toml", &tokens);
     let config = format!("[store]\noffered = true\n[tokens]\nfile = {tokens:?}\n");
     let config = put(folder, "config.toml", &config);
     let server = Server::start(&["--config", &config, "--data-dir", &path(folder, "data")], &[]);
@@ -22,11 +23,12 @@ async fn offered(folder: &Folder, name: &str, grants: &str) -> (Server, Guest) {
     (server, guest)
 }
 
-/// The calls fail by permissions and by a bound, without a store call, and by the store's state.
+/// The calls fail by permissions, by a bound and by a rate, without a store call, and by the store's
+/// state.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rejected_client_call_leaves_a_line() {
     let folder = Folder::new("not-allowed");
-    let (server, guest) = offered(&folder, "guest", "join tmp-x").await;
+    let (server, guest) = offered(&folder, "guest", "join tmp-x", &["1/h *"]).await;
     let by = "who=token guest at 127.0.0.1:";
     guest.store.accept_lead(now().into()).await.unwrap_err();
     let reason = "why=token guest has no right to admin";
@@ -36,13 +38,19 @@ async fn rejected_client_call_leaves_a_line() {
     guest.join(0, 10_000).await.unwrap();
     guest.claim("workers-17", 1 << 17).await.unwrap_err();
     has_line(&server, &["program not claimed", by, "why=", "workers-17"]);
+    // The rate permits one of each.
+    let over = "exceeds its rate";
+    guest.join(1, 10_000).await.unwrap_err();
+    has_line(&server, &["program not allowed to join", by, "why=", over]);
+    guest.claim("workers-10", 1_024).await.unwrap_err();
+    has_line(&server, &["program not allowed to claim", by, "why=", over]);
     assert_eq!(server.stop(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn call_that_moves_the_whole_store_leaves_a_line() {
     let folder = Folder::new("moved");
-    let (server, Guest { store, .. }) = offered(&folder, "ops", "join,admin *").await;
+    let (server, Guest { store, .. }) = offered(&folder, "ops", "join,admin *", &[]).await;
     let by = "who=token ops at 127.0.0.1:";
     store.accept_lead(Mark::new(1)).await.unwrap();
     has_line(&server, &["store allowed to lead until 1970-01-01T00:00:00.001Z", by]);
@@ -66,7 +74,7 @@ async fn call_that_moves_the_whole_store_leaves_a_line() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn acquire_and_relinquish_leave_a_line_each() {
     let folder = Folder::new("taken");
-    let (server, guest) = offered(&folder, "ops", "join,admin *").await;
+    let (server, guest) = offered(&folder, "ops", "join,admin *", &[]).await;
     let by = "who=token ops at 127.0.0.1:";
     let name = "ordered-here";
     let acquire = || Acquire {
