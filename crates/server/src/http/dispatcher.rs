@@ -187,7 +187,8 @@ impl Dispatcher {
             .map_err(refused)?;
         let path = request.uri().path();
         let (is_own, is_open) = (path.starts_with(OWN), path.starts_with(OPEN));
-        if reads(request.method()) {
+        // Other systems' APIs read a body of any method.
+        if reads(request.method()) || self.reads_body(request) {
             let media = media::encoding_error(request.headers());
             let form = || is_own.then(|| media::form_error(request.headers())).flatten();
             media.or_else(form).map_or(Ok(()), Err)?;

@@ -298,12 +298,17 @@ async fn body_in_an_encoding_is_refused() {
     let body = r#"{"count":2}"#;
     for encoding in ["gzip", "br", "deflate", "identity, gzip"] {
         let header = format!("content-type: application/json\r\ncontent-encoding: {encoding}\r\n");
-        for path in ["/v1/ids/numbers", "/v1/sources", "/id/nextId?bizType=numbers"] {
-            let refused = server.send("POST", path, &header, body).await;
+        for (method, path) in [
+            ("POST", "/v1/ids/numbers"),
+            ("POST", "/v1/sources"),
+            ("POST", "/id/nextId?bizType=numbers"),
+            ("GET", "/id/nextId?bizType=numbers"),
+        ] {
+            let refused = server.send(method, path, &header, body).await;
             assert_eq!(
                 (refused.status, refused.code().as_str()),
                 (415, "unsupported_media_type"),
-                "{path} {encoding}"
+                "{method} {path} {encoding}"
             );
             assert_eq!(refused.header("accept-encoding"), Some("identity"));
         }
