@@ -246,6 +246,7 @@ mod tests {
             held_since: UnixMillis::ZERO,
             renewed_at: None,
             live,
+            kept_away: false,
         }
     }
 

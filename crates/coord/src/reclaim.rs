@@ -99,12 +99,6 @@ impl Reclaim {
     }
 }
 
-/// Returns whether a slot is excluded forever. A mark that a holder moved to the end has a lower
-/// floor.
-fn is_excluded(row: &SlotRow) -> bool {
-    row.floor == Mark::MAX
-}
-
 /// Decides one slot: returns its row with the mark lowered `to` there, or `None` if the mark is not
 /// further ahead.
 ///
@@ -125,10 +119,11 @@ pub fn decide_reclaim(
             "{label} was never claimed, so its mark is not ahead; check the number"
         )));
     };
-    if is_excluded(row) {
+    if row.is_kept_away() {
         return Err(Error::conflict(format!(
-            "{label} is excluded for {:?}, its mark stays at the end of time; name another number",
-            row.owner
+            "{label} is excluded for {:?}, its mark {} guards IDs of another system; name another \
+             number",
+            row.owner, row.mark
         )));
     }
     if row.mark <= to {
@@ -231,6 +226,13 @@ mod tests {
         assert_eq!(decide(&reclaim(), 4, Some(&row()), &[]), Err("conflict"));
         let excluded = SlotRow { mark: Mark::MAX, floor: Mark::MAX, holder: None, ..row() };
         assert_eq!(decide(&reclaim(), 5, Some(&excluded), &[]), Err("conflict"));
+        let until = SlotRow { floor: FAR, claim_request: 0, holder: None, ..row() };
+        assert_eq!(decide(&reclaim(), 5, Some(&until), &[]), Err("conflict"));
+        // A number that was claimed since is excluded no more, held or given up.
+        for holder in [None, Some(Incarnation::new(1))] {
+            let claimed = SlotRow { floor: FAR, holder, ..row() };
+            assert!(decide(&reclaim(), 5, Some(&claimed), &[]).unwrap().is_some());
+        }
         // A holder that moved a mark to the end excludes nothing.
         let spoilt = SlotRow { mark: Mark::MAX, ..row() };
         assert!(decide(&reclaim(), 5, Some(&spoilt), &[]).unwrap().is_some());

@@ -32,6 +32,9 @@ pub struct SlotInfo {
     pub renewed_at: Option<UnixMillis>,
     /// Whether a live member holds the slot.
     pub live: bool,
+    /// Whether the slot is excluded, for ever or until a time, and nothing has claimed it since.
+    /// Through servers: only whether it is excluded for ever.
+    pub kept_away: bool,
 }
 
 impl SlotInfo {
@@ -58,5 +61,6 @@ pub fn slot_info(pool: &str, row: &SlotRow, holder: Option<&MemberInfo>) -> Slot
         held_since: row.held_since,
         renewed_at: holder.map(|info| info.renewed_at),
         live: holder.is_some_and(|info| info.live),
+        kept_away: row.is_kept_away(),
     }
 }

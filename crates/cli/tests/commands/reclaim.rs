@@ -96,6 +96,24 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 #[test]
+fn plan_names_numbers_that_are_excluded_until_a_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let (dir, file) = (directory.path().to_str().unwrap(), directory.path().join("config.toml"));
+    std::fs::write(&file, CONFIG).unwrap();
+    runtime().block_on(async {
+        let store = Program::open(directory.path()).await;
+        let until = Mark::new(now().get() + YEAR_MS);
+        let exclude = Exclude { pool: pool(), slots: vec![1], until, label: "leaf".into() };
+        store.exclude(&exclude, now()).await.unwrap();
+    });
+    let file = file.to_str().unwrap();
+    let plan = run(&["worker", "reclaim", "workers-2", "1", "--config", file, "--data-dir", dir]);
+    assert_eq!(plan.code, 1, "{plan:?}");
+    assert!(plan.out.contains("excluded: its mark is ahead on purpose"), "{plan:?}");
+    assert!(plan.err.contains("excluded numbers cannot be reclaimed"), "{plan:?}");
+}
+
+#[test]
 fn exhausted_numbers_are_reclaimed_and_mint_again() {
     let directory = tempfile::tempdir().unwrap();
     let (dir, file) = (directory.path().to_str().unwrap(), directory.path().join("config.toml"));

@@ -209,6 +209,7 @@ mod tests {
             joined_at: None,
             renewed_at: None,
             live: false,
+            kept_away: false,
         };
         checker.end(&[slot(start_ms + 1)], 0).unwrap();
         assert!(checker.end(&[slot(start_ms)], 0).is_err());

@@ -112,11 +112,12 @@ pub(super) fn slots(response: proto::WorkersResponse) -> Result<Vec<SlotInfo>> {
 }
 
 fn slot(slot: proto::Slot) -> Result<SlotInfo> {
+    let mark = Mark::new(slot.mark);
     Ok(SlotInfo {
         pool: slot.pool,
         slot: slot.slot,
         term: Term::new(slot.term),
-        mark: Mark::new(slot.mark),
+        mark,
         owner: slot.owner,
         holder: slot.holder.map(|holder| incarnation(&holder)).transpose()?,
         host: slot.host,
@@ -125,6 +126,7 @@ fn slot(slot: proto::Slot) -> Result<SlotInfo> {
         held_since: UnixMillis::new(slot.held_since),
         renewed_at: slot.renewed_at.map(UnixMillis::new),
         live: slot.live,
+        kept_away: mark == Mark::MAX,
     })
 }
 

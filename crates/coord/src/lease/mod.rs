@@ -164,8 +164,8 @@ pub struct ClaimRequest {
     /// Highest acceptable mark of a slot. For worker slots this is the claimer's time, so that it
     /// can mint at once.
     pub mark_at_most: Mark,
-    /// A random number. A repeated claim with the same number, by the same member, returns the
-    /// leases of the first.
+    /// A random number, not 0. A repeated claim with the same number, by the same member, returns
+    /// the leases of the first.
     pub request: u64,
 }
 
@@ -306,7 +306,7 @@ pub struct SlotRow {
     pub holder: Option<Incarnation>,
     /// Owner label of the last claim.
     pub owner: String,
-    /// Request number of the last claim.
+    /// Request number of the last claim; 0 for a slot that was excluded since.
     pub claim_request: u64,
     /// Request number of the last extend of this term; 0 before the first.
     pub extend_request: u64,
@@ -314,6 +314,17 @@ pub struct SlotRow {
     pub held_since: UnixMillis,
     /// Time of the last release; meaningless while held.
     pub given_up_at: UnixMillis,
+}
+
+impl SlotRow {
+    /// Returns whether an operator excluded the slot, and nothing has claimed it since. Its mark
+    /// then guards IDs of another system. A claim has a request number, so no holder can leave a
+    /// row like this, except with its floor at the end.
+    #[must_use]
+    pub fn is_kept_away(&self) -> bool {
+        let is_unclaimed = self.holder.is_none() && self.claim_request == 0;
+        self.floor == Mark::MAX || is_unclaimed && self.floor == self.mark
+    }
 }
 
 /// Returns the error of a verb on a slot that has no row.

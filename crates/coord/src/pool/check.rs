@@ -50,6 +50,21 @@ pub fn check_claim(request: &ClaimRequest) -> Result<()> {
     Ok(())
 }
 
+/// Checks the request number of a claim. [`choose`](super::choose) accepts 0, which the later steps
+/// of a large claim have; the rows keep the claim's own number.
+///
+/// # Errors
+/// `Invalid` for 0: a claimed slot would look [excluded](crate::SlotRow::is_kept_away).
+pub fn check_request(request: &ClaimRequest) -> Result<()> {
+    if request.request == 0 {
+        return Err(Error::invalid(format!(
+            "claim of pool {:?} has request 0, minimum 1; send a random number",
+            request.pool.name
+        )));
+    }
+    Ok(())
+}
+
 /// Checks that a store can claim from a pool, if it takes at most `group_max` slots in one step.
 ///
 /// # Errors

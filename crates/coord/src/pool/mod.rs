@@ -16,7 +16,7 @@ use crate::external::is_external;
 use crate::lease::{ClaimRequest, Lease, Mark, SlotRow, Term, leapt};
 use crate::member::{MemberInfo, not_joined};
 use crate::store::FastForward;
-pub use check::{check_claim, check_group};
+pub use check::{check_claim, check_group, check_request};
 pub use holders::asks_for_holders;
 pub use sections::SECTIONS;
 pub(crate) use sections::{SECTIONS_POOL, counts, sections_pool};

@@ -14,7 +14,7 @@ use crate::lease::{
     never_claimed,
 };
 use crate::member::{Incarnation, MemberInfo};
-use crate::pool::{Choice, asks_for_holders, check_claim, choose, leases};
+use crate::pool::{Choice, asks_for_holders, check_claim, check_request, choose, leases};
 use crate::slot::{SlotInfo, slot_info};
 
 pub(super) struct ClaimVerb<'a, B> {
@@ -51,6 +51,7 @@ impl<B: Backend> RunVerb for ClaimVerb<'_, B> {
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Claimed> {
         let pool = &self.request.pool;
         check_claim(self.request)?;
+        check_request(self.request)?;
         let now = rows.time(self.now);
         let next = match rows.pool(&pool.name).await? {
             Some((stored, next)) => {

@@ -321,6 +321,9 @@ async fn bad_claims_are_refused(case: Case) {
         let bad = snowmint_coord::ClaimRequest { count, ..good.clone() };
         assert_eq!(code(case.send(&bad).await), expected);
     }
+    // Its slot would look excluded once it is released.
+    let bad = snowmint_coord::ClaimRequest { request: 0, ..good };
+    assert_eq!(code(case.send(&bad).await), "invalid");
     assert_eq!(case.store.workers(case.now().await).await.unwrap(), []);
 }
 

@@ -16,6 +16,7 @@ cases![
     live_holder_blocks_reclaim_unless_included,
     a_slot_that_changed_hands_since_is_not_reclaimed,
     a_slot_that_is_kept_away_for_ever_is_not_reclaimed,
+    a_slot_kept_away_until_a_time_is_not_reclaimed,
     only_worker_numbers_that_are_used_again_are_reclaimed,
     more_slots_are_reclaimed_than_one_step_can_write,
     of_sixteen_reclaims_one_lowers_the_mark,
@@ -180,6 +181,29 @@ async fn a_slot_that_is_kept_away_for_ever_is_not_reclaimed(case: Case) {
     for (slots, wanted) in [([3, 0], "not_found"), ([4, 0], "invalid"), ([2, 2], "invalid")] {
         let slots = slots.map(|slot| (slot, Term::ZERO));
         assert_eq!(code(send(&case, &reclaim(&pool, &slots)).await), wanted, "{slots:?}");
+    }
+}
+
+async fn a_slot_kept_away_until_a_time_is_not_reclaimed(case: Case) {
+    let pool = pool(4);
+    let until = later(Mark::from(case.now().await), YEAR_MS);
+    // One that nothing ever claimed, and one whose holder is gone.
+    let lease = case.claim(&case.member("theirs").await, &pool).await;
+    case.release(&lease, lease.mark).await.unwrap();
+    let slots = [lease.slot, 3];
+    assert_ne!(lease.slot, 3);
+    let exclude =
+        Exclude { pool: pool.clone(), slots: slots.to_vec(), until, label: "theirs".into() };
+    case.store.exclude(&exclude, case.now().await).await.unwrap();
+    // A recovery changes nothing about it.
+    case.store.fast_forward(&FastForward::default()).await.unwrap();
+    for number in slots {
+        let before = slot(&case, number).await;
+        assert_eq!(before.mark, until);
+        let reclaim_request =
+            Reclaim { from_live: true, ..reclaim(&pool, &[(number, before.term)]) };
+        assert_eq!(code(send(&case, &reclaim_request).await), "conflict", "{number}");
+        assert_eq!(slot(&case, number).await, before);
     }
 }
 

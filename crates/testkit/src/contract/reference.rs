@@ -244,7 +244,7 @@ fn a_claim(dice: &mut Dice, member: Incarnation, owner: &str, now: UnixMillis) -
         preference,
         supersedes: (dice.roll(4) == 0).then(|| Incarnation::new(u128::from(1 + dice.roll(4)))),
         mark_at_most: Mark::new(now.get() + dice.roll(500)),
-        request: dice.roll(40),
+        request: 1 + dice.roll(40),
     }
 }
 

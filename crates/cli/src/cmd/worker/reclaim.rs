@@ -161,7 +161,7 @@ impl Fate {
 impl ReclaimPlan {
     fn fate(&self, slot: &SlotInfo) -> Fate {
         match slot {
-            slot if slot.is_excluded() => Fate::Excluded,
+            slot if slot.kept_away => Fate::Excluded,
             slot if slot.mark <= self.to => Fate::Near,
             slot if slot.live && !self.request.from_live => Fate::Live,
             _ => Fate::Reclaimed,
@@ -214,7 +214,7 @@ impl ReclaimPlan {
                     format!("reclaimed, mark {}, {}", zone.show(done.to.unix_millis()), done.term)
                 }
                 (Fate::Near, None) => "not far ahead: there is nothing to reclaim".to_owned(),
-                (Fate::Excluded, None) => "excluded: its mark is at the end on purpose".to_owned(),
+                (Fate::Excluded, None) => "excluded: its mark is ahead on purpose".to_owned(),
                 (Fate::Live, None) => "held by a live process: see --from-live".to_owned(),
                 (Fate::Reclaimed, None) => {
                     format!("would be reclaimed, mark {}", zone.show(self.to.unix_millis()))

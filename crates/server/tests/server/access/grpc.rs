@@ -130,6 +130,7 @@ async fn unknown_pools_are_looked_for_once_a_second() {
             pool: Some(pool),
             member: format!("{:032x}", 1),
             count: 1,
+            request: 1,
             ..Default::default()
         };
         let mut request = named(message, JOINER);
