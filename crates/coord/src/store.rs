@@ -43,6 +43,8 @@ impl StoreIdentity {
 
 /// Highest count to move a store to: it continues from there as a signed 64-bit number.
 const COUNT_MAX: u64 = Mark::MAX.get() - 1;
+/// Highest count of recoveries to move a store to: each moves all counters by 2^40 numbers.
+const RECOVERIES_MAX: u64 = 1 << 20;
 
 /// Values that an operator moves forward, never back, after a store was restored or replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,7 +58,7 @@ pub struct FastForward {
     pub segments: Vec<(String, Mark)>,
     /// Minimum of the store's `writes` afterwards.
     pub writes_at_least: u64,
-    /// Number that the count of recoveries must exceed.
+    /// Number that the count of recoveries must exceed, at most 2^20.
     pub recoveries_at_least: u64,
     /// Number that the catalog's version must exceed afterwards. The version also rises above its
     /// former value, so that no lost version number is used for another definition.
@@ -79,16 +81,14 @@ impl FastForward {
         let mut marks = self.segments.iter().map(|(_, mark)| *mark).chain([self.marks_at_least]);
         marks.try_for_each(check_mark)?;
         self.segments.iter().try_for_each(|(name, _)| check_name("source", name))?;
-        let Self { writes_at_least: writes, catalog_at_least: catalog, .. } = self;
-        if *writes > COUNT_MAX {
-            return Err(Error::invalid(format!(
-                "writes_at_least is {writes}, maximum {COUNT_MAX}; correct it"
-            )));
-        }
-        if *catalog > COUNT_MAX {
-            return Err(Error::invalid(format!(
-                "catalog_at_least is {catalog}, maximum {COUNT_MAX}; correct it"
-            )));
+        let counts = [
+            ("writes_at_least", self.writes_at_least, COUNT_MAX),
+            ("catalog_at_least", self.catalog_at_least, COUNT_MAX),
+            ("recoveries_at_least", self.recoveries_at_least, RECOVERIES_MAX),
+        ];
+        if let Some((field, count, most)) = counts.iter().find(|(_, count, most)| count > most) {
+            let message = format!("{field} is {count}, maximum {most}; correct it");
+            return Err(Error::invalid(message));
         }
         Ok(())
     }

@@ -163,6 +163,33 @@ async fn move_by_a_program_goes_at_most_a_day_ahead() {
     assert_eq!(store.ground().await.unwrap().mark, mark);
 }
 
+/// Each recovery moves all counters of the namespace, and nothing lowers them.
+#[tokio::test]
+async fn move_by_a_program_counts_a_thousand_recoveries_at_most() {
+    let store = MemoryStore::new("test").unwrap();
+    let server = server_of(node_on(store.handle("test").unwrap()).await, settings()).await;
+    let mut client = StoreClient::new(server.channel().await);
+    let instance = soon(client.describe(describe_request())).await.unwrap().into_inner().instance;
+    let mut moved = async |recoveries_at_least: u64| {
+        let message = FastForwardRequest { recoveries_at_least, ..FastForwardRequest::default() };
+        let mut request = Request::new(message);
+        request.metadata_mut().insert(INSTANCE, instance.parse().unwrap());
+        soon(client.fast_forward(request)).await.unwrap().into_inner().error
+    };
+    let before = store.ground().await.unwrap();
+    for recoveries in [1_001, 1 << 20, u64::MAX] {
+        let refused = moved(recoveries).await.unwrap();
+        assert_eq!(refused.code, "invalid", "{recoveries}: {refused:?}");
+        assert!(refused.message.contains("maximum 1000"), "{refused:?}");
+        assert_eq!(store.ground().await.unwrap(), before, "{recoveries}");
+    }
+    assert_eq!(moved(1_000).await, None);
+    assert_ne!(store.ground().await.unwrap(), before);
+    // The next move begins from there.
+    assert_eq!(moved(2_001).await, None);
+    assert_eq!(moved(4_000).await.unwrap().code, "invalid");
+}
+
 /// A replica has taken over from the server of a store that is not in doubt.
 async fn failed_over() -> (Server, MemoryStore) {
     let (node, second_handle) = waiting_node(300, Platform::system()).await;

@@ -14,6 +14,7 @@ cases![
     fast_forward_keeps_numbers_of_missing_sources,
     fast_forward_of_no_name_changes_nothing,
     fast_forward_moves_the_identity,
+    fast_forward_by_too_many_recoveries_changes_nothing,
     accepted_lead_applies_to_all_until_revoked,
     a_closed_handle_refuses,
 ];
@@ -239,6 +240,16 @@ async fn fast_forward_moves_the_identity(case: Case) {
     assert_eq!(case.store.list().await.unwrap().version, defined + 7, "nor of a state after it");
     assert!(recovered.store() != before.store() && recovered.writes > after.writes);
     assert_eq!(case.another().await.store.identity().await.unwrap(), recovered);
+}
+
+async fn fast_forward_by_too_many_recoveries_changes_nothing(case: Case) {
+    let before = case.store.identity().await.unwrap();
+    for recoveries_at_least in [(1 << 20) + 1, 1 << 31, u64::MAX] {
+        let forward = FastForward { recoveries_at_least, ..FastForward::default() };
+        let refused = case.store.fast_forward(&forward).await;
+        assert_eq!(code(refused), "invalid", "{recoveries_at_least}");
+    }
+    assert_eq!(case.store.identity().await.unwrap(), before);
 }
 
 async fn a_closed_handle_refuses(case: Case) {

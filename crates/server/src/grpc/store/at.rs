@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use snowmint_coord::recovery::days_too_far_ahead;
-use snowmint_coord::{Error as StoreError, Mark, Store};
+use snowmint_coord::{Error as StoreError, FastForward, History, Mark, Store};
 use snowmint_core::{Clock as _, Rfc3339, SystemClock};
 use tonic::{Response, Status};
 
 use super::trail::FailureReason;
 use super::write::{Fallible, respond};
 use crate::service::{Service, shown};
+
+/// Number of recoveries by which a program may move a store forward: more than any store has lost.
+const RECOVERIES_MORE_MAX: u64 = 1_000;
 
 /// A store, and its name if it is a secondary store.
 pub(super) struct TargetStore {
@@ -67,8 +70,16 @@ impl TargetStore {
         changed
     }
 
+    /// Rejects a move too far ahead: nothing lowers marks and counters again.
+    pub(super) async fn check_move(&self, forward: &FastForward) -> snowmint_coord::Result<()> {
+        let standing = forward.planned_on.as_ref();
+        let had = standing.map_or(0, |standing| History::of(&standing.id).recoveries);
+        check_recoveries(forward.recoveries_at_least, had)?;
+        self.check_near(forward.marks_at_least).await
+    }
+
     /// Rejects a mark more than a day ahead of the later of this server's clock and the store's.
-    pub(super) async fn check_near(&self, mark: Mark) -> snowmint_coord::Result<()> {
+    async fn check_near(&self, mark: Mark) -> snowmint_coord::Result<()> {
         let ours = SystemClock.unix_ms();
         let now = self.store.now().await?.map_or(ours, |theirs| ours.max(theirs));
         let Some(days) = days_too_far_ahead(mark.unix_millis(), now) else { return Ok(()) };
@@ -87,4 +98,17 @@ impl TargetStore {
             name => service.audit_store_move(&format!("{name}: {how}")),
         }
     }
+}
+
+/// Rejects a count of recoveries far above the count that the store had.
+fn check_recoveries(recoveries: u64, had: u64) -> snowmint_coord::Result<()> {
+    let most = had.saturating_add(RECOVERIES_MORE_MAX);
+    if recoveries <= most {
+        return Ok(());
+    }
+    Err(StoreError::invalid(format!(
+        "recoveries_at_least is {recoveries}, maximum {most} ({RECOVERIES_MORE_MAX} more than the \
+         store had); correct it, or move the store by its own URL (snowmint worker recover): each \
+         recovery moves all counters, and nothing lowers them"
+    )))
 }

@@ -418,7 +418,7 @@ impl store_server::Store for StoreService {
             Err(error) => return at.respond(Err(error), write::identified),
         };
         let forward = FastForward { planned_on, ..read::fast_forward(message) };
-        let moved = match at.check_near(forward.marks_at_least).await {
+        let moved = match at.check_move(&forward).await {
             Ok(()) => at.store.fast_forward(&forward).await,
             Err(error) => Err(error),
         };
