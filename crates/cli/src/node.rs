@@ -2,10 +2,11 @@
 //! and keys.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::process::geteuid;
 use snowmint_coord::error::chain;
 use snowmint_coord::private;
 use snowmint_coord::sources::{DisguiseKeys, Keyrings};
@@ -251,7 +252,7 @@ pub(crate) fn make_dir(dir: &Path) -> Outcome {
     })?;
     match others_in(dir) {
         Others::None => Ok(()),
-        Others::Group(warning) => {
+        Others::Few(warning) => {
             tracing::warn!("{warning}");
             Ok(())
         }
@@ -260,29 +261,41 @@ pub(crate) fn make_dir(dir: &Path) -> Outcome {
 }
 
 /// Other users who can write in a data directory.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Others {
     None,
-    /// The group, which may have this user only.
-    Group(String),
+    /// The owner, or the group, which may have this user only.
+    Few(String),
     EveryUser(String),
 }
 
-/// Checks the permissions of a data directory: a user who can write in it can take the lock, and
-/// restore an older state.
+/// Checks owner and permissions of a data directory: a user who can write in it can take the lock,
+/// and restore an older state.
 pub(crate) fn others_in(dir: &Path) -> Others {
     let Ok(found) = std::fs::metadata(dir) else { return Others::None };
-    let (mode, shown) = (found.permissions().mode() & 0o7777, dir.display());
-    let who = |who: &str, mode: u32| {
-        format!("data directory {shown} is writable by {who} (mode {mode:04o})")
-    };
+    others(dir, geteuid().as_raw(), found.uid(), found.permissions().mode() & 0o7777)
+}
+
+/// Returns who else than the user `own` can write in a directory of this owner and mode. The owner
+/// can always set the permission; root needs none.
+fn others(dir: &Path, own: u32, owner: u32, mode: u32) -> Others {
+    let shown = dir.display();
+    let writable =
+        |who: &str| format!("data directory {shown} is writable by {who} (mode {mode:04o})");
     if mode & 0o002 != 0 {
-        let reason = who("every user", mode);
+        let reason = writable("every user");
         return Others::EveryUser(format!(
             "{reason}; run chmod 700, or name a new directory in it"
         ));
     }
+    if owner != own && owner != 0 {
+        return Others::Few(format!(
+            "data directory {shown} belongs to user {owner}, who can write in it (mode \
+             {mode:04o}); chown it to the server's user"
+        ));
+    }
     if mode & 0o020 != 0 {
-        return Others::Group(format!("{}; run chmod g-w", who("its group", mode)));
+        return Others::Few(format!("{}; run chmod g-w", writable("its group")));
     }
     Others::None
 }
@@ -314,6 +327,27 @@ mod tests {
     fn node_settings(keys: &[(&'static str, &str)]) -> NodeSettings {
         let given = keys.iter().map(|(key, value)| Given::flag(key, key, *value)).collect();
         settings(&Config::load(None, given).unwrap(), JournalUse::Without).unwrap()
+    }
+
+    #[test]
+    fn directory_of_another_user_is_warned_about() {
+        let found = |owner, mode| others(Path::new("data"), 7, owner, mode);
+        for owner in [7, 0] {
+            for mode in [0o700, 0o755, 0o1750] {
+                assert_eq!(found(owner, mode), Others::None, "{owner} {mode:04o}");
+            }
+        }
+        // The owner can change the mode.
+        for mode in [0o700, 0o755, 0o500, 0o770] {
+            let Others::Few(warning) = found(1000, mode) else { panic!("{mode:04o}") };
+            assert!(warning.contains("belongs to user 1000, who can write in it"), "{warning}");
+            assert!(warning.ends_with("chown it to the server's user"), "{warning}");
+        }
+        let Others::Few(warning) = found(7, 0o770) else { panic!("the group can write") };
+        assert!(warning.contains("its group (mode 0770); run chmod g-w"), "{warning}");
+        for owner in [7, 0, 1000] {
+            assert!(matches!(found(owner, 0o777), Others::EveryUser(_)), "{owner}");
+        }
     }
 
     #[test]

@@ -209,7 +209,7 @@ fn data_dir(dir: &Path) -> Finding {
                     let message = format!("{shown} is writable, by no other user");
                     Finding::ok("data dir", message)
                 }
-                Others::Group(text) => Finding::warning("data dir", text),
+                Others::Few(text) => Finding::warning("data dir", text),
                 Others::EveryUser(reason) => Finding::error("data dir", reason),
             },
             Err(error) => {
