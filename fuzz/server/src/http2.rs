@@ -37,6 +37,36 @@ pub fn connection(rng: &mut Rng, headers: &mut dyn FnMut(&mut Rng) -> Request) -
     out
 }
 
+/// Returns the bytes of a connection with one well-formed request.
+pub fn single(request: &Request) -> Vec<u8> {
+    let mut out = PREFACE.to_vec();
+    frame(&mut out, SETTINGS, 0, 0, &[]);
+    let mut block = Vec::new();
+    for (name, value) in &request.headers {
+        literal(&mut block, name, value);
+    }
+    frame(&mut out, HEADERS, END_HEADERS, 1, &block);
+    frame(&mut out, DATA, END_STREAM, 1, &request.body);
+    out
+}
+
+/// Returns the data of the response to [such a request](single), once all of it is there.
+pub fn response(mut bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut data = Vec::new();
+    loop {
+        let (&[one, two, three, kind, flags, ..], rest) = bytes.split_first_chunk::<9>()?;
+        let length = u32::from_be_bytes([0, one, two, three]) as usize;
+        let (payload, rest) = rest.split_at_checked(length)?;
+        if kind == DATA {
+            data.extend(payload);
+        }
+        if matches!(kind, DATA | HEADERS) && flags & END_STREAM != 0 {
+            return Some(data);
+        }
+        bytes = rest;
+    }
+}
+
 /// Headers and body of one request.
 pub struct Request {
     pub headers: Vec<(String, String)>,

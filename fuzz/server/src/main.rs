@@ -45,6 +45,8 @@ const PROTOCOLS: [&str; 4] = ["HTTP/1.1", "HTTP/2", "gRPC", "RESP"];
 struct Counts {
     cases: [AtomicU64; 4],
     responded: [AtomicU64; 4],
+    /// Attackers over gRPC that know the server's instance.
+    described: AtomicU64,
     /// Connections that were open [`TIMEOUT`] after their client had ended them.
     hung: AtomicU64,
 }
@@ -153,6 +155,9 @@ fn report(
             return Err(format!("{protocol}: the server did not respond").into());
         }
     }
+    if counts.described.load(Relaxed) == 0 {
+        return Err("no call of gRPC got behind the instance of store.v1".into());
+    }
     let hung = counts.hung.load(Relaxed);
     println!(
         "memory {own_kib} KiB at the end, {early_kib} in the first tenth, usual in the second and the last quarter {halves_kib:?}, with code {most_kib} at most; log {log_bytes} bytes"
@@ -186,16 +191,24 @@ async fn attack(
 ) {
     let operations = http1::operations(include_str!("../../../docs/openapi.json"));
     let methods = grpc::methods();
+    let mut instance = None;
     let closing = Arc::new(Semaphore::new(16));
     while Instant::now() < end {
         let cases = match protocol {
             0 => rng.u64(1..6),
             _ => 1,
         };
+        if protocol == 2 && instance.is_none() {
+            instance = grpc::instance(address, &methods, HOSTILE).await;
+            counts.described.fetch_add(u64::from(instance.is_some()), Relaxed);
+        }
+        let named = instance.as_deref().unwrap_or_default();
         let mut bytes = match protocol {
             0 => (0..cases).flat_map(|_| http1::request(&mut rng, &operations, HOSTILE)).collect(),
             1 => http2::connection(&mut rng, &mut |rng| plain(rng, &operations)),
-            2 => http2::connection(&mut rng, &mut |rng| grpc::request(rng, &methods, HOSTILE)),
+            2 => {
+                http2::connection(&mut rng, &mut |rng| grpc::request(rng, &methods, HOSTILE, named))
+            }
             _ => resp::pipeline(&mut rng, HOSTILE),
         };
         if rng.u8(..3) == 0 {
