@@ -5,11 +5,12 @@ use super::recovery::{Shop, refuses};
 use super::recovery_from_here::copied;
 use super::server::{Folder, Resp, Server, curl, until};
 
-/// Count of numbers that the restored store lacks.
-const LOST: usize = 100;
+/// Count of numbers that the first server takes after the copy: more than it has prefetched before,
+/// so the restored store lacks most of them.
+const LOST: usize = 1_000;
 /// Count of numbers that the new server takes. Each 50 cost a write, so the store passes the write
 /// count and the end of the numbers that the first server's journal knows.
-const TAKEN_SINCE: usize = 2_000;
+const TAKEN_SINCE: usize = 4_000;
 
 fn mint(server: &Server, count: usize) -> Vec<u64> {
     let mut connection = Resp::connect(&server.resp).unwrap();
@@ -40,7 +41,8 @@ fn journal_notices_a_restore_that_a_new_server_overtook() {
 
     let new = shop.start(2);
     let since = mint(&new, TAKEN_SINCE);
-    assert!(since.contains(&lost[LOST - 1]), "the store was not restored: {lost:?} {since:?}");
+    let (last, begin) = (lost[LOST - 1], since[0]);
+    assert!(since.contains(&last), "the store was not restored: {begin} follows {last}");
     let first = shop.start(1);
     until("the first server finds the store rolled back", || {
         assert!(refuses(&first), "{}", first.printed());
