@@ -96,9 +96,9 @@ impl FastForward {
 
 /// One namespace of one store.
 ///
-/// Every verb is one atomic step: either all of it has happened or nothing, whichever other calls
-/// are made at the same time. Each verb documents how the call may be repeated when its outcome is
-/// unknown ([`Unavailable`](crate::ErrorKind::Unavailable)).
+/// Every verb is one atomic step; some take several for many slots. Either all of a step happens or
+/// nothing, whichever other calls are made meanwhile. Each verb documents how a call may be repeated
+/// when its outcome is unknown ([`Unavailable`](crate::ErrorKind::Unavailable)).
 ///
 /// `now` is the caller's wall clock. A store with a clock of its own ([`now`](Self::now) returns a
 /// time) ignores it; the other stores take it as the time.
@@ -217,8 +217,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Removes a member. Slots that it still holds become free at once, with their marks unchanged
     /// and their terms raised; release them before, at finer marks.
     ///
-    /// Atomicity: the member's record and all its slots. Clock: the store's, else `now`, dates the
-    /// releases. On retry: repeat freely.
+    /// Atomicity: each slot; the member's record goes with the last ones. Clock: the store's, else
+    /// `now`, dates the releases. On retry: repeat freely.
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()>;
 
     /// Returns all known members, live or expired, in the order of their incarnations.
@@ -263,9 +263,9 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// [`exclusive::decide_acquire`](crate::exclusive::decide_acquire): free slots, and slots of
     /// members still stalled, with removal of their records. Presences and clocks do not count.
     ///
-    /// Atomicity: renewal counts, choice and write, for as many slots at once as the store can
-    /// write in one step. Clock: the store's, else `now`, for the listing only. On retry: repeat
-    /// with the same request number; or with another, which acquires them again.
+    /// Atomicity: renewal counts, choice and write, for at most 500 slots at once, or for as many as
+    /// the store writes in one step. Clock: the store's, else `now`, for the listing only. On retry:
+    /// repeat with the same request number; or with another, which acquires them again.
     ///
     /// Fails with `NotFound` when the member has not joined; `Conflict` when the pool has another
     /// shape; `Invalid`. A slot of another holder causes no error: see [`Acquired::held`].
