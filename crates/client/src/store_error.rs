@@ -23,7 +23,7 @@ fn pool_full(full: proto::PoolFull) -> Option<PoolFull> {
             slot: holder.slot,
             incarnation: holder.member.parse().ok()?,
             owner: holder.owner,
-            lapses_at: UnixMillis::new(holder.lapses_at),
+            expires_at: UnixMillis::new(holder.lapses_at),
         })
     };
     Some(PoolFull {

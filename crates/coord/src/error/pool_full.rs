@@ -40,7 +40,7 @@ pub struct Holder {
     /// Label of the member.
     pub owner: String,
     /// Time at which its presence expires unless it renews.
-    pub lapses_at: UnixMillis,
+    pub expires_at: UnixMillis,
 }
 
 /// Longest wait for a mark, in milliseconds, that the message recommends without `accept-lead`.
@@ -123,7 +123,7 @@ mod tests {
                 slot: 0,
                 incarnation: Incarnation::new(1),
                 owner: "orders".into(),
-                lapses_at: UnixMillis::new(5000),
+                expires_at: UnixMillis::new(5000),
             }],
             usable_at: Some(UnixMillis::new(5000)),
             usable_in_ms: Some(1200),

@@ -149,7 +149,7 @@ impl Presence {
 
     /// Returns when a presence renewed at `renewed_at` expires.
     #[must_use]
-    pub const fn lapses_at(ttl_ms: u64, renewed_at: UnixMillis) -> UnixMillis {
+    pub const fn expires_at(ttl_ms: u64, renewed_at: UnixMillis) -> UnixMillis {
         renewed_at.saturating_add(ttl_ms)
     }
 }
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn presence_lapses_at_its_limit_on_both_sides() {
+    fn presence_expires_at_its_limit_on_both_sides() {
         let at = UnixMillis::new(10_000);
         let live = |now| Presence::live(1000, at, UnixMillis::new(now));
         assert!(live(10_000) && live(10_999));

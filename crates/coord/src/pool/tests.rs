@@ -129,7 +129,7 @@ fn the_owners_last_is_preferred_only_where_its_mark_allows() {
 }
 
 #[test]
-fn a_lapsed_or_superseded_holder_does_not_count() {
+fn expired_or_superseded_holder_does_not_count() {
     let rows = [row(0, Some(1), 10, 0)];
     let mut claim = request(1, Preference::Any);
     let refused = full(&choose_with(&claim, &rows, &[member(1, true)]).unwrap_err());

@@ -168,8 +168,8 @@ impl<'a> PoolView<'a> {
             .iter()
             .filter(|used| used.mark < Mark::MAX)
             .map(|used| {
-                let lapsed = used.holder.as_ref().map_or(self.now, |holder| holder.lapses_at);
-                lapsed.max(wait_for_mark(used.mark))
+                let expired = used.holder.as_ref().map_or(self.now, |holder| holder.expires_at);
+                expired.max(wait_for_mark(used.mark))
             })
             .chain((never_used > 0).then(|| wait_for_mark(self.ground.mark)))
             .min();
@@ -215,10 +215,10 @@ fn standing(
     let Some(info) = members.get(&incarnation) else {
         return (None, row.held_since);
     };
-    let lapses_at = Presence::lapses_at(info.presence.ttl_ms, info.renewed_at);
+    let expires_at = Presence::expires_at(info.presence.ttl_ms, info.renewed_at);
     if info.live && !request.outranks(incarnation) {
         let owner = row.owner.clone();
-        return (Some(Holder { slot: row.slot, incarnation, owner, lapses_at }), now);
+        return (Some(Holder { slot: row.slot, incarnation, owner, expires_at }), now);
     }
-    (None, lapses_at.min(now))
+    (None, expires_at.min(now))
 }

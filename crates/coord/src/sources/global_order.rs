@@ -91,7 +91,7 @@ impl SourceInner {
         // The lease is checked after taking, so the check covers any delay of this thread up to
         // then.
         if !self.ctx.is_leased(lease) {
-            return Err((0, self.lapsed()));
+            return Err((0, self.lease_expired()));
         }
         filled.map_err(|short| {
             let error = match short.error {
@@ -132,7 +132,7 @@ impl SourceInner {
     }
 
     #[cold]
-    fn lapsed(&self) -> Error {
+    fn lease_expired(&self) -> Error {
         Error::unavailable(format!(
             "lease on the order of source {:?} expired; retry while it is renewed",
             self.name

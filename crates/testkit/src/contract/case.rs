@@ -110,7 +110,7 @@ impl Case {
 
     /// Lets a member's presence expire after one more, brief renewal. Steps that need the member
     /// live come before.
-    pub(super) async fn lapse(&self, member: &Member) {
+    pub(super) async fn expire(&self, member: &Member) {
         self.renew(member, TTL_BRIEF_MS).await;
         self.pass_ms(TTL_BRIEF_MS).await;
     }

@@ -9,7 +9,7 @@ use snowmint_coord::{ErrorKind, Mark, Pool, Preference, Retry, Reuse, Term};
 cases![
     first_claims_get_the_smallest_numbers,
     a_live_slot_is_never_shared,
-    a_lapsed_presence_passes_its_slot_on_and_is_fenced,
+    an_expired_presence_frees_its_slot_and_is_fenced,
     a_released_slot_goes_to_the_next_with_its_mark_as_floor,
     every_change_of_hands_raises_the_term_by_one,
     the_owner_gets_its_last_number_back,
@@ -54,14 +54,14 @@ async fn a_live_slot_is_never_shared(case: Case) {
     case.extend(&held, held.mark, Mark::new(9)).await.unwrap();
 }
 
-async fn a_lapsed_presence_passes_its_slot_on_and_is_fenced(case: Case) {
+async fn an_expired_presence_frees_its_slot_and_is_fenced(case: Case) {
     let gone = case.member("orders").await;
     let next = case.member("bills").await;
     let lost = case.claim(&gone, &pool(1)).await;
     let mark = Mark::from(case.now().await);
     case.extend(&lost, lost.mark, mark).await.unwrap();
     assert_eq!(code(case.try_claim(&next, &pool(1), Preference::Any).await), "pool_full");
-    case.lapse(&gone).await;
+    case.expire(&gone).await;
     let claimed = case.claim(&next, &pool(1)).await;
     assert_eq!((claimed.slot, claimed.floor, claimed.mark), (lost.slot, mark, mark));
     // The paused member wakes up, and even renews: its slot is lost.
@@ -172,7 +172,7 @@ async fn a_mark_ahead_is_passed_over(case: Case) {
     let lost = case.claim(&crashed, &pool(2)).await;
     let ahead = later(Mark::from(case.now().await), 60_000);
     case.extend(&lost, lost.mark, ahead).await.unwrap();
-    case.lapse(&crashed).await;
+    case.expire(&crashed).await;
     let again = case.member("orders").await;
     let other = case.try_claim(&again, &pool(2), Preference::LastOfOwner).await.unwrap();
     assert_eq!(other.slot, 1, "its last number cannot mint yet");

@@ -79,7 +79,7 @@ async fn slot_of_a_live_member_is_not_excluded(case: Case) {
 async fn expired_holder_of_an_excluded_slot_is_rejected(case: Case) {
     let (pool, member) = (pool(4), case.member("orders").await);
     let lease = case.claim(&member, &pool).await;
-    case.lapse(&member).await;
+    case.expire(&member).await;
     send(&case, &exclude(&pool, &[lease.slot], Mark::MAX)).await.unwrap();
     let late = case.extend(&lease, lease.mark, later(Mark::from(case.now().await), 50)).await;
     assert_eq!(code(late), "fenced");

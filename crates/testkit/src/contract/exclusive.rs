@@ -9,7 +9,7 @@ use snowmint_coord::{
 
 cases![
     exclusive_slot_has_one_holder_until_relinquished,
-    a_lapsed_presence_passes_no_ordered_slot_on,
+    an_expired_presence_frees_no_exclusive_slot,
     a_member_that_left_leaves_its_ordered_slots,
     a_silent_holder_is_replaced_and_renews_no_more,
     a_renewal_saves_an_ordered_slot,
@@ -85,11 +85,11 @@ async fn exclusive_slot_has_one_holder_until_relinquished(case: Case) {
     assert_eq!(a_again.held, [(8, b.incarnation)], "a slot of another member stays");
 }
 
-async fn a_lapsed_presence_passes_no_ordered_slot_on(case: Case) {
+async fn an_expired_presence_frees_no_exclusive_slot(case: Case) {
     let a = case.member("a").await;
     let b = case.another().await.member("b").await;
     acquire(&case, &wanting(&a, [0])).await.unwrap();
-    case.lapse(&a).await;
+    case.expire(&a).await;
     let refused = acquire(&case, &wanting(&b, [0])).await.unwrap();
     assert_eq!(refused.held, [(0, a.incarnation)], "the store's clock has no say");
 }

@@ -8,7 +8,7 @@ cases![
     a_member_is_known_once_it_joined,
     joining_again_renews_and_keeps_when_it_joined,
     a_renewal_is_seen_by_others,
-    a_presence_lapses_and_comes_back,
+    a_presence_expires_and_comes_back,
     renewing_an_unknown_member_is_refused,
     leave_frees_and_fences_held_slots,
     leaving_twice_is_no_error,
@@ -57,10 +57,10 @@ async fn a_renewal_is_seen_by_others(case: Case) {
     }
 }
 
-async fn a_presence_lapses_and_comes_back(case: Case) {
+async fn a_presence_expires_and_comes_back(case: Case) {
     let member = case.member("orders").await;
     assert!(case.store.members(case.now().await).await.unwrap()[0].live);
-    case.lapse(&member).await;
+    case.expire(&member).await;
     assert!(!case.store.members(case.now().await).await.unwrap()[0].live);
     case.renew(&member, TTL_LONG_MS).await;
     assert!(case.store.members(case.now().await).await.unwrap()[0].live);
@@ -218,7 +218,7 @@ async fn listings_show_holders(case: Case) {
     assert_eq!((seen[0].host.as_deref(), seen[0].process), (Some("host-1"), Some(4711)));
     assert!(seen[0].live && seen[0].renewed_at.is_some());
     assert_eq!((seen[1].holder, seen[1].live, seen[1].host.as_ref()), (None, false, None));
-    case.lapse(&one).await;
-    let lapsed = case.store.workers(case.now().await).await.unwrap();
-    assert!(!lapsed[0].live && lapsed[0].holder.is_some());
+    case.expire(&one).await;
+    let expired = case.store.workers(case.now().await).await.unwrap();
+    assert!(!expired[0].live && expired[0].holder.is_some());
 }

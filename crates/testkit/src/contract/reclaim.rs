@@ -59,7 +59,7 @@ async fn far_ahead(case: &Case, pool: &Pool) -> (Member, Lease) {
 /// Returns the lease of the same member, after its presence expired.
 async fn left_far_ahead(case: &Case, pool: &Pool) -> Lease {
     let (member, lease) = far_ahead(case, pool).await;
-    case.lapse(&member).await;
+    case.expire(&member).await;
     lease
 }
 
@@ -139,7 +139,7 @@ async fn reclaim_respects_recovered_and_known_marks(case: Case) {
     let lease = case.send(&request).await.unwrap().remove(0);
     let far = later(now, YEAR_MS);
     case.extend(&lease, lease.mark, far).await.unwrap();
-    case.lapse(&member).await;
+    case.expire(&member).await;
     let known = later(now, YEAR_MS / 2);
     let more = Reclaim { marks_at_least: known, ..reclaim(&pool, &[(0, lease.term)]) };
     assert_eq!(send(&case, &more).await.unwrap()[0].to, known);
@@ -243,7 +243,7 @@ async fn more_slots_are_reclaimed_than_one_step_can_write(case: Case) {
     for lease in &leases {
         case.extend(lease, lease.mark, far).await.unwrap();
     }
-    case.lapse(&member).await;
+    case.expire(&member).await;
     let slots: Vec<_> = leases.iter().map(|lease| (lease.slot, lease.term)).collect();
     let reclaimed = send(&case, &reclaim(&pool, &slots)).await.unwrap();
     assert_eq!(reclaimed.len(), leases.len());

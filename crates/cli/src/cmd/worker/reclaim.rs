@@ -172,7 +172,7 @@ impl ReclaimPlan {
     fn lease_ends(&self, slot: &SlotInfo) -> Option<UnixMillis> {
         let is_holder = |info: &&MemberInfo| Some(info.member.incarnation) == slot.holder;
         let holder = self.members.iter().find(is_holder)?;
-        Some(Presence::lapses_at(holder.presence.ttl_ms, holder.renewed_at))
+        Some(Presence::expires_at(holder.presence.ttl_ms, holder.renewed_at))
     }
 
     fn in_json(&self, reclaimed: Option<&[Reclaimed]>) -> Value {

@@ -138,19 +138,19 @@ impl SectionsMachine {
     /// Records that the membership is over: nothing is held, and calls in flight have no effect.
     /// Observations of other members still count.
     pub(crate) fn lose(&mut self) {
-        self.lapse();
+        self.expire_all();
         self.unconfirmed = Unconfirmed::default();
     }
 
-    /// Records that nothing is held any more as far as this member knows, and that calls in flight
-    /// have no effect. The store may still hold for this member the slots that it asked for.
-    pub(crate) fn lapse(&mut self) {
+    /// Records that this member can rely on no section any more, and that calls in flight have no
+    /// effect. The store may still hold the requested slots for this member.
+    pub(crate) fn expire_all(&mut self) {
         self.held.clear();
         self.moving.clear();
         self.wanted.clear();
         self.blocked.clear();
         self.leaving.clear();
-        self.unconfirmed.lapse();
+        self.unconfirmed.expire_all();
         self.acquire = None;
         (self.acquiring, self.extending, self.relinquishing) = Default::default();
         self.listing = CallGate::default();

@@ -309,7 +309,7 @@ fn relinquish_all(machine: &mut SectionsMachine, now: u64, actor: &Actor, sectio
 fn expired_next_to_a_peer(actor: &Actor) -> (SectionsMachine, Vec<u16>, Vec<u16>) {
     let mut machine = machine();
     hold(&mut machine, 0..64, actor);
-    machine.lapse();
+    machine.expire_all();
     let members = vec![info(1, 0, &actor.address), info(2, 0, "there:1")];
     assert!(machine.listed(at(0), actor, Ok(members)).is_empty(), "we know of none");
     let assignment = machine.assignment(at(0), actor).unwrap();
@@ -334,7 +334,7 @@ fn reassigned_section_is_relinquished_after_lease_end() {
 fn misdirected_sections_are_acquired_at_once() {
     let (mut machine, actor) = (machine(), actor("here:1"));
     hold(&mut machine, [3, 4], &actor);
-    machine.lapse();
+    machine.expire_all();
     machine.misdirected([3].into(), at(1));
     machine.misdirected([4].into(), at(2));
     assert_eq!(acquire(&mut machine, 2, &actor).unwrap().slots, [3, 4]);

@@ -70,7 +70,7 @@ impl Unconfirmed {
     }
 
     /// Records that nothing is in flight any more.
-    pub(super) fn lapse(&mut self) {
+    pub(super) fn expire_all(&mut self) {
         self.due.clear();
         self.urgent.clear();
     }

@@ -26,7 +26,7 @@ impl Driver {
                 if member.incarnation != who {
                     return;
                 }
-                let lapsed = !presence.is_live(now);
+                let has_expired = !presence.is_live(now);
                 presence.renewed(now, &result);
                 let gone = presence.gone().map(|error| match error.kind() {
                     ErrorKind::NotFound => {
@@ -36,8 +36,8 @@ impl Driver {
                 });
                 if let Some(error) = gone {
                     self.lose(&error);
-                } else if lapsed && result.is_ok() {
-                    self.sections_lapsed(now);
+                } else if has_expired && result.is_ok() {
+                    self.reacquire_sections(now);
                 }
             }
             Completion::ClockChecked(Ok(compared)) => {

@@ -36,8 +36,8 @@ impl Driver {
                 // store at the same time, and each lease below reports a missing margin. Sections
                 // have no window of their own: they are served as long as the presence lasts.
                 if !presence.is_live(now) && !self.leases.values().any(is_own) {
-                    let lapsed = "our presence in the store has lapsed";
-                    reasons.push(Reason::new("unavailable", lapsed));
+                    let expired = "presence of this member in the store has expired";
+                    reasons.push(Reason::new("unavailable", expired));
                 }
             }
         }

@@ -232,10 +232,10 @@ impl Driver {
     /// Acquires all sections again after this node's lease had expired for a while, since other
     /// members may have had any of them: the acquire shows this. The store still knowing this
     /// member proves nothing: a delayed copy of the join may have arrived.
-    pub(super) fn sections_lapsed(&mut self, now: Now) {
+    pub(super) fn reacquire_sections(&mut self, now: Now) {
         self.core.ctx.sections.shut_all();
         self.global_order.shut_all(&self.core);
-        self.sections.lapse();
+        self.sections.expire_all();
         self.begin_sections(now);
     }
 

@@ -91,7 +91,7 @@ async fn readiness_ignores_an_ended_layout_of_another_source() {
 
 /// A window of such a source says nothing about counters, which end with the presence.
 #[tokio::test]
-async fn window_of_another_source_hides_no_lapsed_presence() {
+async fn window_of_another_source_hides_no_expired_presence() {
     let world = World::new();
     let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);

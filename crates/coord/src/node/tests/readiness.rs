@@ -50,7 +50,7 @@ async fn unreachable_store_ends_readiness_with_the_window() {
         source.try_mint().unwrap();
         assert!(node.readiness().ready, "after {second} s: {:?}", node.readiness());
     }
-    assert_eq!(node.stats().presence_ms, 0, "it has lapsed");
+    assert_eq!(node.stats().presence_ms, 0, "the presence has expired");
     world.pass(17_000).await;
     let Readiness { ready, reasons, .. } = node.readiness();
     assert!(

@@ -155,7 +155,7 @@ impl CounterSource {
                 Ok(counted) if !self.confirm.load(Ordering::Acquire) => return Ok(counted),
                 Ok(counted) => match self.is_confirmed(section, hold).await {
                     Ok(true) => return Ok(counted),
-                    Ok(false) => self.lapsed(),
+                    Ok(false) => self.lease_expired(),
                     Err(error) => error,
                 },
                 Err(CountError::Error(error)) => return Err(error),
@@ -304,10 +304,10 @@ impl CounterSource {
 
     /// Returns whether numbers taken under `lease` may be returned now.
     fn check_lease(&self, lease: LeaseStamp) -> Result<(), CountError> {
-        if self.ctx.is_leased(lease) { Ok(()) } else { Err(CountError::Wait(self.lapsed())) }
+        if self.ctx.is_leased(lease) { Ok(()) } else { Err(CountError::Wait(self.lease_expired())) }
     }
 
-    fn lapsed(&self) -> Error {
+    fn lease_expired(&self) -> Error {
         Error::unavailable(format!(
             "lease on the sections of source {:?} expired; retry while it is renewed",
             self.name
@@ -407,7 +407,7 @@ impl CounterSource {
     /// Confirms the same, where the source's definition asks for it.
     async fn check_confirmed(&self, section: u16, hold: (u64, u64)) -> Result<()> {
         if self.confirm.load(Ordering::Acquire) && !self.is_confirmed(section, hold).await? {
-            return Err(self.lapsed());
+            return Err(self.lease_expired());
         }
         Ok(())
     }

@@ -77,7 +77,7 @@ fn pool_full(full: PoolFull) -> proto::PoolFull {
         slot: holder.slot,
         member: holder.incarnation.to_string(),
         owner: holder.owner,
-        lapses_at: holder.lapses_at.get(),
+        lapses_at: holder.expires_at.get(),
     };
     proto::PoolFull {
         pool: full.pool,
