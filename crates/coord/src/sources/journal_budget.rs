@@ -67,7 +67,7 @@ enum BudgetState {
 struct Open {
     reported: Reported,
     /// Error of the journal's last write, if that failed.
-    trouble: Option<Error>,
+    write_error: Option<Error>,
     /// Time since which a report waits for the journal, counted from the last successful write.
     waits_since: Option<ElapsedMillis>,
     /// Sources that have an entry in the journal, by minter.
@@ -91,7 +91,7 @@ const fn place_bytes(name: &str) -> usize {
 impl Open {
     /// Checks whether a report made now would be on disk soon, as far as this is known.
     fn check_disk(&self, now: ElapsedMillis) -> Result<()> {
-        match (&self.trouble, self.waits_since) {
+        match (&self.write_error, self.waits_since) {
             (Some(error), _) => Err(Error::unavailable(
                 "journal cannot record reserved numbers; check the disk of the data directory",
             )
@@ -218,15 +218,20 @@ impl JournalBudget {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records the end of a journal write. `trouble` is its error, if it failed; `waits` is whether
-    /// a report waits for the next write.
-    pub(crate) fn written(&self, now: ElapsedMillis, trouble: Option<Error>, waits: bool) {
+    /// Records the end of a journal write, with its error if it failed; `has_waiters` is whether a
+    /// report waits for the next write.
+    pub(crate) fn written(
+        &self,
+        now: ElapsedMillis,
+        write_error: Option<Error>,
+        has_waiters: bool,
+    ) {
         if let BudgetState::Open(open) = &mut *self.state() {
-            if trouble.is_none() {
-                let waits = waits || !open.reported.reserved.is_empty();
+            if write_error.is_none() {
+                let waits = has_waiters || !open.reported.reserved.is_empty();
                 open.waits_since = waits.then_some(now);
             }
-            open.trouble = trouble;
+            open.write_error = write_error;
         }
     }
 

@@ -239,9 +239,9 @@ impl Driver {
         if marks.is_none() {
             self.core.ctx.metrics.journal_failed();
         }
-        let (trouble, waits) =
+        let (error, has_waiters) =
             (self.journal_writer.error().cloned(), self.journal_writer.is_waited_for());
-        self.core.ctx.journal_budget.written(now.elapsed, trouble, waits);
+        self.core.ctx.journal_budget.written(now.elapsed, error, has_waiters);
         for held in self.leases.values_mut() {
             // A write that began under an earlier lease says nothing about this one.
             let is_ours = |mark: &&JournalMark| {
@@ -323,7 +323,7 @@ impl Driver {
 
     /// Keeps knowledge about slots that nothing is minted from any more, in place of earlier
     /// knowledge. Beyond a limit the slots with the lowest marks are forgotten: the clock has most
-    /// likely passed these in the store, too, so a claim of them waits no longer.
+    /// likely passed these in the store, too, so a claim of them has_waiters no longer.
     pub(super) fn remember(&mut self, known: Vec<JournalLease>) {
         self.past
             .retain(|past| known.iter().all(|new| new.pool != past.pool || new.slot != past.slot));

@@ -144,17 +144,17 @@ impl MultiStoreSource {
         let store_parts = self.store_parts.load();
         let serving = store_parts.iter().filter(|part| part.serves());
         let lasts = |error: &Error| error.retry() == Retry::Never;
-        let troubles = match serving.count() {
-            0 => store_parts.iter().filter_map(|part| part.trouble()).collect::<Vec<_>>(),
+        let errors = match serving.count() {
+            0 => store_parts.iter().filter_map(|part| part.current_error()).collect::<Vec<_>>(),
             // Numbers of the serving stores may be on their way.
             _ => Vec::new(),
         };
-        if let Some(lasting) = troubles.into_iter().find(lasts) {
+        if let Some(lasting) = errors.into_iter().find(lasts) {
             return lasting;
         }
         let (mut reasons, mut details) = (Vec::new(), Vec::new());
         for part in store_parts.iter() {
-            let (store, error) = (&part.store, part.trouble());
+            let (store, error) = (&part.store, part.current_error());
             let message = error.as_ref().map_or("no numbers yet".into(), Error::message);
             reasons.push(format!("{store}: {message}"));
             let detail = error.as_ref().and_then(Error::detail);

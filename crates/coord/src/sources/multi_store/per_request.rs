@@ -29,7 +29,8 @@ impl MultiStoreSource {
         let store_parts = self.store_parts.load();
         let serving =
             store_parts.iter().filter_map(|part| Some((Arc::clone(part), part.source()?)));
-        let (well, ill): (Vec<_>, Vec<_>) = serving.partition(|(part, _)| part.trouble().is_none());
+        let (well, ill): (Vec<_>, Vec<_>) =
+            serving.partition(|(part, _)| part.current_error().is_none());
         let mut candidates = if well.is_empty() { ill } else { well };
         // The turn is counted over the remaining stores: so the next store does not take a failed
         // store's turns as well.
@@ -122,10 +123,10 @@ impl MultiStoreSource {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let in_turn = (0..store_parts.len()).filter_map(|index| {
             let part = store_parts.get(turn.wrapping_add(index) % store_parts.len().max(1))?;
-            Some((part.trouble().is_some(), Arc::clone(part), part.source()?))
+            Some((part.current_error().is_some(), Arc::clone(part), part.source()?))
         });
         let mut serving: Vec<_> = in_turn.collect();
-        serving.sort_by_key(|(trouble, ..)| *trouble);
+        serving.sort_by_key(|(has_failed, ..)| *has_failed);
         let (mut left, mut last) = (u64::try_from(serving.len()).unwrap_or(1), None);
         for (_, part, source) in serving {
             let left_ms = deadline.since(self.ctx.timer.elapsed());
@@ -146,7 +147,7 @@ impl MultiStoreSource {
     /// Has failed stores called again: without requests for numbers, no other code would notice
     /// that they are back.
     pub(crate) fn retry(&self) {
-        for part in self.store_parts.load().iter().filter(|part| part.trouble().is_some()) {
+        for part in self.store_parts.load().iter().filter(|part| part.current_error().is_some()) {
             let Some(source) = part.source() else { continue };
             match &source.inner.backing {
                 Backing::Segment(segment) if !segment.now().is_per_request() => {

@@ -81,10 +81,10 @@ impl StorePart {
     }
 
     /// Returns the error of its own chain, or else the recorded reason.
-    pub(super) fn trouble(&self) -> Option<Error> {
+    pub(super) fn current_error(&self) -> Option<Error> {
         let recorded = || self.error.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let failed = self.ask(|source| match &source.inner.backing {
-            Backing::Segment(segment) => segment.now().trouble(),
+            Backing::Segment(segment) => segment.now().fetch_error(),
             _ => None,
         });
         failed.flatten().or_else(recorded)
@@ -96,7 +96,7 @@ impl StorePart {
             // Errors of the moment, not of the store.
             Some(ErrorKind::TickFull { .. } | ErrorKind::Conflict) => {}
             Some(_) => {
-                if let Some(error) = error.filter(|_| self.trouble().is_none()) {
+                if let Some(error) = error.filter(|_| self.current_error().is_none()) {
                     tracing::warn!(store = %self.store, error = %chain(error), "a store does not serve");
                 }
                 self.set_error(error.cloned());
@@ -108,7 +108,7 @@ impl StorePart {
     pub(super) fn stats(&self) -> StoreStatus {
         let source = self.source.load();
         let numbers = source.as_ref().and_then(|source| source.stats().numbers).unwrap_or_default();
-        let error = self.trouble();
+        let error = self.current_error();
         let spec = source.as_ref().map(|source| source.spec()).unwrap_or_default();
         StoreStatus {
             store: self.store.clone(),

@@ -338,8 +338,8 @@ impl SegmentSource {
     }
 
     /// Returns the error of the last fetch, if it failed.
-    pub(crate) fn trouble(&self) -> Option<Error> {
-        self.refill().trouble()
+    pub(crate) fn fetch_error(&self) -> Option<Error> {
+        self.refill().fetch_error()
     }
 
     /// Returns the totals of all numbers.

@@ -149,7 +149,7 @@ impl Refill {
         self.fetching
     }
 
-    pub(super) fn trouble(&self) -> Option<Error> {
+    pub(super) fn fetch_error(&self) -> Option<Error> {
         self.error.clone()
     }
 
