@@ -9,8 +9,8 @@ use crate::common::{Ran, json, run, until};
 use crate::server::{Server, serve};
 
 /// Starts a deployment: a store and a server of its own, with a source that has this stripe.
-fn installation(place: &tempfile::TempDir, number: usize, keys: &str) -> Server {
-    let dir = place.path().join(format!("installation-{number}"));
+fn deployment(place: &tempfile::TempDir, number: usize, keys: &str) -> Server {
+    let dir = place.path().join(format!("deployment-{number}"));
     let server = Server::start(serve(&dir, &[]));
     let define = ["source", "define", "orders", "--kind", "segment", "--server", &server.http];
     let keys: Vec<_> = keys.split_whitespace().collect();
@@ -70,9 +70,9 @@ fn assert_unique(drawn: impl IntoIterator<Item = Vec<u64>>) {
 #[test]
 fn two_deployments_become_three_under_load_without_repeats() {
     let place = tempfile::tempdir().unwrap();
-    let one = installation(&place, 1, "--offset 1 --increment 2");
-    let two = installation(&place, 2, "--offset 2 --increment 2");
-    let three = installation(&place, 3, "--step.rule fixed --step.size 5");
+    let one = deployment(&place, 1, "--offset 1 --increment 2");
+    let two = deployment(&place, 2, "--offset 2 --increment 2");
+    let three = deployment(&place, 3, "--step.rule fixed --step.size 5");
     let stop = Arc::new(AtomicBool::new(false));
     let mut drawing_all: Vec<_> =
         [&one, &one, &two, &two].map(|server| Drawing::from(server, "700", &stop)).into();
@@ -112,7 +112,7 @@ fn two_deployments_become_three_under_load_without_repeats() {
 #[test]
 fn restripe_changes_nothing_if_a_deployment_is_unreachable() {
     let place = tempfile::tempdir().unwrap();
-    let one = installation(&place, 1, "--offset 1 --increment 2");
+    let one = deployment(&place, 1, "--offset 1 --increment 2");
     let before = run(&["source", "show", "orders", "--server", &one.http]).ok();
     let unreached = "127.0.0.1:1";
     let refused = restripe("3", &[(1, &one.http), (2, unreached)]);
@@ -139,20 +139,20 @@ fn restripe_changes_nothing_if_a_deployment_is_unreachable() {
 #[test]
 fn interrupted_restripe_is_finished_by_another() {
     let place = tempfile::tempdir().unwrap();
-    let one = installation(&place, 1, "--offset 1 --increment 2");
-    let two = installation(&place, 2, "--offset 2 --increment 2 --until 1001");
+    let one = deployment(&place, 1, "--offset 1 --increment 2");
+    let two = deployment(&place, 2, "--offset 2 --increment 2 --until 1001");
     let cut_off = restripe("3", &[(1, &one.http), (2, &two.http)]);
     assert_eq!(cut_off.code, 0, "no holder had a new stripe yet: {cut_off:?}");
 
-    let three = installation(&place, 3, "--offset 1 --increment 3 --first 1000");
-    let four = installation(&place, 4, "--offset 2 --increment 2 --until 1000");
+    let three = deployment(&place, 3, "--offset 1 --increment 3 --first 1000");
+    let four = deployment(&place, 4, "--offset 2 --increment 2 --until 1000");
     let before = run(&["mint", "orders", "-n", "450", "--server", &four.http]).ok();
     assert_eq!(before.lines().last(), Some("900"));
     restripe("3", &[(1, &three.http), (2, &four.http)]).ok();
     let after = run(&["mint", "orders", "-n", "2", "--server", &four.http]).ok();
     assert_eq!(after, "1001\n1004\n");
 
-    let five = installation(&place, 5, "--offset 2 --increment 2");
+    let five = deployment(&place, 5, "--offset 2 --increment 2");
     let refused = restripe("3", &[(1, &three.http), (2, &five.http)]);
     assert_eq!(refused.code, 3, "{refused:?}");
     assert!(refused.err.contains("numbers could repeat"), "{}", refused.err);
@@ -161,7 +161,7 @@ fn interrupted_restripe_is_finished_by_another() {
 #[test]
 fn single_deployment_is_restriped_by_its_own_mark() {
     let place = tempfile::tempdir().unwrap();
-    let one = installation(&place, 1, "--step.rule fixed --step.size 10");
+    let one = deployment(&place, 1, "--step.rule fixed --step.size 10");
     run(&["mint", "orders", "-n", "10", "--server", &one.http]).ok();
     let args = ["source", "restripe", "orders", "--increment", "16", "--offset", "5"];
     run(&[&args[..], &["--server", &one.http]].concat()).ok();
@@ -177,8 +177,8 @@ fn single_deployment_is_restriped_by_its_own_mark() {
 #[test]
 fn replacing_deployment_begins_above_all_issued_numbers() {
     let place = tempfile::tempdir().unwrap();
-    let one = installation(&place, 1, "--offset 1 --increment 2 --step.rule fixed --step.size 10");
-    let two = installation(&place, 2, "--offset 2 --increment 2 --step.rule fixed --step.size 10");
+    let one = deployment(&place, 1, "--offset 1 --increment 2 --step.rule fixed --step.size 10");
+    let two = deployment(&place, 2, "--offset 2 --increment 2 --step.rule fixed --step.size 10");
     let mut drawn = vec![minted(&one, "700"), minted(&two, "700")];
     two.kill();
     let config = place.path().join("snowmint.toml").display().to_string();
@@ -217,8 +217,8 @@ fn password_on_the_command_line_is_reported() {
 #[test]
 fn deployment_leaves_only_if_other_stripes_change() {
     let place = tempfile::tempdir().unwrap();
-    let one = installation(&place, 1, "--offset 1 --increment 2");
-    let two = installation(&place, 2, "--offset 2 --increment 2");
+    let one = deployment(&place, 1, "--offset 1 --increment 2");
+    let two = deployment(&place, 2, "--offset 2 --increment 2");
     let stripe = format!("1={}", one.http);
     let leave = |increment: &str| {
         let args = ["source", "restripe", "orders", "--increment", increment, "--stripe", &stripe];
@@ -240,7 +240,7 @@ fn minted(server: &Server, count: &str) -> Vec<u64> {
 #[test]
 fn stripe_begins_at_the_given_first_number() {
     let place = tempfile::tempdir().unwrap();
-    let one = installation(&place, 1, "--step.rule fixed --step.size 10");
+    let one = deployment(&place, 1, "--step.rule fixed --step.size 10");
     minted(&one, "10");
     let from = |increment: &str, offset: &str, first: &str| {
         let stripe = ["--increment", increment, "--offset", offset, "--first", first];
@@ -262,8 +262,8 @@ fn stripe_begins_at_the_given_first_number() {
 #[test]
 fn deployments_begin_at_the_given_first_number() {
     let place = tempfile::tempdir().unwrap();
-    let one = installation(&place, 1, "--offset 1 --increment 2");
-    let two = installation(&place, 2, "--offset 2 --increment 2");
+    let one = deployment(&place, 1, "--offset 1 --increment 2");
+    let two = deployment(&place, 2, "--offset 2 --increment 2");
     let drawn = minted(&one, "700");
     let from = |increment: &str, first: &str| {
         let stripes = [format!("2={}", one.http), format!("1={}", two.http)];
@@ -295,8 +295,8 @@ fn deployments_begin_at_the_given_first_number() {
 #[test]
 fn end_below_issued_numbers_is_rejected_and_starts_nothing() {
     let place = tempfile::tempdir().unwrap();
-    let one = installation(&place, 1, "--step.rule fixed --step.size 10");
-    let two = installation(&place, 2, "--offset 1 --increment 2 --first 5");
+    let one = deployment(&place, 1, "--step.rule fixed --step.size 10");
+    let two = deployment(&place, 2, "--offset 1 --increment 2 --first 5");
     run(&["mint", "orders", "-n", "25", "--server", &one.http]).ok();
     let restripe_to =
         |until: &str| run(&["source", "alter", "orders", "--until", until, "--server", &one.http]);

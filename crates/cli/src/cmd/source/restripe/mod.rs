@@ -1,14 +1,14 @@
 //! `snowmint source restripe`: turns N deployments that share nothing into M.
 //!
 //! A single deployment needs one step of its store. With several, no number may come from an old
-//! stripe of one and a new stripe of another, so a parting number separates them. First every store
+//! stripe of one and a new stripe of another, so a boundary number separates them. First every store
 //! records that its old stripe ends there (`until`), above all numbers that it has issued. Only
 //! when all have confirmed does each get its new stripe, which begins there. An interrupted command
-//! leaves stores that mint below or above the parting number, never a wrong number; the same
+//! leaves stores that mint below or above the boundary number, never a wrong number; the same
 //! command again completes it.
 //!
 //! The stores of a multi-store source are deployments like any other, which this command opens
-//! itself. A store that does not have the source yet gets it above the parting number.
+//! itself. A store that does not have the source yet gets it above the boundary number.
 
 mod stripe_target;
 
@@ -27,10 +27,10 @@ use crate::exit::{Failure, Outcome};
 use crate::output::Output;
 use stripe_target::StripeTarget;
 
-/// Number of attempts with a parting number that stores overtake before they record it.
-const TRIES: u32 = 8;
-/// Factor by which the next parting number lies further away.
-const FURTHER: u64 = 8;
+/// Most boundary numbers to try while deployments pass them before they record them.
+const ATTEMPTS_MAX: u32 = 8;
+/// Factor by which the next boundary number lies further ahead.
+const ROOM_FACTOR: u64 = 8;
 
 /// Give deployments that share nothing other stripes of a segment source: deployment J of M gets
 /// the numbers J, J + M, J + 2M, ..., above every issued number, while all serve.
@@ -90,7 +90,7 @@ fn stripe(text: &str) -> Result<(u64, String), String> {
 }
 
 /// One deployment, and its last known state.
-struct Installation {
+struct Deployment {
     /// Stripe that it gets, if any.
     offset: Option<u64>,
     url: String,
@@ -103,12 +103,13 @@ impl Restripe {
     pub(crate) fn run(self) -> Outcome {
         let mut all = self.read_state()?;
         if !all.iter().all(|one| self.is_done(one)) {
-            // A single store needs no parting number: its own mark separates old from new. Nor do
+            // A single store needs no boundary number: its own mark separates old from new. Nor do
             // several stores that keep their stripes and only begin further up.
             let alone = all.len() == 1 && all.iter().all(|one| one.until().is_none());
             let stay = self.first.is_some() && all.iter().all(|one| one.keeps(self.increment));
-            let parting = if alone || stay { self.first } else { Some(self.part(&mut all)?) };
-            self.change(&mut all, parting)?;
+            let boundary =
+                if alone || stay { self.first } else { Some(self.choose_boundary(&mut all)?) };
+            self.change(&mut all, boundary)?;
         }
         let mut out = Output::new();
         for body in all.iter().filter_map(|one| one.body.as_ref()) {
@@ -118,7 +119,7 @@ impl Restripe {
     }
 
     /// Returns whether a deployment needs no further change.
-    fn is_done(&self, one: &Installation) -> bool {
+    fn is_done(&self, one: &Deployment) -> bool {
         match one.offset {
             Some(_) => {
                 one.has(self.increment) && self.first.is_none_or(|first| one.first() >= first)
@@ -134,7 +135,7 @@ impl Restripe {
     }
 
     /// Reads the current state of every deployment.
-    fn read_state(&self) -> Outcome<Vec<Installation>> {
+    fn read_state(&self) -> Outcome<Vec<Deployment>> {
         let lone = self.offset.map(|offset| (offset, self.server.clone()));
         let stripes: Vec<_> = lone.into_iter().chain(self.stripe.iter().cloned()).collect();
         for (index, (offset, url)) in stripes.iter().enumerate() {
@@ -171,7 +172,7 @@ impl Restripe {
                 );
                 return Err(Failure::usage(reason));
             }
-            Ok(Installation { offset, url, stripe_target, body })
+            Ok(Deployment { offset, url, stripe_target, body })
         };
         let stay = stripes.into_iter().map(|(offset, url)| (Some(offset), url));
         let removed = self.remove.iter().map(|url| (None, url.clone()));
@@ -189,14 +190,14 @@ impl Restripe {
         Ok(all)
     }
 
-    /// Agrees with all on the parting number: below it no new stripe mints, and above it no old
-    /// one.
-    fn part(&self, all: &mut [Installation]) -> Outcome<u64> {
+    /// Chooses a boundary number that no deployment has passed, and sets it as the end of all old
+    /// stripes: they mint below it, and the new ones above.
+    fn choose_boundary(&self, all: &mut [Deployment]) -> Outcome<u64> {
         if all.iter().any(|one| one.has(self.increment)) {
             return self.resume(all);
         }
         if let Some(first) = self.first {
-            if self.agree(all, first)? {
+            if self.set_ends(all, first)? {
                 return Ok(first);
             }
             let reason = format!(
@@ -206,34 +207,36 @@ impl Restripe {
             );
             return Err(self.undo(all, Failure::usage(reason)));
         }
-        let mut room = all.iter().map(Installation::stride).fold(1, u64::max);
-        for _ in 0..TRIES {
+        let mut room = all.iter().map(Deployment::stride).fold(1, u64::max);
+        for _ in 0..ATTEMPTS_MAX {
             let highest = highest(all);
-            let parting = highest.saturating_add(self.within_period(all, highest, room)?);
-            if self.agree(all, parting)? {
-                return Ok(parting);
+            let boundary = highest.saturating_add(self.within_period(all, highest, room)?);
+            if self.set_ends(all, boundary)? {
+                return Ok(boundary);
             }
-            room = room.saturating_mul(FURTHER);
+            room = room.saturating_mul(ROOM_FACTOR);
         }
         let reason = format!(
-            "source {:?} issues numbers too fast: {TRIES} proposed numbers were passed; retry \
-             later",
+            "source {:?} issues numbers too fast: {ATTEMPTS_MAX} proposed boundaries were passed; \
+             retry later",
             self.name
         );
         Err(self.undo(all, Failure::unavailable(reason)))
     }
 
-    /// Ends all old stripes at this number. Returns whether no deployment had passed it.
-    fn agree(&self, all: &mut [Installation], parting: u64) -> Outcome<bool> {
-        let Err(failure) = self.cap(all, parting) else { return Ok(!was_passed(all, parting)) };
+    /// Sets this number as the end of all old stripes. Returns whether no deployment had passed it.
+    fn set_ends(&self, all: &mut [Deployment], boundary: u64) -> Outcome<bool> {
+        let Err(failure) = self.end_old_stripes(all, boundary) else {
+            return Ok(!has_passed(all, boundary));
+        };
         // A deployment that has passed the number rejects the end.
-        self.look_again(all);
-        if was_passed(all, parting) { Ok(false) } else { Err(self.undo(all, failure)) }
+        self.refresh(all);
+        if has_passed(all, boundary) { Ok(false) } else { Err(self.undo(all, failure)) }
     }
 
-    /// Returns the part of `room` within the current period of serials. A parting number in a later
+    /// Returns the part of `room` within the current period of serials. A boundary number in a later
     /// period would end the numbers of the current one.
-    fn within_period(&self, all: &[Installation], highest: u64, room: u64) -> Outcome<u64> {
+    fn within_period(&self, all: &[Deployment], highest: u64, room: u64) -> Outcome<u64> {
         let keys = all.iter().find_map(|one| one.body.as_ref()).map(|body| body.keys.clone());
         let json = Value::Object(keys.unwrap_or_default()).to_string();
         let plan = SourceSpec::from_json(&json).and_then(|spec| spec.check());
@@ -250,7 +253,7 @@ impl Restripe {
 
     /// Returns the number that an earlier command agreed on: some deployments have their new stripe
     /// already.
-    fn resume(&self, all: &[Installation]) -> Outcome<u64> {
+    fn resume(&self, all: &[Deployment]) -> Outcome<u64> {
         let (done, left): (Vec<_>, Vec<_>) =
             all.iter().filter(|one| one.body.is_some()).partition(|one| one.has(self.increment));
         if left.is_empty() {
@@ -260,11 +263,11 @@ impl Restripe {
             let highest = highest(all);
             return Ok(self.first.map_or(highest, |first| Ord::max(first, highest)));
         }
-        let mut partings = left.iter().map(|one| one.until());
-        let parting = partings.next().flatten();
-        let agreed = parting.filter(|parting| {
-            partings.all(|other| other == Some(*parting))
-                && done.iter().all(|one| one.first() >= *parting)
+        let mut boundaries = left.iter().map(|one| one.until());
+        let boundary = boundaries.next().flatten();
+        let agreed = boundary.filter(|boundary| {
+            boundaries.all(|other| other == Some(*boundary))
+                && done.iter().all(|one| one.first() >= *boundary)
         });
         if let (Some(first), Some(agreed)) = (self.first, agreed)
             && first != agreed
@@ -275,7 +278,7 @@ impl Restripe {
             )));
         }
         agreed.ok_or_else(|| {
-            let urls = |some: &[&Installation]| {
+            let urls = |some: &[&Deployment]| {
                 some.iter().map(|one| one.url.as_str()).collect::<Vec<_>>().join(", ")
             };
             Failure::refused(format!(
@@ -288,15 +291,15 @@ impl Restripe {
         })
     }
 
-    fn cap(&self, all: &mut [Installation], parting: u64) -> Outcome {
+    fn end_old_stripes(&self, all: &mut [Deployment], boundary: u64) -> Outcome {
         for one in all.iter_mut().filter(|one| one.body.is_some()) {
-            one.body = Some(one.stripe_target.end(&self.name, Some(parting))?);
+            one.body = Some(one.stripe_target.end(&self.name, Some(boundary))?);
         }
         Ok(())
     }
 
     /// Reads the current state of all deployments, as far as they respond.
-    fn look_again(&self, all: &mut [Installation]) {
+    fn refresh(&self, all: &mut [Deployment]) {
         for one in all.iter_mut().filter(|one| one.body.is_some()) {
             if let Ok(Some(body)) = one.stripe_target.read_state(&self.name) {
                 one.body = Some(body);
@@ -305,7 +308,7 @@ impl Restripe {
     }
 
     /// Removes the ends of the old stripes, as far as servers respond.
-    fn undo(&self, all: &mut [Installation], reason: Failure) -> Failure {
+    fn undo(&self, all: &mut [Deployment], reason: Failure) -> Failure {
         let mut left = Vec::new();
         for one in all.iter_mut().filter(|one| one.body.is_some()) {
             match one.stripe_target.end(&self.name, None) {
@@ -324,7 +327,7 @@ impl Restripe {
         reason.after(&still)
     }
 
-    fn change(&self, all: &mut [Installation], parting: Option<u64>) -> Outcome {
+    fn change(&self, all: &mut [Deployment], boundary: Option<u64>) -> Outcome {
         let count = all.len();
         let keys = all.iter().find_map(|one| one.body.as_ref()).map(|body| body.keys.clone());
         for (index, one) in all.iter_mut().enumerate() {
@@ -333,7 +336,7 @@ impl Restripe {
             let changed = match &one.body {
                 Some(body) => {
                     let version = Some(body.version);
-                    let request = RestripeRequest { offset, increment, first: parting, version };
+                    let request = RestripeRequest { offset, increment, first: boundary, version };
                     one.stripe_target.restripe(&self.name, request)
                 }
                 None => {
@@ -343,7 +346,7 @@ impl Restripe {
                     }
                     keys.insert("offset".into(), offset.into());
                     keys.insert("increment".into(), increment.into());
-                    keys.insert("first".into(), parting.unwrap_or(offset).into());
+                    keys.insert("first".into(), boundary.unwrap_or(offset).into());
                     one.stripe_target.define(&self.name, keys)
                 }
             };
@@ -360,13 +363,13 @@ impl Restripe {
 }
 
 /// Returns the number below which the deployments have issued all numbers.
-fn highest(all: &[Installation]) -> u64 {
-    all.iter().map(Installation::next).fold(0, u64::max)
+fn highest(all: &[Deployment]) -> u64 {
+    all.iter().map(Deployment::next).fold(0, u64::max)
 }
 
-/// Returns whether a deployment has issued a number above.
-fn was_passed(all: &[Installation], parting: u64) -> bool {
-    all.iter().any(|one| one.next() > parting)
+/// Returns whether the next number of a deployment lies above the boundary.
+fn has_passed(all: &[Deployment], boundary: u64) -> bool {
+    all.iter().any(|one| one.next() > boundary)
 }
 
 /// Returns at most `room`, and at most half of the period's numbers above `highest`; `None` if
@@ -380,7 +383,7 @@ fn unchanged(reason: impl Into<Failure>) -> Failure {
     reason.into().after("nothing was changed")
 }
 
-impl Installation {
+impl Deployment {
     fn number(&self, key: &str) -> Option<u64> {
         self.body.as_ref()?.keys.get(key).and_then(Value::as_u64)
     }
