@@ -17,7 +17,7 @@ use crate::config::Settings;
 use crate::hosts::Hosts;
 use crate::live::Live;
 use crate::meter::Protocol;
-use crate::peers::{Peers, UNANSWERED_MAX};
+use crate::peers::{Peers, SILENT_PEERS_MAX};
 use crate::reading::WaitingRequests;
 use crate::service::{Service, probe_peers};
 use crate::tls::Tls;
@@ -88,14 +88,15 @@ pub fn start(settings: Settings, deps: ServerDeps) -> io::Result<Handle> {
     };
     let timer = Arc::clone(&ctx.timer);
     let missed_ms = node.missed_ms();
-    let (unanswered, unanswered_seen) = mpsc::channel(UNANSWERED_MAX);
-    let peers = Peers::new(timer, live.clone(), access.clone(), tls, traces, missed_ms, unanswered);
-    let probing = probe_peers(node.clone(), peers.clone(), unanswered_seen);
+    let (silent_peers, silent_received) = mpsc::channel(SILENT_PEERS_MAX);
+    let peers =
+        Peers::new(timer, live.clone(), access.clone(), tls, traces, missed_ms, silent_peers);
+    let probing = probe_peers(node.clone(), peers.clone(), silent_received);
     let hosts = Arc::new(Hosts::new(&settings.http.hosts, access.is_some()));
     let requests = WaitingRequests::new(access.is_some());
     let service = Service::new(node, live, ctx.closing.clone(), peers, access);
     service.set_configured(configured);
-    let calls = service.speaking(Protocol::Grpc);
+    let calls = service.for_protocol(Protocol::Grpc);
     let timer = Arc::clone(&ctx.timer);
     let shared = (Arc::clone(&hosts), requests.clone());
     let limits = (&settings.http, settings.compat.cosid.machines_max);
@@ -117,7 +118,7 @@ pub fn start(settings: Settings, deps: ServerDeps) -> io::Result<Handle> {
     }
     if let Some(listener) = resp {
         let ctx = ctx.clone();
-        let resp_service = (service.speaking(Protocol::Resp), requests);
+        let resp_service = (service.for_protocol(Protocol::Resp), requests);
         listeners.spawn(resp::serve(listener, resp_service, settings.resp, ctx));
     }
     let mut stopped_by_handle = ctx.closing;

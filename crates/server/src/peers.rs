@@ -43,7 +43,7 @@ const RETRIES: u64 = 3;
 const PROBE_MS: u64 = 1_000;
 
 /// Addresses of failed requests that are queued for a probe, at most.
-pub(crate) const UNANSWERED_MAX: usize = 16;
+pub(crate) const SILENT_PEERS_MAX: usize = 16;
 
 /// Client of the peers. Clones share its connections.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub(crate) struct Peers {
     /// Time until another member takes over from one that died.
     missed_ms: u64,
     /// Receives the addresses of peers that did not respond.
-    unanswered: mpsc::Sender<String>,
+    silent_peers: mpsc::Sender<String>,
     /// Requests in flight to each peer: each takes a connection.
     waiting: Arc<Mutex<HashMap<String, Arc<Shares>>>>,
 }
@@ -116,11 +116,11 @@ impl Peers {
         tls: Option<Tls>,
         traces: Option<Traces>,
         missed_ms: u64,
-        unanswered: mpsc::Sender<String>,
+        silent_peers: mpsc::Sender<String>,
     ) -> Self {
         let client = Arc::new(ArcSwap::from_pointee(PeerClient::new(tls.as_ref())));
         let waiting = Arc::default();
-        Self { client, tls, timer, live, access, traces, missed_ms, unanswered, waiting }
+        Self { client, tls, timer, live, access, traces, missed_ms, silent_peers, waiting }
     }
 
     /// Returns a client with the current certificates.
@@ -232,17 +232,18 @@ impl Peers {
                     }
                     None => Ok(response),
                 },
-                Err(reason) => Err(self.unanswered(address, reason)),
+                Err(reason) => Err(self.report_silent(address, reason)),
             },
             () = self.timer.sleep_ms(within_ms) => {
-                Err(self.unanswered(address, format!("no response within {within_ms} ms")))
+                Err(self.report_silent(address, format!("no response within {within_ms} ms")))
             }
         }
     }
 
-    fn unanswered(&self, address: &str, reason: String) -> PeerCallError {
+    /// Reports a peer that did not respond, and returns the error of the call.
+    fn report_silent(&self, address: &str, reason: String) -> PeerCallError {
         // When the queue is full, the next failed request reports the peer.
-        let _ = self.unanswered.try_send(address.to_owned());
+        let _ = self.silent_peers.try_send(address.to_owned());
         PeerCallError { reason, lasts: false }
     }
 
@@ -373,9 +374,9 @@ mod tests {
     #[tokio::test]
     async fn unreached_peer_is_named_to_operators_alone() {
         let peers = Peers::of_tests(patient(50));
-        let unanswered = peers.not_forwarded("http://one:1", &PeerCallError::lasting("no TLS"));
-        assert!(!unanswered.error.message().contains("one:1"), "{}", unanswered.error);
-        assert_eq!(unanswered.error.detail(), Some("server http://one:1"));
+        let failure = peers.not_forwarded("http://one:1", &PeerCallError::lasting("no TLS"));
+        assert!(!failure.error.message().contains("one:1"), "{}", failure.error);
+        assert_eq!(failure.error.detail(), Some("server http://one:1"));
     }
 
     /// Each waiting request takes a connection, so requests for keys of a server that hangs have a

@@ -279,8 +279,8 @@ impl Node {
             () = self.core().ctx.timer.sleep_ms(wait_ms) => {
                 let mut readiness = self.readiness();
                 // The lease of another source is not among the reasons.
-                let stuck = || self.core().stuck(inner);
-                readiness.reasons.extend((!self.is_own(name)).then(stuck).flatten());
+                let reason = || self.core().not_minting(inner);
+                readiness.reasons.extend((!self.is_own(name)).then(reason).flatten());
                 Err(readiness.unavailable(|reasons| {
                     format!("source {name:?} has no window after {wait_ms} ms ({reasons}); retry")
                 }))

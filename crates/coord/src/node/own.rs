@@ -58,7 +58,7 @@ impl NodeState {
     }
 
     /// Returns the reason why a source cannot mint here, if any. It names the source.
-    pub(super) fn stuck(&self, source: &SourceInner) -> Option<Reason> {
+    pub(super) fn not_minting(&self, source: &SourceInner) -> Option<Reason> {
         let reason = || {
             without_stores(source)
                 .or_else(|| self.without_years(source))
@@ -145,14 +145,14 @@ impl Node {
         self.core().is_own(source)
     }
 
-    /// Returns why opened sources that are not the node's own cannot mint here: at most `max`
-    /// reasons, each of a source that `is_shown`.
+    /// Returns the reasons of opened sources that are not the node's own and cannot mint here: at
+    /// most `max`, each of a source that `is_shown`.
     #[must_use]
-    pub fn stuck_sources(&self, is_shown: impl Fn(&str) -> bool, max: usize) -> Vec<Reason> {
+    pub fn not_minting_sources(&self, is_shown: impl Fn(&str) -> bool, max: usize) -> Vec<Reason> {
         let core = self.core();
         let others = core.known_sources().into_iter().filter(|source| !core.is_own(&source.name));
         let shown =
-            |source: Arc<SourceInner>| core.stuck(&source).filter(|_| is_shown(&source.name));
+            |source: Arc<SourceInner>| core.not_minting(&source).filter(|_| is_shown(&source.name));
         others.filter_map(shown).take(max).collect()
     }
 

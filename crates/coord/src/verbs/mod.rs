@@ -60,7 +60,7 @@ pub trait RunVerb: Sync {
     /// Whether the verb also runs on a store in doubt, whatever this handle has seen of it.
     const IN_DOUBT: bool = false;
     /// Whether reserves yield to this verb when it has lost to other writers.
-    const HAS_WAY: bool = true;
+    const HAS_PRIORITY: bool = true;
 
     /// Returns the verb, for errors.
     fn verb(&self) -> Verb;
@@ -136,11 +136,11 @@ impl<B: Backend> BackendStore<B> {
             let begun = (tried < self.attempts_max).then(|| self.backend.timer().elapsed());
             match (self.step(verb).await, begun) {
                 (Err(Failure::RaceLost), Some(begun)) => {
-                    if V::HAS_WAY {
+                    if V::HAS_PRIORITY {
                         self.backend.yield_to_writers().await;
                     }
                     let took_ms = self.backend.timer().elapsed().since(begun);
-                    self.let_others_end(tried, took_ms).await?;
+                    self.wait_for_others(tried, took_ms).await?;
                 }
                 (Err(Failure::RaceLost), None) => break,
                 (ended, _) => return ended,
@@ -154,7 +154,7 @@ impl<B: Backend> BackendStore<B> {
     }
 
     /// Waits for a random time before attempt `tried` + 1, when the last one took `took_ms`.
-    async fn let_others_end(&self, tried: u32, took_ms: u64) -> Result<()> {
+    async fn wait_for_others(&self, tried: u32, took_ms: u64) -> Result<()> {
         let doubled_ms = took_ms.clamp(1, TRY_WAIT_MS_MAX) << tried.min(TRY_DOUBLINGS_MAX);
         let number = self.backend.random()?;
         self.backend.timer().sleep_ms(number % doubled_ms.min(TRY_WAIT_MS_MAX)).await;

@@ -18,7 +18,7 @@ pub(super) struct ReserveVerb<'a> {
 impl RunVerb for ReserveVerb<'_> {
     /// The segment, with its `writes` not yet set.
     type Output = Segment;
-    const HAS_WAY: bool = false;
+    const HAS_PRIORITY: bool = false;
 
     fn verb(&self) -> Verb {
         Verb::Reserve

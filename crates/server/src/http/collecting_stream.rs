@@ -39,7 +39,7 @@ pub(super) struct CollectingStream {
     /// Whether written bytes may still be in the TLS buffer.
     unflushed: bool,
     /// Whether the socket did not take bytes that should have been sent.
-    stuck: bool,
+    is_blocked: bool,
     /// Whether hyper has no response after the last one it wrote: nothing to read has come since,
     /// or one request, as far as can be seen. When this is wrong, responses are sent one by one.
     is_last: bool,
@@ -79,7 +79,7 @@ impl CollectingStream {
             idle_ms,
             unsent: Vec::new(),
             unflushed: false,
-            stuck: false,
+            is_blocked: false,
             is_last: false,
             put_off: false,
             is_framing: false,
@@ -98,13 +98,13 @@ impl CollectingStream {
 
     /// Sends all collected bytes.
     fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stuck = true;
+        self.is_blocked = true;
         ready!(self.poll_send_all(context))?;
         if self.unflushed {
             ready!(Pin::new(&mut self.stream).poll_flush(context))?;
             self.unflushed = false;
         }
-        self.stuck = false;
+        self.is_blocked = false;
         Poll::Ready(Ok(()))
     }
 
@@ -147,7 +147,7 @@ impl AsyncRead for CollectingStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.stuck || self.unsent.len() >= self.version.buffer_bytes() {
+        if self.is_blocked || self.unsent.len() >= self.version.buffer_bytes() {
             ready!(self.poll_drain(context))?;
         }
         let before = buffer.filled().len();

@@ -77,7 +77,7 @@ impl FastPath {
             matches!(source.kind(), Kind::Snowflake | Kind::Segment) && source.is_decimal();
         if is_plain && let Ok(id) = source.try_mint() {
             known.issued();
-            known.settle();
+            known.count_issued();
             return Some(id);
         }
         // The source may have been deleted or replaced.

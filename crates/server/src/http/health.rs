@@ -39,7 +39,7 @@ pub(super) async fn readyz(state: ForCaller<HttpState>) -> Response {
     let without_store_until = readiness.without_store_until.map(|until| Rfc3339(until).to_string());
     let codes = readiness.reasons.iter().map(|reason| reason.code.to_owned()).collect();
     let reasons = state.service.reasons_for_caller(&readiness);
-    let not_minting = state.service.stuck_for_caller();
+    let not_minting = state.service.not_minting_for_caller();
     let ready = readiness.ready;
     let body = ReadyBody { ready, reasons, codes, not_minting, without_store_until };
     (status, response::json(&body)).into_response()

@@ -24,7 +24,7 @@ impl BufferedBytes {
     ///
     /// # Errors
     /// The bound that is reached.
-    pub(super) fn hold(
+    pub(super) fn set(
         &mut self,
         bytes: usize,
         requests: &WaitingRequests,
@@ -69,21 +69,21 @@ mod tests {
             WaitingRequests::within(Bounds { all: 40_000, share: 5_000, connection: 40_000 });
         let (one, other) = (connection("10.0.0.1:1"), connection("10.0.0.2:1"));
         let mut small = BufferedBytes::default();
-        small.hold(OWN_BYTES, &requests, &one).unwrap();
+        small.set(OWN_BYTES, &requests, &one).unwrap();
         assert!(small.permit.is_none(), "most take no part of the limit");
         let mut large = BufferedBytes::default();
         for bytes in [10_000, 15_000, 12_000, OWN_BYTES + 20_000] {
-            large.hold(bytes, &requests, &one).unwrap();
+            large.set(bytes, &requests, &one).unwrap();
         }
         let mut more = BufferedBytes::default();
-        assert_eq!(more.hold(OWN_BYTES + 1, &requests, &one), Err(Full::Share));
+        assert_eq!(more.set(OWN_BYTES + 1, &requests, &one), Err(Full::Share));
         let text = limit_error("a request", 7, Full::Share, &requests).to_string();
         for part in ["a request with 7 bytes", "of one token or address", "5000 bytes", "EXEC"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         let mut others = BufferedBytes::default();
-        others.hold(OWN_BYTES + 5_000, &requests, &other).expect("its own share");
+        others.set(OWN_BYTES + 5_000, &requests, &other).expect("its own share");
         drop((large, others));
-        small.hold(OWN_BYTES + 20_000, &requests, &one).unwrap();
+        small.set(OWN_BYTES + 20_000, &requests, &one).unwrap();
     }
 }

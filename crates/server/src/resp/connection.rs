@@ -181,7 +181,7 @@ impl RespConnection {
         let session = &mut dispatcher.session;
         session.guard.responded(requests);
         if requests > 0 {
-            session.settle();
+            session.count_issued();
             session.service.record_responses(requests, begun_us);
         }
         dispatcher.replies.send().await?;
@@ -205,8 +205,7 @@ impl RespConnection {
             session.guard.allow_ms(session.state.settings.frame_time_max.ms());
         }
         let (requests, connection) = (&session.state.requests, session.guard.connection());
-        let Err(full) = self.buffered_bytes.hold(self.input.capacity(), requests, connection)
-        else {
+        let Err(full) = self.buffered_bytes.set(self.input.capacity(), requests, connection) else {
             return Ok(Afterwards::Continue);
         };
         let refused =

@@ -55,15 +55,15 @@ impl Replies {
         }
         match &mut self.stream {
             Stream::Plain(stream) => {
-                let whose = (&*self.guard, &self.requests);
-                send_plain(stream, &self.unsent, whose, self.write_max_ms).await?;
+                let limits = (&*self.guard, &self.requests);
+                send_plain(stream, &self.unsent, limits, self.write_max_ms).await?;
             }
             Stream::Tls(stream) => {
                 // TLS does not show in advance whether the client reads.
                 let mut buffered_bytes = BufferedBytes::default();
                 let bytes = counted(&self.unsent);
                 buffered_bytes
-                    .hold(bytes, &self.requests, self.guard.connection())
+                    .set(bytes, &self.requests, self.guard.connection())
                     .map_err(unread)?;
                 self.guard.allow_ms(self.write_max_ms);
                 send_tls(stream, &self.unsent, &self.guard).await?;
@@ -111,7 +111,7 @@ async fn send_plain(
                 if !waiting {
                     waiting = true;
                     buffered_bytes
-                        .hold(counted(bytes), requests, guard.connection())
+                        .set(counted(bytes), requests, guard.connection())
                         .map_err(unread)?;
                     guard.allow_ms(write_max_ms);
                     guard.connection().set_busy(false);

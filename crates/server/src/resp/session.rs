@@ -158,9 +158,9 @@ impl Session {
     }
 
     /// Counts the issued IDs: once for all requests that came together.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn count_issued(&mut self) {
         if let Some(cached) = &mut self.source {
-            cached.settle();
+            cached.count_issued();
         }
     }
 

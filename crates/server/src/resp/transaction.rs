@@ -54,7 +54,7 @@ impl Transaction {
         let queued = if length > TRANSACTION_BYTES_MAX {
             Err(NotQueued::TooLong(length))
         } else {
-            let held = self.buffered_bytes.hold(self.requests.capacity(), requests, connection);
+            let held = self.buffered_bytes.set(self.requests.capacity(), requests, connection);
             held.map_err(|full| NotQueued::Full(length, full))
         };
         match queued {

@@ -37,7 +37,7 @@ impl CachedSource {
     }
 
     /// Counts the issued IDs: once for all requests that came together.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn count_issued(&mut self) {
         if self.uncounted > 0 {
             self.tally.add(self.protocol, std::mem::take(&mut self.uncounted));
         }
@@ -46,7 +46,7 @@ impl CachedSource {
 
 impl Drop for CachedSource {
     fn drop(&mut self) {
-        self.settle();
+        self.count_issued();
     }
 }
 

@@ -13,7 +13,7 @@ use crate::tracker::ConnectionTracker;
 impl Service {
     /// Returns the same service, for callers of this protocol.
     #[must_use]
-    pub(crate) fn speaking(&self, protocol: Protocol) -> Self {
+    pub(crate) fn for_protocol(&self, protocol: Protocol) -> Self {
         Self { protocol, ..self.clone() }
     }
 

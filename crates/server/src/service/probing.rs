@@ -1,5 +1,5 @@
 //! Probes of peers that did not respond: a peer that most servers cannot reach gives up its
-//! sections and its global orders, and takes them again once it is reached.
+//! sections and its global orders, and acquires them again once it is reached.
 
 use futures_util::future::join_all;
 use snowmint_coord::Node;
@@ -12,13 +12,17 @@ use crate::peers::Peers;
 /// Interval of probes of peers that may be unreachable.
 const PROBE_EVERY_MS: u64 = 1_000;
 
-/// Probes peers until it is dropped. `unanswered` are the addresses where a request got no
-/// response.
-pub(crate) async fn probe_peers(node: Node, peers: Peers, mut unanswered: mpsc::Receiver<String>) {
+/// Probes peers until it is dropped. `silent_peers` receives the addresses of peers that did not
+/// respond to a request.
+pub(crate) async fn probe_peers(
+    node: Node,
+    peers: Peers,
+    mut silent_peers: mpsc::Receiver<String>,
+) {
     loop {
         tokio::select! {
             biased;
-            Some(address) = unanswered.recv() => suspect(&node, &address),
+            Some(address) = silent_peers.recv() => suspect(&node, &address),
             servers = node.peers_to_probe() => {
                 join_all(servers.iter().map(|server| probe(&node, &peers, server))).await;
                 peers.timer().sleep_ms(PROBE_EVERY_MS).await;
@@ -27,14 +31,15 @@ pub(crate) async fn probe_peers(node: Node, peers: Peers, mut unanswered: mpsc::
     }
 }
 
+/// Has the peer at this address probed.
 fn suspect(node: &Node, address: &str) {
     let section_assignment = node.section_assignment();
-    let is_there =
+    let has_address =
         |server: &&Server| AdvertisedAddrs::read(&server.address).http.as_deref() == Some(address);
     section_assignment
         .servers()
         .iter()
-        .filter(is_there)
+        .filter(has_address)
         .for_each(|server| node.suspect_peer(server.member));
 }
 

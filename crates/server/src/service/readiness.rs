@@ -6,7 +6,7 @@ use snowmint_wire::error::Code;
 use super::Service;
 
 /// Most sources of the catalog that one response names because they cannot mint here.
-const STUCK_SHOWN: usize = 100;
+const NOT_MINTING_MAX: usize = 100;
 
 impl Service {
     /// Returns whether IDs of the server's own sources can be minted, with margin; and if not, why.
@@ -20,7 +20,7 @@ impl Service {
         readiness
     }
 
-    /// Returns the reasons in sentences. They name sources and stores, so a caller without any
+    /// Returns the reasons as sentences. They name sources and stores, so a caller without any
     /// right gets none. Only callers that may read details get addresses.
     pub(crate) fn reasons_for_caller(&self, readiness: &Readiness) -> Vec<String> {
         if !self.caller.has_some_right() {
@@ -29,15 +29,15 @@ impl Service {
         self.sentences(&readiness.reasons)
     }
 
-    /// Returns in sentences why sources that were defined at run time cannot mint here. They do not
+    /// Returns sentences on sources that were defined at run time and cannot mint here. They do not
     /// decide readiness. A caller learns of the sources over which it has a right.
-    pub(crate) fn stuck_for_caller(&self) -> Vec<String> {
+    pub(crate) fn not_minting_for_caller(&self) -> Vec<String> {
         if !self.caller.has_some_right() {
             return Vec::new();
         }
         let is_shown = |source: &str| self.caller.may_see(source).is_ok();
-        let stuck = self.node.stuck_sources(is_shown, STUCK_SHOWN);
-        self.sentences(&stuck)
+        let not_minting = self.node.not_minting_sources(is_shown, NOT_MINTING_MAX);
+        self.sentences(&not_minting)
     }
 
     fn sentences(&self, reasons: &[Reason]) -> Vec<String> {

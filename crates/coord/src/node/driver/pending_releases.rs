@@ -9,7 +9,7 @@ use super::{Completion, Driver};
 use crate::lease::Release;
 use crate::machine::Now;
 
-/// Wait before an unanswered release is sent again.
+/// Wait before a release without a result is sent again.
 const RETRY_MS: u64 = 500;
 
 /// Releases that the store has not acknowledged. They are sent until it has, or until the node

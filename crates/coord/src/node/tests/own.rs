@@ -16,8 +16,8 @@ fn set_own(node: &Node, names: &[&str]) {
     node.set_configured(names.iter().map(|&name| name.to_owned()));
 }
 
-fn stuck(node: &Node) -> Vec<String> {
-    node.stuck_sources(|_| true, 9).iter().map(ToString::to_string).collect()
+fn not_minting(node: &Node) -> Vec<String> {
+    node.not_minting_sources(|_| true, 9).iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -44,23 +44,23 @@ async fn readiness_ignores_a_source_defined_at_run_time() {
     world.pass(1_000).await;
     assert!(lacks.readiness().ready, "{:?}", lacks.readiness());
     assert!(lacks.source("orders").await.unwrap().try_mint().is_ok());
-    let messages = stuck(&lacks);
+    let messages = not_minting(&lacks);
     assert!(messages.len() == 1 && messages[0].contains("source small"), "{messages:?}");
-    assert_eq!(lacks.stuck_sources(|_| true, 9)[0].code, "pool_full");
-    assert_eq!(lacks.stuck_sources(|source| source != "small", 9), []);
-    assert_eq!(lacks.stuck_sources(|_| true, 0), []);
+    assert_eq!(lacks.not_minting_sources(|_| true, 9)[0].code, "pool_full");
+    assert_eq!(lacks.not_minting_sources(|source| source != "small", 9), []);
+    assert_eq!(lacks.not_minting_sources(|_| true, 0), []);
 
     // The same source of the configuration decides.
     set_own(&lacks, &["orders", "small"]);
     world.pass(1_000).await;
     let reasons = lacks.readiness().reasons;
     assert!(reasons.len() == 1 && reasons[0].code == "pool_full", "{reasons:?}");
-    assert_eq!(stuck(&lacks), [""; 0]);
+    assert_eq!(not_minting(&lacks), [""; 0]);
     set_own(&lacks, &["orders"]);
     switch(&lacks, "small", false).await;
     world.pass(1_000).await;
     assert!(lacks.readiness().ready, "{:?}", lacks.readiness());
-    assert_eq!(stuck(&lacks), [""; 0], "a disabled source is not needed");
+    assert_eq!(not_minting(&lacks), [""; 0], "a disabled source is not needed");
 }
 
 #[tokio::test]
@@ -82,10 +82,10 @@ async fn readiness_ignores_an_ended_layout_of_another_source() {
         world.pass(100).await;
     }
     opening.await.unwrap().unwrap();
-    assert_eq!(stuck(&node), [""; 0]);
+    assert_eq!(not_minting(&node), [""; 0]);
     world.pass(9_000).await;
     assert!(node.readiness().ready, "{:?}", node.readiness());
-    let messages = stuck(&node);
+    let messages = not_minting(&node);
     assert!(messages.len() == 1 && messages[0].contains("source short ended at"), "{messages:?}");
 }
 
@@ -192,7 +192,7 @@ async fn own_source_gets_the_configured_number_from_others() {
         orders.try_mint().unwrap();
         others.try_mint().unwrap_err();
         assert!(node.readiness().ready, "{:?}", node.readiness());
-        let messages = stuck(&node);
+        let messages = not_minting(&node);
         assert!(messages.len() == 1 && messages[0].contains("worker.number"), "{messages:?}");
         assert!(!messages[0].contains("orders"), "{messages:?}");
         // It does not get the number back.
@@ -229,7 +229,7 @@ async fn only_source_of_a_configured_number_keeps_it() {
         assert!(next > last, "{own:?} {keys}");
         last = next;
         assert_eq!(held(&world).await, 1, "{own:?} {keys}");
-        assert_eq!(stuck(&node), [""; 0], "{own:?} {keys}");
+        assert_eq!(not_minting(&node), [""; 0], "{own:?} {keys}");
         assert!(node.readiness().ready, "{:?}", node.readiness());
     }
 }

@@ -30,9 +30,9 @@ impl MemberAlias {
         Self(service.caller().name().map(ToOwned::to_owned))
     }
 
-    /// Returns whether its members can be servers. Servers share one token, which identifies no
-    /// single server.
-    pub(super) const fn may_serve(&self) -> bool {
+    /// Returns whether the caller's members can be servers. Servers share one token, which
+    /// identifies no single server.
+    pub(super) const fn can_be_server(&self) -> bool {
         self.0.is_none()
     }
 
@@ -43,16 +43,17 @@ impl MemberAlias {
     }
 
     /// Returns the alias of the member that the caller names as its own.
-    pub(super) fn own(&self, text: &str) -> ReadResult<Incarnation> {
-        incarnation(text).map(|named| self.known_as(named))
+    pub(super) fn alias_of(&self, text: &str) -> ReadResult<Incarnation> {
+        incarnation(text).map(|named| self.alias(named))
     }
 
-    /// Returns the same, if the caller names a member.
-    pub(super) fn own_if(&self, text: Option<&str>) -> ReadResult<Option<Incarnation>> {
-        text.map(|text| self.own(text)).transpose()
+    /// Returns the alias, if the caller names a member.
+    pub(super) fn alias_if_named(&self, text: Option<&str>) -> ReadResult<Option<Incarnation>> {
+        text.map(|text| self.alias_of(text)).transpose()
     }
 
-    /// Returns the common part of its members' aliases; `None` where tokens are not required.
+    /// Returns the common part of the aliases of the token's members; `None` where tokens are not
+    /// required.
     pub(super) fn token(&self) -> Option<u32> {
         let hash = Sha256::new().chain_update(TOKEN).chain_update(self.0.as_ref()?).finalize();
         let number = |number: u32, byte| (number << 8) | u32::from(byte);
@@ -64,7 +65,7 @@ impl MemberAlias {
         self.0.as_deref().unwrap_or_default()
     }
 
-    fn known_as(&self, named: Incarnation) -> Incarnation {
+    fn alias(&self, named: Incarnation) -> Incarnation {
         let (Some(name), Some(token)) = (&self.0, self.token()) else { return named };
         let hash = Sha256::new()
             .chain_update(MEMBER)
@@ -85,7 +86,7 @@ mod tests {
     fn member_names_of_a_token_are_distinct_and_show_it() {
         let member_alias = |name: &str| MemberAlias(Some(name.to_owned()));
         let known = |member_alias: &MemberAlias, number: u128| {
-            member_alias.own(&Incarnation::new(number).to_string()).unwrap()
+            member_alias.alias_of(&Incarnation::new(number).to_string()).unwrap()
         };
         let (orders, bills) = (member_alias("orders"), member_alias("bills"));
         assert_eq!(known(&orders, 1), known(&member_alias("orders"), 1));
@@ -96,7 +97,7 @@ mod tests {
         for (known, token) in all.into_iter().zip([&orders, &orders, &bills, &bills]) {
             assert_eq!(known.token(), token.token());
             // A name from a list does not identify its member either.
-            assert_ne!(token.own(&known.to_string()).unwrap(), known);
+            assert_ne!(token.alias_of(&known.to_string()).unwrap(), known);
         }
         // Without tokens each name stands for itself.
         assert_eq!(known(&MemberAlias(None), 7), Incarnation::new(7));

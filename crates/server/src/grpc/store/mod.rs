@@ -230,7 +230,7 @@ impl store_server::Store for StoreService {
             self.authorize(request, permissions::member).await?;
         let RenewRequest { member, presence, now } = message;
         let (member, presence) =
-            (member_alias.own(&member)?, read::presence(&member_alias, presence)?);
+            (member_alias.alias_of(&member)?, read::presence(&member_alias, presence)?);
         service.check_presence(presence)?;
         let renewed = at.store.renew(member, presence, member_alias.time(now)).await;
         at.respond(renewed, |()| write::joined(None, at.store.seen()))
@@ -240,7 +240,7 @@ impl store_server::Store for StoreService {
         let AuthorizedRequest { at, service, member_alias, message, .. } =
             self.authorize(request, permissions::member).await?;
         let LeaveRequest { member, now } = message;
-        let member = member_alias.own(&member)?;
+        let member = member_alias.alias_of(&member)?;
         let left = at.store.leave(member, member_alias.time(now)).await;
         at.left(&service, member, &left);
         at.respond(left, write::done)

@@ -59,11 +59,11 @@ pub(super) fn member(
 ) -> ReadResult<(Option<Incarnation>, Member)> {
     let proto::Member { incarnation: text, owner, host, process, address } =
         there("member", member)?;
-    let known = member_alias.own(&text)?;
+    let known = member_alias.alias_of(&text)?;
     let known_as = (known != incarnation(&text)?).then_some(known);
     // Servers send secrets among themselves to the addresses of members, and share sections with
     // them.
-    let address = if member_alias.may_serve() { address } else { String::new() };
+    let address = if member_alias.can_be_server() { address } else { String::new() };
     Ok((known_as, Member { incarnation: known, owner, host, process, address }))
 }
 
@@ -115,11 +115,11 @@ pub(super) fn claim(
     };
     let claim = ClaimRequest {
         pool: pool(request.pool)?,
-        member: member_alias.own(&request.member)?,
+        member: member_alias.alias_of(&request.member)?,
         owner: request.owner,
         count: request.count,
         preference,
-        supersedes: member_alias.own_if(request.supersedes.as_deref())?,
+        supersedes: member_alias.alias_if_named(request.supersedes.as_deref())?,
         mark_at_most: mark(request.mark_at_most),
         request: request.request,
     };
@@ -139,7 +139,7 @@ pub(super) fn extend(member_alias: &MemberAlias, item: proto::Extend) -> ReadRes
         pool: item.pool,
         slot: item.slot,
         term: Term::new(item.term),
-        holder: member_alias.own_if(item.member.as_deref())?,
+        holder: member_alias.alias_if_named(item.member.as_deref())?,
         from: mark(item.from),
         to: mark(item.to),
         request: item.request,
@@ -155,7 +155,7 @@ pub(super) fn release(
         pool: request.pool,
         slot: request.slot,
         term: Term::new(request.term),
-        holder: member_alias.own_if(request.member.as_deref())?,
+        holder: member_alias.alias_if_named(request.member.as_deref())?,
         mark: mark(request.mark),
         from: request.from.map(mark),
     };
@@ -172,11 +172,11 @@ pub(super) fn acquire(
     };
     let acquire = Acquire {
         pool: pool(request.pool)?,
-        member: member_alias.own(&request.member)?,
+        member: member_alias.alias_of(&request.member)?,
         owner: request.owner,
         slots: few(request.slots, Ok)?,
         stalled: few(request.silent, stalled)?,
-        supersedes: member_alias.own_if(request.supersedes.as_deref())?,
+        supersedes: member_alias.alias_if_named(request.supersedes.as_deref())?,
         length: request.length,
         request: request.request,
     };
@@ -190,7 +190,7 @@ pub(super) fn relinquish(
     let held = |held: proto::HeldBy| Ok((held.slot, Term::new(held.term)));
     let relinquish = Relinquish {
         pool: request.pool,
-        member: member_alias.own(&request.member)?,
+        member: member_alias.alias_of(&request.member)?,
         slots: few(request.slots, held)?,
     };
     Ok((relinquish, member_alias.time(request.now)))

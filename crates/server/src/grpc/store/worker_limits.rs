@@ -270,9 +270,9 @@ impl Claims {
         self.0.retain(|(_, until_us)| *until_us > now_us);
         let known = self.0.iter().filter_map(|(number, _)| number.as_ref());
         let given_up = known.clone().filter(|number| !held.contains(*number)).count();
-        let unanswered = self.0.len() - known.count();
+        let without_result = self.0.len() - known.count();
         let most_claimed = most.saturating_mul(CLAIMED_TIMES);
-        let left_of_late = most_claimed.saturating_sub(held.len() + given_up + unanswered);
+        let left_of_late = most_claimed.saturating_sub(held.len() + given_up + without_result);
         if left_of_late == 0 {
             let until_us = self.0.iter().map(|(_, until_us)| *until_us).min().unwrap_or(now_us);
             let wait_ms = until_us.saturating_sub(now_us).div_ceil(1_000).max(1);

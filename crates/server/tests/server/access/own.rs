@@ -38,15 +38,15 @@ async fn server(store: &MemoryStore) -> Server {
 }
 
 /// Returns the sources that cannot mint at a server that must be ready, as this token learns.
-async fn stuck(server: &Server, token: &str) -> Vec<String> {
+async fn not_minting(server: &Server, token: &str) -> Vec<String> {
     let headers = if token.is_empty() { String::new() } else { bearer(token) };
     let response = server.send("GET", "/readyz", &headers, "").await;
     assert_eq!(response.status, 200, "{response:?}");
     let body = response.json();
     let none = serde_json::json!([]);
     assert_eq!((&body["reasons"], &body["codes"]), (&none, &none), "{body}");
-    let stuck = body["not_minting"].as_array().cloned().unwrap_or_default();
-    stuck.iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+    let not_minting = body["not_minting"].as_array().cloned().unwrap_or_default();
+    not_minting.iter().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
 /// A layout with fewer worker numbers than there are servers would take some of them out of
@@ -68,13 +68,13 @@ async fn token_with_one_name_makes_no_server_unready() {
     assert_eq!((full.status, full.code().as_str()), (503, "pool_full"));
 
     for token in [SHARER, ADMIN] {
-        let reasons = stuck(&lacks, token).await;
+        let reasons = not_minting(&lacks, token).await;
         assert!(reasons.len() == 1 && reasons[0].contains(SMALL), "{reasons:?}");
     }
     for stranger in ["", BARE, MINTER] {
-        assert_eq!(stuck(&lacks, stranger).await, [""; 0], "{stranger}");
+        assert_eq!(not_minting(&lacks, stranger).await, [""; 0], "{stranger}");
     }
-    assert_eq!(stuck(&has, ADMIN).await, [""; 0], "it has the number");
+    assert_eq!(not_minting(&has, ADMIN).await, [""; 0], "it has the number");
     let mut health = HealthClient::new(lacks.channel().await);
     let request = HealthCheckRequest { service: String::new() };
     let status = soon(health.check(request)).await.unwrap().into_inner().status();
