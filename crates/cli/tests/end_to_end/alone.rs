@@ -95,7 +95,7 @@ fn continues_alone(store: servers::Server) {
         let server = setup.again(offset_ms);
         server.ready();
         assert!(is_alone(&server), "{}", server.get("/readyz").1);
-        server.says("MINTING WITHOUT THE STORE");
+        server.says("minting offline in the rest of the window");
         let metrics = curl(&[&server.url("/metrics")]);
         assert!(metrics.contains("\nsnowmint_without_store 1"), "{metrics}");
         assert_eq!(setup.mint(&server), worker, "in its own window");

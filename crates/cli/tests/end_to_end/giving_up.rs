@@ -71,7 +71,7 @@ fn global_order_continues_despite_a_wrong_owner_clock() {
         let owner =
             servers.iter().enumerate().max_by(|a, b| more(*a).total_cmp(&more(*b))).unwrap().0;
         clocks[owner].set(offset);
-        servers[owner].says("the sections of this server have changed");
+        servers[owner].says("sections of this server changed");
         for (place, server) in servers.iter().enumerate() {
             let mut next = None;
             until("another server continues", || {

@@ -325,15 +325,15 @@ fn check_new(new: &NewDefinition) -> Result<()> {
 fn check_end(stored: &Definition, new: &NewDefinition) -> Result<()> {
     let Some(stripe) = Stripe::of_text(&new.spec) else { return Ok(()) };
     let mark = stored.segment.mark.get();
-    let any = stripe.was_another() || stripe.last(mark).is_some();
+    let has_issued = stripe.was_another() || stripe.last(mark).is_some();
     let free = stripe.free_from(mark);
     match stripe.until() {
-        Some(until) if any && until < free => Err(ended(&new.name, until, free)),
+        Some(until) if has_issued && until < free => Err(end_too_low(&new.name, until, free)),
         _ => Ok(()),
     }
 }
 
-fn ended(name: &str, until: u64, free: u64) -> Error {
+fn end_too_low(name: &str, until: u64, free: u64) -> Error {
     Error::invalid(format!(
         "until = {until} is below {free}, the end of issued numbers of source {name:?}; use {free} \
          or more"
@@ -348,7 +348,7 @@ fn check_above(stored: &Definition, restripe: &Restripe) -> Result<()> {
     let (Some(old), Some(next)) = stripes else { return Ok(()) };
     let free = old.free_from(mark.get());
     if let Some(until) = next.until().filter(|until| *until < free) {
-        return Err(ended(&new.name, until, free));
+        return Err(end_too_low(&new.name, until, free));
     }
     match next.next(mark.get()) {
         Some(begins) if begins < free => Err(Error::invalid(format!(

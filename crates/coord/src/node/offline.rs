@@ -4,8 +4,8 @@
 //! From the journal's mark to the end that the store had granted, nothing was minted, and none of
 //! it was ever promised to another member. Only a release lowers a mark, and a process journals a
 //! release before it sends it. So the slot's present holder began at that end or above. The process
-//! that holds the directory's lock may thus mint the rest, once, without the store and by any
-//! clock.
+//! that holds the directory's lock may thus mint the rest, once, without the store and whatever
+//! its clock shows.
 
 use snowmint_core::UnixMillis;
 
@@ -21,7 +21,7 @@ use crate::random;
 
 /// Returns the leases of one group of slots with something left to mint at `wall`; empty when the
 /// journal has none.
-pub(super) fn rest_of(
+pub(super) fn unminted_rest(
     past: &[JournalLease],
     pool: &Pool,
     worker: Option<u64>,
@@ -67,7 +67,7 @@ impl ActiveLease {
                 slot: left.slot,
                 term: left.term,
                 holder,
-                // Below it nothing is given back: it may have been minted.
+                // Nothing below this floor is given back: it may have been minted.
                 floor: left.mark,
                 mark: left.granted.max(left.mark),
             };
@@ -78,7 +78,7 @@ impl ActiveLease {
         Ok(())
     }
 
-    /// Returns whether it mints from what an earlier process was granted.
+    /// Returns whether this lease mints from what an earlier process was granted.
     pub(super) fn is_offline(&self) -> bool {
         !self.offline.is_empty()
     }
@@ -104,7 +104,7 @@ impl ActiveLease {
         windows.filter_map(|(window, position)| window.next_poll_ms(now, *position)).min()
     }
 
-    /// Records that the journal holds these marks durably; none: it could not be written. Returns
+    /// Records that the journal holds these marks durably, or `None` if the write failed. Returns
     /// the windows to open.
     pub(super) fn journalled_offline(
         &mut self,
@@ -123,8 +123,8 @@ impl ActiveLease {
         open
     }
 
-    /// Returns the slots that are minted from offline, which a claim prefers. How far minting went
-    /// is known once it has ended.
+    /// Returns the slots of offline minting, which a claim prefers. Their last minted time is known
+    /// once offline minting has ended.
     pub(super) fn known_offline(&self) -> Vec<JournalLease> {
         let known = |window: &WindowMachine| JournalLease {
             pool: window.lease().pool.clone(),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn slots(past: &[JournalLease], pool: &Pool, worker: Option<u64>) -> Vec<u64> {
-        rest_of(past, pool, worker, NOW).iter().map(|lease| lease.slot).collect()
+        unminted_rest(past, pool, worker, NOW).iter().map(|lease| lease.slot).collect()
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_values_are_gone_on_with_together_or_not_at_all() {
+    fn offline_minting_needs_all_clock_values() {
         let value = |slot, granted| lease(slot, 999_900, granted);
         // Nothing is left of the values that are not in use.
         let all = [value(9, 1_020_000), value(8, 5), value(11, 5), value(10, 5)];

@@ -1,4 +1,4 @@
-//! Calls of the store, of upstreams and of others, with a time limit.
+//! Time limits of calls: of stores, of upstreams, and of other work that a caller waits for.
 
 use super::NodeContext;
 use crate::error::{Error, Result, Verb};
@@ -14,8 +14,8 @@ impl NodeContext {
         self.record_doubts(self.timed_call(verb, call)).await
     }
 
-    /// Calls a store in the same way, which may be a secondary one: its errors say nothing about
-    /// the store that was joined.
+    /// Calls any store with the same time limit. The store may be a secondary one, so its errors do
+    /// not put the joined store in doubt.
     pub(crate) async fn timed_call<T>(
         &self,
         verb: Verb,
@@ -40,8 +40,8 @@ impl NodeContext {
         result
     }
 
-    /// Calls an upstream with a time limit. Neither the counts of store calls nor the doubts of the
-    /// store learn of it.
+    /// Calls an upstream with a time limit. The call is not counted as a store call, and its errors
+    /// do not put the store in doubt.
     pub(crate) async fn upstream_call<T>(
         &self,
         upstream: &str,
@@ -87,7 +87,7 @@ impl NodeContext {
         }
     }
 
-    /// Limits one of our own calls to a caller's time.
+    /// Limits a call to the time that its caller allows.
     pub(crate) async fn with_deadline<T>(
         &self,
         within_ms: u64,

@@ -96,8 +96,8 @@ impl RunVerb for ChangeVerb<'_> {
             (CatalogStep::Same, Some(stored)) => Ok((stored, false)),
             (CatalogStep::Same, None) => {
                 let message = format!(
-                    "internal error: source {:?} does not exist and cannot stay the same; please \
-                     report it",
+                    "internal error: source {:?} does not exist, so it has no definition to keep; \
+                     please report it",
                     self.name
                 );
                 Err(Error::internal(message).into())

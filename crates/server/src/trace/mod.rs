@@ -38,7 +38,7 @@ impl Traces {
     /// Returns the same store, with a span for each call.
     #[must_use]
     pub fn store(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
-        Arc::new(store::Traced::new(store, self.clone()))
+        Arc::new(store::TracedStore::new(store, self.clone()))
     }
 
     /// Begins the span of a request, below the caller's if its headers name one.
@@ -58,18 +58,18 @@ impl Traces {
     }
 
     /// Begins a span below the current one.
-    fn part(&self, name: &'static str, about: Vec<KeyValue>) -> RequestSpan {
-        self.span(name.into(), SpanKind::Client, about, &Context::current())
+    fn part(&self, name: &'static str, attributes: Vec<KeyValue>) -> RequestSpan {
+        self.span(name.into(), SpanKind::Client, attributes, &Context::current())
     }
 
     fn span(
         &self,
         name: Cow<'static, str>,
         kind: SpanKind,
-        about: Vec<KeyValue>,
+        attributes: Vec<KeyValue>,
         parent: &Context,
     ) -> RequestSpan {
-        let builder = SpanBuilder::from_name(name).with_kind(kind).with_attributes(about);
+        let builder = SpanBuilder::from_name(name).with_kind(kind).with_attributes(attributes);
         parent.with_span(self.0.tracer.build_with_context(builder, parent))
     }
 

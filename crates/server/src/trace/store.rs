@@ -19,12 +19,12 @@ use super::Traces;
 
 /// A store, and the exporter of its spans.
 #[derive(Debug)]
-pub(super) struct Traced {
+pub(super) struct TracedStore {
     store: Arc<dyn Store>,
     traces: Traces,
 }
 
-impl Traced {
+impl TracedStore {
     pub(super) fn new(store: Arc<dyn Store>, traces: Traces) -> Self {
         Self { store, traces }
     }
@@ -33,10 +33,10 @@ impl Traced {
     async fn call<T>(
         &self,
         verb: Verb,
-        about: Vec<KeyValue>,
+        attributes: Vec<KeyValue>,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let span = self.traces.part(verb.span_name(), about);
+        let span = self.traces.part(verb.span_name(), attributes);
         let result = call.with_context(span.clone()).await;
         if let Err(error) = &result {
             // The code alone: the back end's message may name hosts and users.
@@ -47,16 +47,16 @@ impl Traced {
     }
 }
 
-fn about(key: &'static str, value: &str) -> Vec<KeyValue> {
+fn attribute(key: &'static str, value: &str) -> Vec<KeyValue> {
     vec![KeyValue::new(key, value.to_owned())]
 }
 
 fn source(name: &str) -> Vec<KeyValue> {
-    about("snowmint.source", name)
+    attribute("snowmint.source", name)
 }
 
 fn pool(name: &str) -> Vec<KeyValue> {
-    about("snowmint.pool", name)
+    attribute("snowmint.pool", name)
 }
 
 fn pools(items: &[Extend]) -> Vec<KeyValue> {
@@ -64,7 +64,7 @@ fn pools(items: &[Extend]) -> Vec<KeyValue> {
 }
 
 #[async_trait]
-impl Store for Traced {
+impl Store for TracedStore {
     snowmint_coord::as_inner!(store);
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
@@ -112,8 +112,8 @@ impl Store for Traced {
     }
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
-        let about = pool(&request.pool.name);
-        self.call(Verb::Claim, about, self.store.claim(request, now)).await
+        let attributes = pool(&request.pool.name);
+        self.call(Verb::Claim, attributes, self.store.claim(request, now)).await
     }
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
@@ -162,8 +162,8 @@ impl Store for Traced {
     }
 
     async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
-        let about = source(&restripe.new.name);
-        self.call(Verb::Restripe, about, self.store.restripe(restripe)).await
+        let attributes = source(&restripe.new.name);
+        self.call(Verb::Restripe, attributes, self.store.restripe(restripe)).await
     }
 
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {

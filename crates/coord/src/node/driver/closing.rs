@@ -58,7 +58,7 @@ impl Driver {
         *self.core.readiness.lock().unwrap_or_else(PoisonError::into_inner) =
             Readiness { ready: false, reasons, without_store_until: None };
         self.core.end_sources();
-        let mut releases = self.shut_all(&reason);
+        let mut releases = self.close_leases(&reason);
         // Their marks stay unchanged: the next holder continues above them.
         self.close_sections();
         self.core.end_fetching();

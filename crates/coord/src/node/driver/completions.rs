@@ -7,7 +7,7 @@ use super::super::definitions::ReadCatalog;
 use super::super::join::{JOURNAL_LEAD_MS_MAX, NewMember};
 use super::super::journal_writer::{JournalMark, Written};
 use super::super::lease::{ActiveLease, LeaseKey};
-use super::{Completion, Driver, JOIN_RETRY_MS_MAX, PAST_MAX, Stage, uses_again};
+use super::{Completion, Driver, JOIN_RETRY_MS_MAX, PAST_MAX, Stage, reuses_numbers};
 use crate::error::{Error, ErrorKind, Result, chain};
 use crate::journal::JournalLease;
 use crate::lease::{Extend, Extended, Mark, Release};
@@ -18,8 +18,8 @@ use crate::member::Incarnation;
 const ACCEPTED_LEAD_MS_MIN: u64 = JOURNAL_LEAD_MS_MAX + 1;
 
 impl Driver {
-    pub(super) fn done(&mut self, now: Now, done: Completion) {
-        match done {
+    pub(super) fn on_completion(&mut self, now: Now, completion: Completion) {
+        match completion {
             Completion::Joined(result) => self.joined(now, result),
             Completion::Renewed(who, result) => {
                 let Stage::In { member, presence } = &mut self.stage else { return };
@@ -30,7 +30,7 @@ impl Driver {
                 presence.renewed(now, &result);
                 let gone = presence.gone().map(|error| match error.kind() {
                     ErrorKind::NotFound => {
-                        Error::not_found("this member is unknown to the store; it rejoins")
+                        Error::not_found("store does not know this member; it rejoins")
                     }
                     _ => error.clone(),
                 });
@@ -71,7 +71,7 @@ impl Driver {
             }
             // Read again with the next renewal.
             Completion::Standing(Err(_)) => self.journals_of.clear(),
-            Completion::Failed(error) => tracing::error!(%error, "a task of the node failed"),
+            Completion::Failed(error) => tracing::error!(%error, "node task failed"),
             Completion::Catalog(member, result) => {
                 self.catalog_busy = false;
                 match result {
@@ -109,7 +109,7 @@ impl Driver {
                 self.fingerprint.store.clone_from(&identity.id);
                 self.fingerprint.writes = identity.writes;
                 if let Some(catalog) = &catalog {
-                    tracing::warn!("continuing on the recovered store");
+                    tracing::warn!("recovered store joined");
                     self.forget_lost_history(catalog, identity.writes);
                 }
                 self.journal_writer.joined(&identity, member.incarnation);
@@ -180,8 +180,7 @@ impl Driver {
                     }
                     for window in held.machine.windows() {
                         let lease = window.lease();
-                        // For the audit trail of who changed what, which is kept where logs are
-                        // not.
+                        // A line of the audit trail, which operators keep longer than logs.
                         let (who, pool) = (&self.core.settings.owner, &lease.pool);
                         tracing::info!(target: "audit", who, %pool, slot = lease.slot, term = lease.term.get(), "claimed");
                         self.past.retain(|past| past.pool != lease.pool || past.slot != lease.slot);
@@ -289,7 +288,7 @@ impl Driver {
         self.end_sections();
         let reason = Error::unavailable("worker number was lost, another is being claimed; retry")
             .with_source(error.clone());
-        self.shut_all(&reason);
+        self.close_leases(&reason);
         self.journal_writer.want();
         if let Stage::In { member, .. } = &self.stage {
             self.sections.ended(self.before.replace(member.incarnation));
@@ -304,15 +303,16 @@ impl Driver {
     }
 
     /// Closes all generators, and remembers what they have taken.
-    pub(super) fn shut_all(&mut self, reason: &Error) -> Vec<Release> {
+    pub(super) fn close_leases(&mut self, reason: &Error) -> Vec<Release> {
         let mut leases = std::mem::take(&mut self.leases);
-        let releases = leases.values_mut().flat_map(|held| self.shut(held, reason)).collect();
+        let releases =
+            leases.values_mut().flat_map(|held| self.close_lease(held, reason)).collect();
         self.leases = leases;
         releases
     }
 
     /// Closes the generators of one lease, and remembers what they have taken.
-    pub(super) fn shut(&mut self, held: &mut ActiveLease, reason: &Error) -> Vec<Release> {
+    pub(super) fn close_lease(&mut self, held: &mut ActiveLease, reason: &Error) -> Vec<Release> {
         let (known, releases) = held.close(reason);
         let marks = known.iter().map(|lease| lease.mark.max(lease.granted));
         self.past_mark = marks.fold(self.past_mark, Mark::max);
@@ -327,7 +327,7 @@ impl Driver {
     pub(super) fn remember(&mut self, known: Vec<JournalLease>) {
         self.past
             .retain(|past| known.iter().all(|new| new.pool != past.pool || new.slot != past.slot));
-        if uses_again(self.settings()) {
+        if reuses_numbers(self.settings()) {
             self.past.extend(known);
         }
         if self.past.len() > PAST_MAX {

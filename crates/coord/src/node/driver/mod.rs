@@ -64,7 +64,7 @@ const JOIN_RETRY_MS_MAX: u64 = 2_000;
 pub(super) enum DriverCommand {
     /// Keep a snowflake source supplied; reply when it can mint.
     Attach { source: Arc<SourceInner>, reply: oneshot::Sender<Result<()>> },
-    /// Close everything, and reply whether everything could be given back.
+    /// Close everything, and reply whether everything was released.
     Close { reply: oneshot::Sender<Result<()>> },
 }
 
@@ -158,7 +158,7 @@ impl Driver {
         seed: u64,
     ) -> Self {
         let past = journal_writer.past_leases();
-        let past = if uses_again(&core.settings) { past } else { Vec::new() };
+        let past = if reuses_numbers(&core.settings) { past } else { Vec::new() };
         let before = journal_writer.past_member();
         let mut sections = SectionsMachine::new(sections_pool(), seed);
         sections.ended(journal_writer.earlier_members());
@@ -217,7 +217,7 @@ impl Driver {
                     None => {
                         // Dropped without close: generators stop, and slots stay held until this
                         // member's presence expires.
-                        self.shut_all(&node_closed());
+                        self.close_leases(&node_closed());
                         self.close_sections();
                         self.core.close_prefetched();
                         return;
@@ -228,8 +228,8 @@ impl Driver {
             };
             now = self.now();
             match done {
-                Some(Ok(done)) => self.done(now, done),
-                Some(Err(error)) => tracing::error!(%error, "a task of the node failed"),
+                Some(Ok(completion)) => self.on_completion(now, completion),
+                Some(Err(error)) => tracing::error!(%error, "node task failed"),
                 None => {}
             }
         }
@@ -427,7 +427,7 @@ impl Drop for Driver {
     /// process that this one has ended.
     fn drop(&mut self) {
         self.core.ctx.journal_budget.end();
-        self.shut_all(&node_closed());
+        self.close_leases(&node_closed());
         self.close_sections();
         self.core.close_prefetched();
     }
@@ -435,6 +435,6 @@ impl Drop for Driver {
 
 /// Returns whether a worker number may be claimed again. Knowledge about numbers that may not would
 /// fill the journal, a little with each start.
-fn uses_again(settings: &NodeSettings) -> bool {
+fn reuses_numbers(settings: &NodeSettings) -> bool {
     settings.reuse != Reuse::Never
 }

@@ -3,7 +3,7 @@
 use snowmint_core::Rfc3339;
 
 use super::super::lease::LeaseKey;
-use super::super::offline::rest_of;
+use super::super::offline::unminted_rest;
 use super::super::saved_definitions::{is_away, own_first};
 use super::{Driver, Stage};
 use crate::error::{Error, chain};
@@ -32,7 +32,7 @@ impl Driver {
             if held.is_unused() || !held.windows().is_empty() {
                 continue;
             }
-            let rest = rest_of(&self.past, &held.pool, worker, now.wall);
+            let rest = unminted_rest(&self.past, &held.pool, worker, now.wall);
             if rest.is_empty() {
                 continue;
             }
@@ -45,7 +45,7 @@ impl Driver {
             self.past.retain(|past| !rest.contains(past));
             let until = Rfc3339(held.offline_until().unwrap_or_default());
             let (pool, slot) = (&held.pool.name, rest.first().map(|lease| lease.slot));
-            tracing::warn!(%pool, slot, %until, "MINTING WITHOUT THE STORE, which does not respond: in what is left of the window that this data directory was granted (worker.start_without_store)");
+            tracing::warn!(%pool, slot, %until, "minting offline in the rest of the window; the store does not respond");
         }
     }
 
@@ -75,7 +75,7 @@ impl Driver {
         for held in leases.values_mut().filter(|held| held.is_offline()) {
             tracing::error!(pool = %held.pool.name, error = %chain(reason), "the store rejects this node; offline minting ends");
             // Nothing is released: this may not be the store that granted it.
-            drop(self.shut(held, reason));
+            drop(self.close_lease(held, reason));
             if let Err(error) = held.restart() {
                 tracing::error!(error = %chain(&error), "failed to get random numbers for a claim");
             }

@@ -72,7 +72,7 @@ impl Driver {
             && let Some(actor) = self.actor()
         {
             let (serves, owner) = (self.serving.serves(), &actor.owner);
-            tracing::warn!(?serves, %owner, clock, unreached, "the sections of this server have changed");
+            tracing::warn!(?serves, %owner, clock, unreached, "sections of this server changed");
             let leaving = self.sections.give_up(now.elapsed, &actor);
             self.hand_over(&leaving);
             self.publish_assignment(now, &actor);
@@ -171,7 +171,7 @@ impl Driver {
         if leaving.is_empty() {
             return;
         }
-        tracing::info!(sections = leaving.len(), "handing sections of counters over");
+        tracing::info!(sections = leaving.len(), "handing over sections");
         for section in leaving {
             self.shut_section(*section);
         }

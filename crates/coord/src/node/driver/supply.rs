@@ -162,7 +162,7 @@ impl Driver {
         if !held.is_unused() {
             tracing::warn!(pool = %key.pool, "sources outside the configuration lost their worker number");
         }
-        let releases = self.shut(&mut held, &reason);
+        let releases = self.close_lease(&mut held, &reason);
         self.add_releases(releases);
         for group in held.groups.values_mut() {
             group.waiters.notify(&Err(reason.clone()));
@@ -206,7 +206,7 @@ impl Driver {
         for key in unused {
             let Some(mut held) = self.leases.remove(&key) else { continue };
             tracing::info!(pool = %key.pool, "releasing a worker number that no source needs");
-            let releases = self.shut(&mut held, &node_closed());
+            let releases = self.close_lease(&mut held, &node_closed());
             self.add_releases(releases);
         }
     }
