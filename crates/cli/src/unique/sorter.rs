@@ -61,7 +61,11 @@ impl<K: SortKey> Sorter<K> {
         let file = match &mut self.spill {
             Some(file) => file,
             none => none.insert(tempfile::tempfile_in(&self.temp_dir).map_err(|error| {
-                temp_failure("file cannot be created in", &self.temp_dir, &error)
+                Failure::unavailable(format!(
+                    "temporary file cannot be created in {}: {error}; name another directory with \
+                     --temp-dir, or raise --memory",
+                    self.temp_dir.display()
+                ))
             })?),
         };
         let begin = self.runs.last().map_or(0, |(begin, bytes)| begin + bytes);
@@ -71,7 +75,11 @@ impl<K: SortKey> Sorter<K> {
             bytes.clear();
             chunk.iter().for_each(|key| key.store(&mut bytes));
             file.write_all(&bytes).map_err(|error| {
-                temp_failure("file cannot be written in", &self.temp_dir, &error)
+                Failure::unavailable(format!(
+                    "temporary file cannot be written in {}: {error}; name another directory with \
+                     --temp-dir, or raise --memory",
+                    self.temp_dir.display()
+                ))
             })?;
             written += bytes.len() as u64;
         }
@@ -85,7 +93,7 @@ impl<K: SortKey> Sorter<K> {
         let mut groups = Groups { last: None, repeated };
         if self.runs.is_empty() {
             self.block.sort_unstable();
-            self.block.into_iter().for_each(|key| groups.take(key));
+            self.block.into_iter().for_each(|key| groups.add(key));
             groups.end();
             return Ok(());
         }
@@ -105,8 +113,13 @@ impl<K: SortKey> Sorter<K> {
             .collect();
         let mut heads = BinaryHeap::with_capacity(runs.len());
         let read = |run: &mut Run<K>, file: &mut File| {
-            run.next(file, read_keys)
-                .map_err(|error| temp_failure("file cannot be read in", &self.temp_dir, &error))
+            run.next(file, read_keys).map_err(|error| {
+                Failure::unavailable(format!(
+                    "temporary file cannot be read in {}: {error}; name another directory with \
+                     --temp-dir, or raise --memory",
+                    self.temp_dir.display()
+                ))
+            })
         };
         for (index, run) in runs.iter_mut().enumerate() {
             if let Some(key) = read(run, &mut file)? {
@@ -115,7 +128,7 @@ impl<K: SortKey> Sorter<K> {
         }
         while let Some(mut head) = heads.peek_mut() {
             let Reverse((key, index)) = *head;
-            groups.take(key);
+            groups.add(key);
             match read(&mut runs[index], &mut file)? {
                 Some(key) => *head = Reverse((key, index)),
                 None => drop(std::collections::binary_heap::PeekMut::pop(head)),
@@ -158,7 +171,7 @@ struct Groups<K, F> {
 }
 
 impl<K: SortKey, F: FnMut(K, u64)> Groups<K, F> {
-    fn take(&mut self, key: K) {
+    fn add(&mut self, key: K) {
         match &mut self.last {
             Some((last, times)) if *last == key => *times += 1,
             _ => {
@@ -175,13 +188,6 @@ impl<K: SortKey, F: FnMut(K, u64)> Groups<K, F> {
             (self.repeated)(key, times);
         }
     }
-}
-
-fn temp_failure(what: &str, temp_dir: &std::path::Path, error: &std::io::Error) -> Failure {
-    Failure::unavailable(format!(
-        "{what} {}: {error}; name another directory with --temp-dir, or raise --memory",
-        temp_dir.display()
-    ))
 }
 
 #[cfg(test)]

@@ -27,9 +27,7 @@ pub use fast::Seen;
 pub use history::STARTS;
 use lineage::{Lineage, SeenByHandle};
 use rows::THIS_PROCESS;
-pub use rows::{
-    Access, Backend, Failure, NamespaceRow, Rows, RowsResult, VerbResult, emptied, set_to_lose,
-};
+pub use rows::{Access, Backend, Failure, NamespaceRow, Rows, RowsResult, VerbResult, set_to_lose};
 pub use slots::ExtendVerb;
 
 use crate::error::{Error, ErrorKind, Result, Verb};
@@ -129,7 +127,7 @@ impl<B: Backend> BackendStore<B> {
         }
     }
 
-    /// Runs a step, and repeats it a bounded number of times when it loses to another.
+    /// Runs a step, and repeats it a bounded number of times when other writers win.
     async fn tried<V: RunVerb>(&self, verb: &V) -> RowsResult<B::Rows, (V::Output, u64)> {
         for tried in 1..=self.attempts_max {
             // The last attempt reads no clock.

@@ -52,16 +52,6 @@ impl<E> From<Error> for Failure<E> {
     }
 }
 
-/// Returns the error for a store that has lost everything, its own record included. A process that
-/// starts now makes another store in its place, and a journal of the old store reveals the
-/// difference. A running process detects it, too.
-pub fn emptied(label: &str, what: &str) -> Error {
-    Error::store_mismatch(format!(
-        "{label} is empty: {what}; restore it, or move the new store forward (snowmint worker \
-         fast-forward)"
-    ))
-}
-
 /// Returns the error for a store with settings under which acknowledged writes may not survive a
 /// crash: `found`, which should be `right`.
 pub fn set_to_lose(label: &str, found: &str, right: &str) -> Error {

@@ -51,28 +51,52 @@ struct UsedRoom {
     of_caller: Option<u64>,
 }
 
-/// A limit, with its texts for errors.
-struct NamedLimit {
-    max: u64,
-    key: &'static str,
-    what: &'static str,
-    remedy: &'static str,
+/// A limit on the definitions in one store.
+#[derive(Clone, Copy)]
+enum RoomLimit {
+    /// Most sources, deleted ones included (`limits.sources_max`).
+    Sources(u64),
+    /// Most IDs in all queues (`limits.prefill_ids_max`).
+    QueueIds(u64),
 }
 
-impl NamedLimit {
+impl RoomLimit {
     /// Rejects an increase beyond the limit of all, or beyond the caller's share.
-    fn check(&self, used: &UsedRoom, more: u64) -> Result<(), Error> {
-        let Self { max, key, what, remedy } = self;
+    fn check(self, used: &UsedRoom, more: u64) -> Result<(), Error> {
+        let (Self::Sources(max) | Self::QueueIds(max)) = self;
         let (all, share) = (used.by_all.saturating_add(more), max / SHARE);
         let message = match used.of_caller.map(|own| own.saturating_add(more)) {
-            _ if all > *max => format!("{all} {what} exceed {key} ({max}); {remedy}"),
-            Some(own) if own > share => format!(
-                "{own} {what} that this token may define exceed {share}, a quarter of {key}; \
-                 {remedy}"
-            ),
+            _ if all > max => self.exceeded_by_all(all),
+            Some(own) if own > share => self.exceeded_by_token(own, share),
             _ => return Ok(()),
         };
         Err(Error::new(Code::LimitExceeded, message))
+    }
+
+    fn exceeded_by_all(self, all: u64) -> String {
+        match self {
+            Self::Sources(max) => format!(
+                "{all} sources, deleted ones included, exceed limits.sources_max ({max}); use an \
+                 existing one, or raise the limit"
+            ),
+            Self::QueueIds(max) => format!(
+                "{all} IDs in the queues of prefilled sources exceed limits.prefill_ids_max \
+                 ({max}); lower prefill.boost, or raise the limit"
+            ),
+        }
+    }
+
+    fn exceeded_by_token(self, own: u64, share: u64) -> String {
+        match self {
+            Self::Sources(_) => format!(
+                "{own} sources that this token may define, deleted ones included, exceed {share}, \
+                 a quarter of limits.sources_max; use an existing one, or raise the limit"
+            ),
+            Self::QueueIds(_) => format!(
+                "{own} IDs in the queues of sources that this token may define exceed {share}, a \
+                 quarter of limits.prefill_ids_max; lower prefill.boost, or raise the limit"
+            ),
+        }
     }
 }
 
@@ -100,10 +124,10 @@ impl Service {
         let before = stored.iter().find(|it| it.name == new.name);
         let more_ids = new.queue_ids.saturating_sub(before.map_or(0, |it| it.queue_ids));
         if before.is_none() {
-            self.names_limit().check(&self.used(&stored, |_| 1), 1)?;
+            self.sources_limit().check(&self.used(&stored, |_| 1), 1)?;
         }
         if more_ids > 0 {
-            self.queues_limit().check(&self.used(&stored, |it| it.queue_ids), more_ids)?;
+            self.queue_ids_limit().check(&self.used(&stored, |it| it.queue_ids), more_ids)?;
         }
         Ok(Some(turn))
     }
@@ -119,21 +143,11 @@ impl Service {
         }
     }
 
-    fn names_limit(&self) -> NamedLimit {
-        NamedLimit {
-            max: self.live.limit(|limits| limits.sources_max),
-            key: "limits.sources_max",
-            what: "sources, deleted ones included,",
-            remedy: "use an existing one, or raise the limit",
-        }
+    fn sources_limit(&self) -> RoomLimit {
+        RoomLimit::Sources(self.live.limit(|limits| limits.sources_max))
     }
 
-    fn queues_limit(&self) -> NamedLimit {
-        NamedLimit {
-            max: self.live.limit(|limits| limits.prefill_ids_max),
-            key: "limits.prefill_ids_max",
-            what: "IDs in the queues of prefilled sources",
-            remedy: "lower prefill.boost, or raise the limit",
-        }
+    fn queue_ids_limit(&self) -> RoomLimit {
+        RoomLimit::QueueIds(self.live.limit(|limits| limits.prefill_ids_max))
     }
 }

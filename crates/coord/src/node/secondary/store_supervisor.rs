@@ -143,7 +143,7 @@ impl StoreSupervisor {
                 Err(error) => {
                     let text = chain(&error).to_string();
                     if part.suspend(error) {
-                        tracing::warn!(source = multi_store.name(), store = %part.store, error = text, "a store does not serve");
+                        tracing::warn!(source = multi_store.name(), store = %part.store, error = text, "store does not serve");
                     }
                 }
             }

@@ -97,7 +97,7 @@ impl StorePart {
             Some(ErrorKind::TickFull { .. } | ErrorKind::Conflict) => {}
             Some(_) => {
                 if let Some(error) = error.filter(|_| self.current_error().is_none()) {
-                    tracing::warn!(store = %self.store, error = %chain(error), "a store does not serve");
+                    tracing::warn!(store = %self.store, error = %chain(error), "store does not serve");
                 }
                 self.set_error(error.cloned());
             }
