@@ -111,7 +111,7 @@ fn named(user: u32, known: &str, claimed: Option<&str>) -> String {
     }
     match claimed {
         Some(claimed) if name != Some(claimed) => {
-            who.push_str(&format!(", who says to be {claimed:?}"))
+            who.push_str(&format!(", claims to be {claimed:?}"))
         }
         _ => {}
     }
@@ -130,9 +130,9 @@ mod tests {
         for (user, claimed, who) in [
             (1000, Some("ada"), "uid 1000 (\"ada\")"),
             (1000, None, "uid 1000 (\"ada\")"),
-            (0, Some("ada"), "uid 0 (\"root\"), who says to be \"ada\""),
-            (1000, Some("root"), "uid 1000 (\"ada\"), who says to be \"root\""),
-            (7, Some("ada\nx"), "uid 7, who says to be \"ada\\nx\""),
+            (0, Some("ada"), "uid 0 (\"root\"), claims to be \"ada\""),
+            (1000, Some("root"), "uid 1000 (\"ada\"), claims to be \"root\""),
+            (7, Some("ada\nx"), "uid 7, claims to be \"ada\\nx\""),
             (7, None, "uid 7"),
         ] {
             assert_eq!(named(user, known, claimed), who);

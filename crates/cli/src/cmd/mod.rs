@@ -32,7 +32,7 @@ use crate::exit::Outcome;
     arg_required_else_help = true,
     max_term_width = 100,
     after_help = "Exit codes: 0 done, 1 negative result, 2 wrong usage or configuration, \
-                  3 refused for safety, 4 not available (a retry may help)."
+                  3 rejected for safety, 4 not available (a retry may help)."
 )]
 pub(crate) struct Snowmint {
     #[command(subcommand)]

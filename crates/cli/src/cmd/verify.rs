@@ -58,7 +58,7 @@ pub(crate) struct Verify {
 struct VerifyReport {
     /// Number of IDs read.
     ids: u64,
-    /// Number of IDs that had come before.
+    /// Number of IDs that repeat an earlier one.
     repeated: u64,
     /// Smallest repeated IDs, at most [`NAMED_MAX`].
     duplicates: Vec<Duplicate>,
@@ -223,7 +223,7 @@ impl Verify {
             for Duplicate { id, times, lines } in &report.duplicates {
                 let lines = lines.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
                 let place = if lines.is_empty() { lines } else { format!(", on lines {lines}") };
-                out.line(format_args!("duplicate {id} comes {times} times{place}"))?;
+                out.line(format_args!("duplicate {id} occurs {times} times{place}"))?;
             }
             if let Some(Fall { line, id, after }) = &report.not_increasing {
                 out.line(format_args!("not increasing: line {line} has {id} after {after}"))?;
@@ -237,7 +237,7 @@ impl Verify {
                 }
                 0 => out.line(format_args!("{ids} IDs, all different"))?,
                 repeated => {
-                    out.line(format_args!("{ids} IDs, {repeated} of them had come before"))?
+                    out.line(format_args!("{ids} IDs, {repeated} repeat an earlier one"))?
                 }
             }
         }

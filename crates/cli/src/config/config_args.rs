@@ -70,7 +70,7 @@ impl ConfigArgs {
 pub(crate) fn warn_of_secret(url: &str, option: &str, instead: &str) {
     if has_secret(url) {
         complain(format_args!(
-            "others on this machine can read the password in {option} for as long as this runs: {instead}"
+            "other users of this machine can read the password in {option} while this command runs: {instead}"
         ));
     }
 }

@@ -208,7 +208,7 @@ fn doctor_reports_a_rejected_journal_with_a_remedy() {
     drop(server);
     let left = doctor(&home);
     assert_eq!(left.code, 0, "{}", left.out);
-    assert!(line_of(&left).contains("as it was left"), "{}", left.out);
+    assert!(line_of(&left).contains("unchanged since its last write"), "{}", left.out);
 
     let copied =
         std::process::Command::new("cp").arg("-a").arg(&home).arg(&clone_dir).status().unwrap();

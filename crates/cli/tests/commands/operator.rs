@@ -204,7 +204,7 @@ fn audit_log_has_the_user_name_of_the_machine() {
     let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
     let who = std::process::Command::new("id").arg("-un").output().unwrap();
     let who = String::from_utf8(who.stdout).unwrap();
-    let expected = format!(" ({:?}), who says to be \"mallory\" ", who.trim());
+    let expected = format!(" ({:?}), claims to be \"mallory\" ", who.trim());
     assert!(trail.contains(&expected), "{expected} is not in {trail}");
 }
 

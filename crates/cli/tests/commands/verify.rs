@@ -26,7 +26,7 @@ fn different_ids_pass_and_a_duplicate_is_named_with_its_lines() {
     assert_eq!(ran.code, 1);
     assert_eq!(
         ran.out,
-        "duplicate 5 comes 3 times, on lines 1, 3, 6\n5 IDs, 2 of them had come before\n"
+        "duplicate 5 occurs 3 times, on lines 1, 3, 6\n5 IDs, 2 repeat an earlier one\n"
     );
     assert_eq!(ran.err, "");
     let report = json(&run(&["verify", file.to_str().unwrap(), "--json"]).out);

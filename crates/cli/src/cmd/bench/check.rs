@@ -145,7 +145,7 @@ impl Keeper {
 pub(super) struct Verdict {
     /// Number of compared IDs.
     pub(super) compared: u64,
-    /// Number of compared IDs that had come before.
+    /// Number of compared IDs that repeat an earlier one.
     pub(super) repeated: u64,
     /// Smallest repeated IDs, with their number of occurrences.
     pub(super) duplicates: Vec<(String, u64)>,

@@ -67,7 +67,7 @@ struct Errors {
 struct Unique {
     /// Number of compared IDs.
     compared: u64,
-    /// Number of compared IDs that had come before.
+    /// Number of compared IDs that repeat an earlier one.
     repeated: u64,
     duplicates: Vec<Duplicate>,
 }
@@ -157,16 +157,16 @@ impl BenchReport {
     fn say_unique(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Unique { compared, repeated, duplicates } = &self.unique;
         for Duplicate { id, times } in duplicates {
-            writeln!(f, "  duplicate  {id} came {times} times")?;
+            writeln!(f, "  duplicate  {id} occurs {times} times")?;
         }
         let which = match *compared {
-            0 => return writeln!(f, "  unique     not looked at"),
+            0 => return writeln!(f, "  unique     not compared"),
             all if all >= self.ids => format!("all {}", grouped(all)),
             some => format!("the first {} of {}", grouped(some), grouped(self.ids)),
         };
         let verdict = match repeated {
             0 => "all different".to_owned(),
-            repeated => format!("{} of them had come before", grouped(*repeated)),
+            repeated => format!("{} repeat an earlier one", grouped(*repeated)),
         };
         writeln!(f, "  unique     {which} IDs compared: {verdict}")
     }
@@ -196,7 +196,7 @@ impl fmt::Display for BenchReport {
             "{target}, source {source}: {connections} × {pipeline} requests of {batch} at once"
         )?;
         match self.rate {
-            Some(rate) => writeln!(f, ", {} wanted a second", grouped(rate.into()))?,
+            Some(rate) => writeln!(f, ", {} requests due per second", grouped(rate.into()))?,
             None => writeln!(f)?,
         }
         let (ids, responses) = (grouped(self.ids), grouped(self.answers));
@@ -204,7 +204,7 @@ impl fmt::Display for BenchReport {
         writeln!(f, "  responses  {responses}: {} a second", rounded(self.answers_per_s))?;
         let Latency { from, p50, p90, p99, p99_9, max } = &self.latency_us;
         let [p50, p90, p99, p99_9, max] = [*p50, *p90, *p99, *p99_9, *max].map(time);
-        let from = if *from == "due" { "from when each was due" } else { "from sending" };
+        let from = if *from == "due" { "from the time that each was due" } else { "from sending" };
         writeln!(
             f,
             "  latency    p50 {p50}, p90 {p90}, p99 {p99}, p99.9 {p99_9}, max {max} ({from})"
@@ -217,13 +217,13 @@ impl fmt::Display for BenchReport {
             busy * 100.0
         )?;
         match waited {
-            Some(waited) => writeln!(f, "; {:.0} % waiting for one", waited * 100.0)?,
+            Some(waited) => writeln!(f, "; {:.0} % waiting for a processor", waited * 100.0)?,
             None => writeln!(f)?,
         }
         if waited.is_some_and(|waited| waited > WAITED_MUCH) {
             writeln!(
                 f,
-                "             this process lacked processors: the figures are worse than the target is"
+                "             this process lacked processors: the target is faster than these figures"
             )?;
         }
         self.say_unique(f)

@@ -101,13 +101,13 @@ pub(super) fn against(past: &Past, store: &Store<'_>) -> Finding {
     if past.marks_are_sure {
         return Finding::ok(
             SUBJECT,
-            "journal is as it was left, and the store is the one that it knows",
+            "journal is unchanged since its last write, and the store is the one that it knows",
         );
     }
     Finding::warning(
         SUBJECT,
-        "journal knows this store, but its file was touched since, or its machine lost power; the \
-         next start takes another worker number, or waits for the store's mark",
+        "journal knows this store, but its file was touched after its last write, or its machine \
+         lost power; the next start takes another worker number, or waits for the store's mark",
     )
 }
 

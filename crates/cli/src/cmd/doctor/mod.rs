@@ -118,7 +118,7 @@ fn clock(now: UnixMillis) -> Finding {
     if now < EPOCH_DEFAULT {
         return Finding::error(
             "clock",
-            format!("clock shows {shown}, a time before this program was made; set it"),
+            format!("clock shows {shown}, a time before this program was built; set the clock"),
         );
     }
     Finding::ok("clock", format!("clock shows {shown}"))
@@ -206,7 +206,7 @@ fn data_dir(dir: &Path) -> Finding {
         Ok(metadata) if metadata.is_dir() => match tempfile::tempfile_in(dir) {
             Ok(_) => match others_in(dir) {
                 Others::None => {
-                    let message = format!("{shown} is writable, by no other user");
+                    let message = format!("{shown} is writable by this user only");
                     Finding::ok("data dir", message)
                 }
                 Others::Few(text) => Finding::warning("data dir", text),
@@ -337,7 +337,7 @@ async fn look_into(
         "store",
         format!(
             "{shown} responds: identity {}, {} writes; namespace {namespace} has {} sources, and \
-             live members hold {live} of {} worker numbers that were ever taken",
+             live members hold {live} of {} worker numbers that were ever claimed",
             identity.store(),
             identity.writes,
             catalog.definitions.len(),

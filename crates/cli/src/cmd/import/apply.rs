@@ -216,7 +216,7 @@ fn warn_of_overlaps(items: &[KeyItem]) -> Outcome {
     }
     Err(Failure::no(format!(
         "both systems may have issued these numbers: {}; compare the stored numbers, since these \
-         may be there twice",
+         may occur twice",
         both.join(", ")
     )))
 }
@@ -235,10 +235,10 @@ fn show(items: &[KeyItem], json: bool, out: &mut Output) -> Outcome {
             KeyAction::Define { first, .. } => format!("define, from {first} on"),
             KeyAction::Raise { next, first, .. } => format!("raise from {next} to {first}"),
             KeyAction::CutOver { highest, .. } => {
-                format!("cut over, above {highest} or where it is then")
+                format!("cut over, above {highest} or its number at that time")
             }
-            KeyAction::Finish { next, .. } => format!("was ended there: continue from {next}"),
-            KeyAction::Keep { next } => format!("nothing to do: is at {next}"),
+            KeyAction::Finish { next, .. } => format!("finish the cut-over: continue from {next}"),
+            KeyAction::Keep { next } => format!("nothing to do: next number {next}"),
             KeyAction::Refuse { reason } => format!("REFUSED: {reason}"),
         };
         out.line(format_args!("{key:<keys$}  {source:<sources$}  {plan}"))?;

@@ -64,8 +64,8 @@ fn one(key: String, states: Vec<(usize, SequenceState)>, labels: &[String]) -> M
     // A database without the key may be the wrong one.
     if matches!(state, SequenceState::At(Numbers { increment: 2.., .. })) && !lacking.is_empty() {
         state = SequenceState::Senseless(format!(
-            "it has stripes, and there is none of it in {}: name the databases that have them all, or \
-             import it from its own alone",
+            "it has stripes, and no stripe of it is in {}: name all databases that have its stripes, \
+             or import it from one database alone",
             lacking.join(", ")
         ));
     }
@@ -86,8 +86,8 @@ fn joined(states: Vec<SequenceState>) -> SequenceState {
         (true, true) => return SequenceState::Moved,
         (true, false) => {
             return SequenceState::Senseless(
-                "it was cut over once, and numbers of it are handed out elsewhere: import it from there \
-                 alone, by another name"
+                "it was cut over in one database, and another still issues its numbers: import it from \
+                 that one alone, by another name"
                     .into(),
             );
         }
@@ -105,7 +105,7 @@ fn together(all: &[Numbers]) -> Result<Numbers, String> {
     };
     if let Some(other) = all.iter().find(|other| other.increment != first.increment) {
         return Err(format!(
-            "its databases have different distances of numbers: {} and {}",
+            "its databases have different increments: {} and {}",
             first.increment, other.increment
         ));
     }
@@ -118,8 +118,8 @@ fn together(all: &[Numbers]) -> Result<Numbers, String> {
         return Ok(Numbers { highest, step, offset: 1, increment: 1 });
     }
     Err(format!(
-        "{} of its {} stripes are here: name the databases of all (--from), or import each into a source \
-         of its own",
+        "{} of its {} stripes are in these databases: name those of all stripes (--from), or import each \
+         stripe into a source of its own",
         offsets.len(),
         first.increment
     ))
@@ -162,7 +162,7 @@ mod tests {
         let moved = || Sequence { key: "orders".into(), state: SequenceState::Moved };
         assert_eq!(of(vec![moved(), moved()]), Err("moved".into()));
         for some in [vec![moved(), sequence(7, 1, 1)], vec![sequence(7, 1, 1), moved()]] {
-            assert!(of(some).unwrap_err().starts_with("it was cut over once"));
+            assert!(of(some).unwrap_err().starts_with("it was cut over in one database"));
         }
     }
 
@@ -174,7 +174,7 @@ mod tests {
         let SequenceState::Senseless(reason) = &lacking[0].sequence.state else {
             panic!("{lacking:?}")
         };
-        assert!(reason.contains("none of it in two"), "{reason}");
+        assert!(reason.contains("no stripe of it is in two"), "{reason}");
         // A key without stripes is in one database only.
         let whole = vec![read("one", vec![sequence(7, 1, 1)]), read("two", Vec::new())];
         let whole = merged(whole);

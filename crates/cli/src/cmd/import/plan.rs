@@ -205,9 +205,8 @@ fn check_ends(key: &str, how: ImportOptions<'_>) -> Result<(), String> {
     let length = key.chars().count();
     match how.peer.key_chars_max() {
         Some(max) if length > max => Err(format!(
-            "it has {length} characters, and the name that it would get when it is cut over has no room in the table \
-             beyond {max}: stop the other system, and import it without --allocate-from and \
-             --cut-over"
+            "it has {length} characters, maximum {max}, since a cut-over gives it a longer name in the table: stop the \
+             other system, and import it without --allocate-from and --cut-over"
         )),
         _ => Ok(()),
     }
@@ -236,7 +235,7 @@ fn moved(key: &str, source: &str, stored: Option<&Definition>, how: ImportOption
     }
     let Some(stored) = stored else {
         return Err(format!(
-            "it was cut over, and there is no source {source} that took its place"
+            "it was cut over, and the source that replaced it, {source}, does not exist"
         ));
     };
     let (stripe, spec) = segment(source, stored)?;
@@ -249,13 +248,13 @@ fn moved(key: &str, source: &str, stored: Option<&Definition>, how: ImportOption
         }
         // Without `first_at`, the row was ended outside of this command, at a number unknown here.
         Some(_) if spec.first_at.is_none() => Err(format!(
-            "it was ended there by others, and source {source} allocates from it still"
+            "another program ended it there, and source {source} still allocates from it"
         )),
         Some((_, upstream)) if how.cut_over => {
             Ok((KeyAction::Finish { next, upstream: upstream.name }, None))
         }
         Some(_) => Err(format!(
-            "it was ended there, and source {source} allocates from it still: give --cut-over again"
+            "it was ended there, and source {source} still allocates from it: give --cut-over again"
         )),
     }
 }

@@ -190,7 +190,7 @@ impl Redis {
             let mut action = self.action(&name, &counter, counters.read_state(&name).await?);
             if let Some(other) = used.insert(counter.clone(), key.clone()) {
                 let reason =
-                    format!("key {other:?} becomes the same counter: one key, one counter");
+                    format!("key {other:?} becomes the same counter: leave one of them out");
                 action = CounterAction::Refuse { reason };
             }
             items.push(CounterItem { name, key, counter, action });
@@ -230,10 +230,10 @@ impl Redis {
             let to = format!("{}:{counter}", self.source);
             let plan = match action {
                 CounterAction::Move { value } => {
-                    format!("move at {value}, or where it is then, to {to}")
+                    format!("move at {value}, or its number at that time, to {to}")
                 }
                 CounterAction::Finish { value } => {
-                    format!("is moved: see that {to} is above {value}")
+                    format!("already moved: raise {to} above {value} if it is not")
                 }
                 CounterAction::Raise { value, above } => {
                     format!("leave at {value}, and raise {to} above {above}")

@@ -51,7 +51,7 @@ fn table(grants: Vec<TokenGrant>) -> Outcome<BTreeMap<String, BTreeSet<String>>>
     let (mut table, mut guessed) = (BTreeMap::<_, BTreeSet<_>>::new(), BTreeSet::new());
     for TokenGrant { token, key } in grants {
         if token.is_empty() {
-            complain(format_args!("an empty token, which may ask for {key:?}, is left out"));
+            complain(format_args!("an empty token with the business type {key:?} is left out"));
             continue;
         }
         if key.trim() != key || key.is_empty() || key == "*" || key.contains(',') {
@@ -71,7 +71,7 @@ fn table(grants: Vec<TokenGrant>) -> Outcome<BTreeMap<String, BTreeSet<String>>>
     }
     if !guessed.is_empty() {
         complain(format_args!(
-            "{} of {} tokens are so short, or so alike in their letters, that a reader of their hashes can guess them: \
+            "{} of {} tokens can be guessed from their hashes, since they are short or repeat few characters: \
              give their clients new ones (snowmint token new)",
             guessed.len(),
             table.len()

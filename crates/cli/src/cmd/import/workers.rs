@@ -204,12 +204,12 @@ impl Keeping {
 /// worker's new IDs above its old ones only if both layouts have one epoch, or ours an earlier one.
 fn check_passed(theirs: Layout, here: &[(String, Layout)], until: UnixMillis) -> Outcome {
     const WAY: &str =
-        "leave out --stopped, so that no server ever gets their numbers, or correct --layout";
+        "leave out --stopped, so that their numbers are never assigned, or correct --layout";
     let (from, end) = (Zone::default().show(theirs.epoch()), Zone::default().show(theirs.end()));
     let Ok(passed) = theirs.tick_at(until) else {
         return Err(Failure::refused(format!(
-            "nothing was changed: their layout, from {from} to {end}, ends too soon, and a later \
-             epoch repeats their IDs; {WAY}"
+            "nothing was changed: the other system's layout, from {from} to {end}, ends before its \
+             last IDs, and a later epoch repeats its IDs; {WAY}"
         )));
     };
     let repeats = |layout: &Layout| {
@@ -300,17 +300,19 @@ impl Workers {
 
     /// Returns the reason why a number may be in use here as well as there.
     fn in_use(&self, info: &SlotInfo, now: UnixMillis) -> Option<String> {
-        const TWICE: &str = "so IDs may be there twice already";
+        const TWICE: &str = "so IDs may occur twice already";
         if info.live {
             let host = info.host.as_deref().unwrap_or("another host");
             let owner = &info.owner;
-            return Some(format!("{owner} on {host} has it now, {TWICE}: stop that server first"));
+            return Some(format!(
+                "{owner} on {host} holds it now, {TWICE}: stop that server first"
+            ));
         }
         let until = info.mark.unix_millis();
         let is_ours = info.is_excluded() || info.owner.starts_with(&self.label(""));
         (is_external(&info.pool) && until > now && !is_ours).then(|| {
             let (owner, until) = (&info.owner, Zone::default().show(until));
-            format!("it is lent to {owner} until {until}, {TWICE}: stop that client first")
+            format!("it is leased to {owner} until {until}, {TWICE}: stop that client first")
         })
     }
 
@@ -370,7 +372,7 @@ impl Workers {
                 };
                 let exclude = Exclude { pool, slots, until: self.until, label };
                 store.exclude(&exclude, when::now()).await?;
-                audit::leave(data_dir, &what, "to be had", format!("{until} ({})", exclude.label));
+                audit::leave(data_dir, &what, "claimable", format!("{until} ({})", exclude.label));
             }
         }
         Ok(())

@@ -17,8 +17,8 @@ impl Mint {
         }
         if self.no_state {
             complain(
-                "without state: a second process with this worker, and one that starts after the \
-                 clock has gone back, repeat IDs",
+                "without state: a second process with this worker repeats IDs, and so does a start \
+                 after a clock rollback",
             );
             builder = builder.without_state();
         }

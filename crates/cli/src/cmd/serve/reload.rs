@@ -102,7 +102,7 @@ fn log_changes(changes: &[ChangedKey], refused: Option<&Failure>) {
 fn message_of(failure: &Failure) -> &str {
     match failure {
         Failure::Explained { message, .. } => message,
-        Failure::ClosedPipe | Failure::Negative => "it was refused",
+        Failure::ClosedPipe | Failure::Negative => "the change was rejected",
     }
 }
 

@@ -216,14 +216,14 @@ fn show(source: &SourceBody, json: bool, out: &mut Output) -> Outcome {
     }
     for StoreStatusBody { store, serving, offset, increment, worker, error } in &source.store_status
     {
-        let share = match (offset, increment, worker) {
+        let part = match (offset, increment, worker) {
             (Some(offset), Some(increment), _) => format!("stripe {offset} of {increment}"),
             (.., Some(worker)) => format!("worker {worker}"),
-            _ => "its share is not known".into(),
+            _ => "stripe unknown".into(),
         };
         let state = if *serving { "serves" } else { "does not serve" };
         let error = error.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-        out.line(format_args!("# store {store}: {share}, {state}{error}"))?;
+        out.line(format_args!("# store {store}: {part}, {state}{error}"))?;
     }
     out.line(format_args!("[sources.{}]", toml_key(&source.name)))?;
     let mut lines = Vec::new();

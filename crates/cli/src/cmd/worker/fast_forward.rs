@@ -53,7 +53,7 @@ pub(super) struct MoveOptions {
 
 /// Move a restored or replaced store past everything ever promised, and set the journal aside.
 ///
-/// Needed when `serve` refuses to start because the store was rolled back or is another one, or
+/// Needed when `serve` does not start because the store was rolled back or is another one, or
 /// because the journal is a copy or damaged. Stop every server of the store first. Nothing ever
 /// moves back. Worker marks move past the journal's marks. They also move past the clock, by as
 /// much as servers of this configuration (worker.window, worker.lead_max, clock.skew_max, the

@@ -213,7 +213,7 @@ impl ReclaimPlan {
                 (_, Some(done)) => {
                     format!("reclaimed, mark {}, {}", zone.show(done.to.unix_millis()), done.term)
                 }
-                (Fate::Near, None) => "not far ahead: there is nothing to reclaim".to_owned(),
+                (Fate::Near, None) => "not far ahead: nothing to reclaim".to_owned(),
                 (Fate::Excluded, None) => "excluded: its mark is ahead on purpose".to_owned(),
                 (Fate::Live, None) => "held by a live process: see --from-live".to_owned(),
                 (Fate::Reclaimed, None) => {
@@ -234,7 +234,7 @@ impl ReclaimPlan {
         if slot.holder.is_none() {
             return format!("last of {owner}");
         }
-        let host = slot.host.as_deref().unwrap_or("a host that is not known any more");
+        let host = slot.host.as_deref().unwrap_or("an unknown host");
         let ends = match self.lease_ends(slot) {
             Some(ends) if slot.live => format!("until {}", Zone::default().show(ends)),
             Some(ends) => format!("lease ended {}", Zone::default().show(ends)),
@@ -261,11 +261,11 @@ impl ReclaimPlan {
         }
         let to = Zone::default().show(self.to.unix_millis());
         let live =
-            if from_live { "Live holders mint until they are refused an extend. " } else { "" };
+            if from_live { "Live holders mint until their next extend is rejected. " } else { "" };
         complain(format_args!(
-            "nothing was changed. The holders of these numbers may have minted IDs of times up to their marks; those from \
-             {to} on would come again. {live}If no such ID is in use, those holders mint no more, \
-             and the configuration is that of all servers, give --no-ids-ahead"
+            "nothing was changed. The holders of these numbers may have minted IDs of times up to their marks; IDs from \
+             {to} on would be minted again. {live}If no such ID is in use, the holders mint no more, \
+             and all servers have this configuration, give --no-ids-ahead"
         ));
         Ok(())
     }

@@ -8,8 +8,7 @@ use snowmint_wire::http::{JournalBody, RecoveryBody};
 use crate::exit::{Failure, Outcome, complain};
 use crate::output::Output;
 
-pub(super) const NOTHING_TO_RECOVER: &str =
-    "the store is not in doubt: there is nothing to recover";
+pub(super) const NOTHING_TO_RECOVER: &str = "the store is not in doubt: nothing to recover";
 
 /// Output, for people as results come, for machines at the end.
 pub(super) struct Recovered {
@@ -27,9 +26,9 @@ impl Recovered {
         for name in &body.undefined {
             let next = body.segments.get(name).map_or("there", String::as_str);
             complain(format_args!(
-                "a journal has seen numbers of source {name:?}, which neither the store nor the configuration has. Its \
-                 name is kept like that of a deleted source. If it is defined again (as it was, with the same first, \
-                 offset and increment), it continues at {next}"
+                "a journal has seen numbers of source {name:?}, which neither the store nor the configuration has. The \
+                 store keeps its name, as of a deleted source. Defined again with the same first, offset and increment, \
+                 it continues at {next}"
             ));
         }
         if self.json {
@@ -61,7 +60,7 @@ impl Recovered {
     /// Ends the acceptance of another server, which is followed by reports.
     pub(super) fn accepted(&mut self, body: &RecoveryBody) -> Outcome {
         complain(
-            "the server is accepted, and the store is in doubt: its servers report, and nothing was moved; \
+            "the server is accepted, the store is in doubt, and nothing was moved: its servers report now; \
              run the command again without --other-server",
         );
         self.print(body, None)

@@ -207,7 +207,7 @@ fn tinyid_import_reads_all_databases_or_does_nothing() {
     even.run(TINYID);
     let lacking = with(&even.url());
     assert_eq!(lacking.code, 3, "{lacking:?}");
-    assert!(lacking.out.contains("there is none of it in MySQL at"), "{}", lacking.out);
+    assert!(lacking.out.contains("no stripe of it is in MySQL at"), "{}", lacking.out);
     assert!(!import_dir.store().exists());
 }
 
@@ -430,7 +430,7 @@ fn interrupted_cut_over_leaves_both_or_neither_allocating() {
     leaf.run("UPDATE leaf_alloc SET max_id = 9223372036854775807 WHERE biz_tag = 'orders'");
     let still = import(&[]);
     assert!(still.code == 3 && still.out.contains("--cut-over again"), "{still:?}");
-    assert!(import(&["--cut-over"]).ok().contains("was ended there: continue from"));
+    assert!(import(&["--cut-over"]).ok().contains("finish the cut-over: continue from"));
     let after = minted();
     assert!(after[0] > *ours.last().unwrap(), "{after:?} after {ours:?}");
     assert!(import(&["--cut-over"]).ok().contains("nothing to do"));

@@ -333,6 +333,6 @@ fn imported_machine_ids_are_never_leased_in_their_namespace() {
     let late = import(&[]);
     assert_eq!(late.code, 3, "{late:?}");
     let refused: Vec<_> = late.out.lines().filter(|line| line.contains("refuse")).collect();
-    assert!(refused.len() == 1 && refused[0].contains("lent to client-2 until"), "{late:?}");
+    assert!(refused.len() == 1 && refused[0].contains("leased to client-2 until"), "{late:?}");
     assert_eq!(import(&["--except-worker", "4"]).code, 0);
 }

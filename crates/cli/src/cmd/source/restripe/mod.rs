@@ -158,8 +158,7 @@ impl Restripe {
         let config = self.configuration()?;
         let read_state = |(offset, url): (Option<u64>, String)| {
             let option = if offset.is_some() { "--stripe" } else { "--remove" };
-            let instead =
-                "name it under [stores], which takes env:NAME and file:PATH, and say that name";
+            let instead = "put it under [stores] as env:NAME or file:PATH, and give its name there";
             warn_of_secret(&url, option, instead);
             let stripe_target = StripeTarget::open(&url, &config).map_err(unchanged)?;
             let body = stripe_target.read_state(&self.name).map_err(unchanged)?;
@@ -183,8 +182,7 @@ impl Restripe {
             return Err(unchanged(Failure::usage(reason)));
         }
         if all.iter().all(|one| one.body.is_none()) {
-            let reason =
-                format!("source {:?} is defined in none of them; define it first", self.name);
+            let reason = format!("no deployment has source {:?}; define it first", self.name);
             return Err(unchanged(Failure::usage(reason)));
         }
         Ok(all)
@@ -282,8 +280,8 @@ impl Restripe {
                 some.iter().map(|one| one.url.as_str()).collect::<Vec<_>>().join(", ")
             };
             Failure::refused(format!(
-                "{} already have stripes of {}, but {} do not know where theirs begin, so numbers \
-                 could repeat; name all with another number of stripes first",
+                "{} already have stripes of {}, but {} have no beginning for theirs, so numbers could \
+                 repeat; give all deployments another number of stripes first",
                 urls(&done),
                 self.increment,
                 urls(&left)
