@@ -49,7 +49,9 @@ pub(crate) fn workers(text: &str) -> Result<Vec<(String, u64)>, String> {
         .map(|part| {
             one(part).ok_or_else(|| {
                 let part = part.trim();
-                format!("{part:?} is no store with the worker number in its IDs: write a=3,b=4")
+                format!(
+                    "{part:?} does not name a store and the worker number in its IDs: write a=3,b=4"
+                )
             })
         })
         .collect::<Result<_, _>>()?;
@@ -59,10 +61,10 @@ pub(crate) fn workers(text: &str) -> Result<Vec<(String, u64)>, String> {
         let mut before = workers.iter().take(index);
         if let Some((other, _)) = before.find(|(_, number)| number == worker) {
             let shown = |name: &str| {
-                if name.is_empty() { "a store that is gone".into() } else { name.to_owned() }
+                if name.is_empty() { "a removed store".into() } else { name.to_owned() }
             };
             return Err(format!(
-                "{} and {} both have worker number {worker}: each store needs another",
+                "{} and {} both have worker number {worker}: give each store its own",
                 shown(other),
                 shown(name)
             ));
@@ -74,7 +76,7 @@ pub(crate) fn workers(text: &str) -> Result<Vec<(String, u64)>, String> {
 fn check_names(names: &[&str], possible: RangeInclusive<usize>) -> Result<(), String> {
     if !possible.contains(&names.len()) {
         let (least, most) = (possible.start(), possible.end());
-        return Err(format!("name {least} to {most} stores, with commas between them"));
+        return Err(format!("name {least} to {most} stores, separated by commas"));
     }
     for (index, name) in names.iter().enumerate() {
         check_name("store", name).map_err(|kind| kind.to_string())?;
@@ -90,13 +92,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_may_be_that_of_a_store_that_is_gone() {
+    fn workers_may_contain_the_number_of_a_removed_store() {
         let named = |name: &str, worker| (name.to_owned(), worker);
         assert_eq!(workers("a=3, =4 ,b=5").unwrap(), [named("a", 3), named("", 4), named("b", 5)]);
         assert_eq!(workers("a=3,=4,=5").unwrap().len(), 3);
         for text in ["=4", "a=3,=3", "=3,a=3", "a=3,4", "a=3,=", "a=3,a=4"] {
             assert!(workers(text).is_err(), "{text}");
         }
-        assert!(workers("a=3,=3").unwrap_err().contains("a store that is gone"));
+        assert!(workers("a=3,=3").unwrap_err().contains("a removed store"));
     }
 }

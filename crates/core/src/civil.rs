@@ -184,10 +184,10 @@ impl fmt::Display for TimeError {
         match *self {
             Self::Shape { position, expected } => write!(
                 f,
-                "after {position} bytes comes no {expected}: write a time as 2026-01-01T00:00:00Z or with an offset, as +08:00"
+                "expected {expected} at byte {position}: write a time as 2026-01-01T00:00:00Z, or with an offset such as +08:00"
             ),
             Self::Part { part, value, min, max } => {
-                write!(f, "{part} {value} does not exist here: {min} to {max} does")
+                write!(f, "{part} {value} is out of range, allowed are {min} to {max}")
             }
             Self::FinerThanMillisecond => f.write_str("times are no finer than one millisecond"),
             Self::Before1970 => f.write_str("times before 1970-01-01T00:00:00Z are not possible"),

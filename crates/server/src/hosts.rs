@@ -70,8 +70,8 @@ impl Hosts {
     pub(crate) fn check_page<B>(&self, request: &Request<B>) -> Result<(), Error> {
         let refused = |message: String| Err(Error::new(Code::Forbidden, message));
         if is_of_another_site(request.headers()) {
-            let message = "request from a page of another site (Sec-Fetch-Site) cannot change \
-                           anything or take IDs; send it from a page of this server";
+            let message = "request comes from a page of another site (Sec-Fetch-Site), which may \
+                           change nothing and take no IDs; send it from a page of this server";
             return refused(message.to_owned());
         }
         let origins = request.headers().get_all(ORIGIN);

@@ -90,7 +90,7 @@ async fn others(
         let now = ctx.timer.elapsed();
         let Some(until) = until.filter(|until| now < *until) else { return Ok(None) };
         if !has_read_reference {
-            tracing::info!("waiting for members without renewals to compare clocks");
+            tracing::info!("waiting for renewals of members to compare clocks");
         }
         has_read_reference = true;
         ctx.timer.sleep_ms(until.since(now).min(POLL_MS)).await;
@@ -137,7 +137,7 @@ async fn time_reference(ctx: &NodeContext, settings: &NodeSettings) -> Option<Ot
             Some(Other { time, slack_ms: 0, whose, address })
         }
         Err(error) => {
-            tracing::debug!(error = %chain(&error), "the clock is compared with no other");
+            tracing::debug!(error = %chain(&error), "time reference failed; clock not compared");
             None
         }
     }

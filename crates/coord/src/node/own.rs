@@ -75,8 +75,8 @@ impl NodeState {
             return None;
         }
         let message = format!(
-            "the layout of source {} ended at {}, and has no ID left: define another source, and \
-             switch this one off",
+            "the layout of source {} ended at {} and has no IDs left: define another source, and \
+             disable this one",
             source.name,
             Rfc3339(end)
         );
@@ -122,7 +122,7 @@ fn without_stores(source: &SourceInner) -> Option<Reason> {
     for status in stores {
         let StoreStatus { store, error, error_detail, .. } = status;
         details.extend(error_detail.map(|detail| format!("{store} {detail}")));
-        errors.push(format!("{store}: {}", error.as_deref().unwrap_or("not asked yet")));
+        errors.push(format!("{store}: {}", error.as_deref().unwrap_or("not called yet")));
     }
     let message = format!("no store of source {} serves ({})", source.name, errors.join("; "));
     let detail = (!details.is_empty()).then(|| details.join("; "));

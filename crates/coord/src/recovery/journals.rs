@@ -72,7 +72,7 @@ impl Recovery {
         }
     }
 
-    /// Returns why the store cannot be moved yet: reports are missing. `None` when all have
+    /// Returns the reason why the store cannot be moved yet: missing reports. `None` when all have
     /// arrived.
     #[must_use]
     pub fn unsaid(&self) -> Option<String> {
@@ -82,7 +82,7 @@ impl Recovery {
         let (first, _) = missing.next()?;
         let count = missing.count() + 1;
         Some(format!(
-            "{count} journals have not reported what they know, among them {} of {}: what only they know would come again. \
+            "{count} journals have not reported what they know, among them {} of {}: numbers that only they know would repeat. \
              Start their servers, which report by themselves; or name their data directories (--journal DIR); or, where \
              one is lost, name it (--without ID), and the numbers that only it may have known (--segment SOURCE=NUMBER)",
             first.id,

@@ -44,7 +44,7 @@ impl fmt::Display for Span {
 
 /// Error for a text that is not a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a length of time is a whole number and its unit (ms, s, m, h or d), such as 250ms or 5s")]
+#[error("write a whole number and its unit (ms, s, m, h or d), such as 250ms or 5s")]
 pub struct SpanError;
 
 impl FromStr for Span {
@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(|error| {
-            serde::de::Error::custom(format_args!("{text:?} is no length of time: {error}"))
+            serde::de::Error::custom(format_args!("{text:?} is not a duration: {error}"))
         })
     }
 }

@@ -299,7 +299,7 @@ impl SourceSpec {
                     .entry(part)
                     .or_insert_with(|| serde_json::Map::new().into())
                     .as_object_mut()
-                    .ok_or_else(|| refused("it is no table".into()))?;
+                    .ok_or_else(|| refused("it is not a table".into()))?;
             } else {
                 table.insert(part.into(), value);
                 break;

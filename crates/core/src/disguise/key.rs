@@ -258,7 +258,7 @@ impl fmt::Display for KeyError {
                 write!(f, "a key of {digits} characters: write 32 or 64 hexadecimal digits")
             }
             Self::NotHex { position } => {
-                write!(f, "the key's character at byte {position} is no hexadecimal digit")
+                write!(f, "the key's character at byte {position} is not a hexadecimal digit")
             }
             Self::Number { number } => write!(f, "there already is a key number {number}"),
             Self::Since { since, newest } => write!(

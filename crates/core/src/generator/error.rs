@@ -93,9 +93,7 @@ impl fmt::Display for MintError {
             Self::EpochSpent { end } => {
                 write!(f, "the layout's years ended at {end}: define a source with a newer epoch")
             }
-            Self::Closed => {
-                f.write_str("the generator is closed: its worker was given back or taken away")
-            }
+            Self::Closed => f.write_str("the generator is closed: its worker was released or lost"),
         }
     }
 }

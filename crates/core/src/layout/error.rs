@@ -144,7 +144,7 @@ impl fmt::Display for LayoutError {
             }
             Self::Split { low_bits, worker_bits } => write!(
                 f,
-                "a worker of {worker_bits} bits cannot be split into {low_bits} low bits and a rest"
+                "a worker of {worker_bits} bits cannot have {low_bits} low bits: give each part at least one bit"
             ),
             Self::EndBeyondTime => f.write_str(
                 "the last tick lies beyond what 64 bits of milliseconds can hold: take fewer time bits or a smaller unit",

@@ -97,7 +97,7 @@ impl TableShape {
             Some([delta, remainder]) => (next(delta)?, next(remainder)?),
         };
         if step == Some(0) {
-            return Err("step is 0, with which no number was ever handed out".into());
+            return Err("step is 0, so the other system issues no numbers".into());
         }
         if increment == 0 || remainder >= increment {
             return Err(format!(
@@ -117,7 +117,7 @@ pub(super) fn number(column: &str, text: Option<String>) -> Result<u64, String> 
     let Some(text) = text else { return Err(format!("{column} is NULL")) };
     let shown: String = text.chars().take(40).collect();
     let number: i128 =
-        text.trim().parse().map_err(|_| format!("{column} = {shown:?} is no whole number"))?;
+        text.trim().parse().map_err(|_| format!("{column} = {shown:?} is not a whole number"))?;
     if number < 0 {
         return Err(format!("{column} = {number} is negative"));
     }
@@ -182,13 +182,13 @@ mod tests {
             (
                 LegacySystem::Leaf,
                 &["a", "9999999999999999999999999999999999999999999", "10"],
-                "no whole",
+                "not a whole",
             ),
             (LegacySystem::Leaf, &["a", "10", "0"], "step is 0"),
             (LegacySystem::Leaf, &["a", "10", "-5"], "step = -5"),
             (LegacySystem::Leaf, &["a", "NULL", "10"], "max_id is NULL"),
-            (LegacySystem::Leaf, &["a", "ten", "10"], "\"ten\" is no whole number"),
-            (LegacySystem::Leaf, &["a", "1.5", "10"], "no whole number"),
+            (LegacySystem::Leaf, &["a", "ten", "10"], "\"ten\" is not a whole number"),
+            (LegacySystem::Leaf, &["a", "1.5", "10"], "not a whole number"),
             (LegacySystem::Tinyid, &["a", "10", "10", "0", "0"], "delta = 0"),
             (LegacySystem::Tinyid, &["a", "10", "10", "3", "5"], "remainder = 5"),
             (LegacySystem::Cosid, &["a", "-1"], "last_max_id = -1"),

@@ -133,7 +133,7 @@ impl Counters {
         let value = match reply {
             // Before Redis 7, the code of an error within a script is part of its text only.
             Err(error) if error.to_string().contains("WRONGTYPE") => {
-                return Ok(CounterState::Senseless("it is no string".into()));
+                return Ok(CounterState::Senseless("it is not a string".into()));
             }
             reply => reply.map_err(|error| self.map_error(error))?,
         };
@@ -164,7 +164,7 @@ fn parse_state(text: &[u8]) -> CounterState {
     counted(&text).map_or_else(
         || {
             CounterState::Senseless(format!(
-                "{shown:?} is no number from 0 to {HIGHEST_MAX} (2^62)"
+                "{shown:?} is not a number from 0 to {HIGHEST_MAX} (2^62)"
             ))
         },
         CounterState::Counts,

@@ -51,7 +51,7 @@ async fn uid_generator(step: &mut LegacyStep<'_>) -> Result<Vec<LegacyWorker>> {
     let mut workers: Vec<LegacyWorker> = rows.into_iter().map(|row| worker("ID", row)).collect();
     // Read after the rows, so that processes that join meanwhile are counted.
     let next = step.next_number("WORKER_NODE").await?;
-    workers.extend(deleted(&workers, next, NUMBERS_MAX, "a row that is not there any more"));
+    workers.extend(deleted(&workers, next, NUMBERS_MAX, "a deleted row"));
     Ok(workers)
 }
 

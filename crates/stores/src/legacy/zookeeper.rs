@@ -98,7 +98,7 @@ fn folder(folder: &str, names: &[String], made: u64) -> Vec<LegacyWorker> {
         // Two of Leaf's first processes that race both mint with 0, whatever their nodes say.
         let holder = "Leaf's first processes".into();
         workers.push(LegacyWorker { number: Ok(0), holder, space: None });
-        let holder = "a node that is not there any more";
+        let holder = "a deleted node";
         workers.extend(deleted(&workers, made, LEAF_NUMBERS, holder));
     }
     workers
@@ -127,13 +127,13 @@ fn worker(folder: &str, name: &str) -> LegacyWorker {
     let (holder, digits) = match folder {
         "forever" => name.rsplit_once('-').unwrap_or((name, "")),
         "servers" => name.rsplit_once('_').unwrap_or((name, "")),
-        _ => ("a process that is there", name),
+        _ => ("a running process", name),
     };
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let number = digits.parse().ok().filter(|_| is_number);
     let shown: String = name.chars().take(80).collect();
     LegacyWorker {
-        number: number.ok_or_else(|| format!("{folder}/{shown} ends with no number")),
+        number: number.ok_or_else(|| format!("{folder}/{shown} does not end with a number")),
         holder: holder.chars().take(80).collect(),
         space: None,
     }
@@ -179,7 +179,7 @@ mod tests {
             ("forever", "10.0.0.1:8080-0000000007", 7, "10.0.0.1:8080"),
             ("forever", "fe80::1-2:80-0000000000", 0, "fe80::1-2:80"),
             ("servers", "10.20.30.40:8888_12", 12, "10.20.30.40:8888"),
-            ("instances", "1023", 1023, "a process that is there"),
+            ("instances", "1023", 1023, "a running process"),
         ] {
             let found = worker(folder, name);
             let holder = holder.into();

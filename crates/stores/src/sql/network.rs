@@ -73,7 +73,7 @@ async fn connection_error<DB: Database>(pool: &Pool<DB>) -> sqlx::Error {
         },
         () = BootTimer.sleep_ms(LAST_TRY_MS) => sqlx::Error::Io(std::io::Error::new(
             std::io::ErrorKind::TimedOut,
-            format!("no connection came about within {ACQUIRE_TIMEOUT_MS} ms"),
+            format!("no connection within {ACQUIRE_TIMEOUT_MS} ms"),
         )),
     }
 }

@@ -350,7 +350,7 @@ async fn missing_file_is_not_created_again() {
     for _ in 0..2 {
         let refused = reserve_ten(&store, &orders).await.unwrap_err();
         assert_eq!(refused.kind().code(), "unavailable");
-        assert!(refused.to_string().contains("is gone"), "{refused}");
+        assert!(refused.to_string().contains("is missing"), "{refused}");
     }
     assert!(!folder.file().exists());
 }
@@ -366,7 +366,7 @@ async fn unreachable_file_is_reported_with_its_reason() {
     std::os::unix::fs::symlink(folder.file(), folder.file()).unwrap();
     let refused = reserve_ten(&store, &orders).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable");
-    assert!(!refused.to_string().contains("is gone"), "{refused}");
+    assert!(!refused.to_string().contains("is missing"), "{refused}");
     assert!(std::error::Error::source(&refused).is_some(), "{refused:?}");
     std::fs::rename(&aside, folder.file()).unwrap();
     reserve_ten(&store, &orders).await.unwrap();

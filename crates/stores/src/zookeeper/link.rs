@@ -59,9 +59,9 @@ impl SessionLink {
                 biased;
                 connected = TcpStream::connect(server) => match connected {
                     Err(error) => error.to_string(),
-                    Ok(_) => format!("it gives no session within {REPLY_TIMEOUT_MS} ms"),
+                    Ok(_) => format!("no session within {REPLY_TIMEOUT_MS} ms"),
                 },
-                () = BootTimer.sleep_ms(LAST_TRY_MS) => "it takes no connection".to_owned(),
+                () = BootTimer.sleep_ms(LAST_TRY_MS) => format!("no connection within {LAST_TRY_MS} ms"),
             };
             reasons.push(format!("{server}: {reason}"));
         }

@@ -139,7 +139,7 @@ fn invalid_tree_is_rejected_and_deleted_worker_is_excluded() {
     let refused = import_dir.import("leaf-snowflake", &from, &[]);
     assert_eq!(refused.code, 3, "{refused:?}");
     assert!(refused.out.contains("workers 0 to 1023"), "{}", refused.out);
-    assert!(refused.out.contains("absent ends with no number"), "{}", refused.out);
+    assert!(refused.out.contains("absent does not end with a number"), "{}", refused.out);
     // Deleted nodes of Leaf's counter are excluded, too.
     plant(&zookeeper, &["/leaf/forever/10.0.0.1:80-0000000004"]);
     let from = format!("{}/leaf", zookeeper.url());

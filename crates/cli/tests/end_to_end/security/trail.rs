@@ -61,9 +61,9 @@ async fn call_that_moves_the_whole_store_leaves_a_line() {
         Exclude { pool, slots: vec![7], until: Mark::MAX, label }
     };
     store.exclude(&exclude("leaf"), now()).await.unwrap();
-    has_line(&server, &["store asked to avoid 7 of pool \"workers-9\"", "for \"leaf\"", by]);
+    has_line(&server, &["store set to exclude 7 of pool \"workers-9\"", "for \"leaf\"", by]);
     store.exclude(&exclude("a\u{1b}"), now()).await.unwrap_err();
-    has_line(&server, &["store not asked to avoid 7 of pool \"workers-9\"", by, "why="]);
+    has_line(&server, &["store not set to exclude 7 of pool \"workers-9\"", by, "why="]);
 
     let forward = FastForward { writes_at_least: 1_000, ..FastForward::default() };
     store.fast_forward(&forward).await.unwrap();

@@ -106,13 +106,13 @@ fn check_possible(plan: &SnowflakePlan) -> Result<(), SpecError> {
         _ => return needs("on_rollback = hold, wait or fail"),
     }
     if plan.order == Order::Global {
-        return needs("order = local: what one store mints is in one order for all callers anyway");
+        return needs("order = local: the IDs of one store are in one order for all callers");
     }
     if plan.unique == Unique::Namespace {
-        return needs("unique = source: no generator is there to be shared");
+        return needs("unique = source: the process has no generator to share");
     }
     if plan.start != StartPlan::Zero {
-        return needs("sequence_start = zero: the store counts on where it is");
+        return needs("sequence_start = zero: the store continues its own count");
     }
     if plan.prefill.is_some() {
         return needs("prefill.enabled = false: nothing is minted ahead of need");

@@ -168,7 +168,7 @@ fn reject_keys_of_plain_numbers(spec: &SourceSpec) -> Result<(), SpecError> {
         ("text", spec.text.is_some()),
     ];
     match keys.into_iter().find(|(_, given)| *given) {
-        Some((key, _)) => Err(SpecError::Needs { key, needs: "numbers that are no serials" }),
+        Some((key, _)) => Err(SpecError::Needs { key, needs: "plain numbers, not serials" }),
         None => Ok(()),
     }
 }

@@ -52,8 +52,8 @@ impl Stripe {
         let increment = number("increment", increment)?;
         if !(1..=increment).contains(&offset) {
             let reason = format!(
-                "it says which of {increment} stripes (increment) the source has: take 1 to \
-                 {increment}; to begin above a number, set first"
+                "it selects one of {increment} stripes (increment): take 1 to {increment}; to begin \
+                 above a number, set first"
             );
             return Err(value("offset", offset, reason));
         }
@@ -62,7 +62,7 @@ impl Stripe {
         let stripes = lowest.saturating_sub(offset).div_ceil(increment);
         let first = stripes.checked_mul(increment).and_then(|more| more.checked_add(offset));
         let Some(first) = first.filter(|first| *first <= NUMBER_MAX) else {
-            let reason = format!("the stripe has no number from there to {NUMBER_MAX}");
+            let reason = format!("the stripe has no number from this one to {NUMBER_MAX}");
             return Err(value("first", lowest, reason));
         };
         Ok(Self { offset, increment, first, first_at, until: None })

@@ -9,7 +9,7 @@ fn unknown_keys_and_wrong_types_are_refused() {
         (r#"{"prefill":{"bosst":3}}"#, "bosst"),
         (r#"{"kind":"snowfalke"}"#, "snowfalke"),
         (r#"{"burst":5}"#, "5"),
-        (r#"{"burst":"5"}"#, "length of time"),
+        (r#"{"burst":"5"}"#, "is not a duration"),
         (r#"{"enabled":"yes"}"#, "yes"),
         ("[]", ""),
         (r#"{"kind":"segment","step":{"rule":"fast"}}"#, "fast"),

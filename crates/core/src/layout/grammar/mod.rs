@@ -347,7 +347,7 @@ mod tests {
             ("twitter,unit=0s", "`unit` cannot be `0`: it is a whole number from 1 to 86400"),
             (
                 "twitter,epoch=soon",
-                "`epoch` cannot be `soon`: after 0 bytes comes no four-digit year: write a time as 2026-01-01T00:00:00Z or with an offset, as +08:00; or give Unix milliseconds as a whole number",
+                "`epoch` cannot be `soon`: expected four-digit year at byte 0: write a time as 2026-01-01T00:00:00Z, or with an offset such as +08:00; or give Unix milliseconds as a whole number",
             ),
             (
                 "twitter,epoch=99999999999999999999",

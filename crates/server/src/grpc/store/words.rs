@@ -41,7 +41,7 @@ pub(super) fn exclusion_text(exclude: &Exclude) -> String {
     let Exclude { pool, slots, until, label } = exclude;
     let (name, until) = (&pool.name, Time(*until));
     format!(
-        "asked to avoid {} of pool {name:?} until {until} for {label:?}",
+        "set to exclude {} of pool {name:?} until {until} for {label:?}",
         few(slots, u64::to_string)
     )
 }
@@ -53,7 +53,7 @@ impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Mark::ZERO => f.write_str("no time"),
-            Mark::MAX => f.write_str("the end of all time"),
+            Mark::MAX => f.write_str("the end of time"),
             mark => Rfc3339(mark.unix_millis()).fmt(f),
         }
     }
@@ -98,7 +98,7 @@ mod tests {
         let exclude = Exclude { pool, slots: vec![3, 4], until: Mark::MAX, label };
         assert_eq!(
             exclusion_text(&exclude),
-            r#"asked to avoid 3, 4 of pool "workers-10" until the end of all time for "leaf\n""#
+            r#"set to exclude 3, 4 of pool "workers-10" until the end of time for "leaf\n""#
         );
     }
 }
