@@ -170,14 +170,14 @@ pub fn leases(pool: &str, rows: &[SlotRow]) -> Vec<Lease> {
 /// Chooses the slots of a claim from all rows of the pool, all members, and the first number never
 /// used (`next`, for pools without reuse). `now` is the time of the clock that the store uses.
 ///
-/// A group is usable if no live member holds any of its slots, except one that the request
-/// supersedes or outranks ([`Preference::Configured`](crate::lease::Preference::Configured)), and at
-/// least one of its slots has a mark that the request allows. If no group is usable, marks that an
-/// operator has allowed ([`SlotDefaults::accepted_lead`]) count too. The claim takes the usable
-/// group that this owner had last, if it prefers that one; otherwise the smallest group never used;
-/// otherwise the group given up longest ago. A claim that was overtaken by others skips up to
-/// `pass` of these, so that claims that collided once do not all collide again. The first attempt
-/// of a claim skips none (0).
+/// A group is usable if no live member holds any of its slots, and at least one of them has a mark
+/// that the request allows. Members that the request supersedes or outranks
+/// ([`Preference::Configured`](crate::lease::Preference::Configured)) do not count. If no group is
+/// usable, marks that an operator has allowed ([`SlotDefaults::accepted_lead`]) count too. The
+/// claim takes the usable group that this owner had last, if it prefers that one; otherwise the
+/// smallest group never used; otherwise the group given up longest ago. A claim that was overtaken
+/// by others skips up to `pass` of these, so that claims that collided once do not all collide
+/// again. The first attempt of a claim skips none (0).
 ///
 /// # Errors
 /// `PoolFull` with limit, holders and the earliest usable time; `Exhausted` for a pool without

@@ -2,9 +2,9 @@
 //!
 //! Wrong secrets are counted by their source address. Of IPv6 the first 64 bits count, which
 //! normally belong to one host. Beyond [`BURST`] at once and [`PER_SECOND`] after that, secrets
-//! from the address are not checked, except tokens that were valid from there before: a valid token
-//! in use keeps working, even if a guesser shares its proxy. Nothing waits, so nothing piles up; a
-//! valid token costs one comparison more than without this.
+//! from the address are not checked. Tokens that were valid from there before are: a valid token in
+//! use keeps working, even if a guesser shares its proxy. No request waits, so none pile up; a valid
+//! token costs one comparison more than without this.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
