@@ -21,7 +21,7 @@ const clients = servers.split(",").map((server) => {
     // IDs have up to 63 bits, and a JavaScript number 53: without this, different IDs become the same.
     stringNumbers: true,
   });
-  // What a call is refused for, it says itself.
+  // Each failed call reports its own error.
   client.on("error", () => {});
   return client;
 });

@@ -272,7 +272,7 @@ fn doctor_warns_of_a_full_pool_of_a_catalog_source() {
     };
     let ran = doctor("");
     assert!(ran.code == 0 && ran.out.contains(&format!("WARNING workers   {expected}")), "{ran:?}");
-    // Of the configuration's own source it is an error.
+    // The same finding is an error for a source of the configuration.
     let ran = doctor(&config(layout, ""));
     assert!(ran.code == 1 && ran.out.contains(&format!("ERROR   workers   {expected}")), "{ran:?}");
 }

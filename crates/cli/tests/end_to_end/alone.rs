@@ -122,7 +122,7 @@ fn continues_alone(store: servers::Server) {
     setup.network.refuse();
     let server = setup.again(0);
     server.not_ready(&["store"]);
-    // What a failed attempt leads to has happened before the next one begins.
+    // Effects of a failed attempt are visible before the next one begins.
     let failed = failed_joins(&server);
     until("two more attempts fail", || failed_joins(&server) >= failed + 2.0);
     assert!(!responds(&server, "orders") && !is_alone(&server));

@@ -18,7 +18,7 @@ pub enum JournalState {
     LeftOut,
     /// Its knowledge is unknown.
     Missing,
-    /// As `Missing`, and only another journal names it: the store has lost its join.
+    /// Its knowledge is unknown, and only another journal names it: the store has lost its join.
     HeardOf,
 }
 

@@ -134,7 +134,7 @@ impl SegmentBacking {
     }
 
     fn succeed(&self, now: &SegmentSource, next: &Arc<SegmentSource>) {
-        // In this order: a caller that finds the old source closed finds the new one.
+        // Stored before the close, so that a caller that finds the old source closed finds this one.
         self.0.store(Arc::clone(next));
         // The old source's prefetched numbers count as lost.
         let _ = now.close();

@@ -75,7 +75,7 @@ pub enum Access {
     Read,
     /// A write, without other writers until it ends.
     Write,
-    /// As `Write`, also after a store rollback: for recovery by an operator.
+    /// A write that is also accepted after a store rollback: for recovery by an operator.
     Forward,
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct ThrottledLog([CodeLog; Code::ALL.len()]);
 
 #[derive(Debug, Default)]
 struct CodeLog {
-    /// In elapsed time.
+    /// Elapsed time from which the next line may be logged, in milliseconds.
     again_at_ms: AtomicU64,
     omitted: AtomicU64,
 }

@@ -114,7 +114,7 @@ async fn grpc_recovers_a_store_by_the_recover_call_only() {
     let early = soon(client.recover(RecoverRequest::default())).await.unwrap_err();
     assert_eq!(reason(&early), ErrorCode::StoreRolledBack);
 
-    // That verb waits for no journal.
+    // The verb fast_forward waits for no journal.
     let mut store = StoreClient::new(server.channel().await);
     let instance = soon(store.describe(describe_request())).await.unwrap().into_inner().instance;
     let mut forward = Request::new(FastForwardRequest::default());

@@ -150,7 +150,7 @@ async fn a_restart_and_a_kill_repeat_nothing() {
         let away = reserve_now(&*store, &source, 1).await.unwrap_err();
         assert_eq!(away.kind().code(), "unavailable", "{away:?}");
         server.start();
-        // By the store that was open before, and by one that opens now.
+        // The handle that was open before and a new handle both reserve later numbers.
         let other = snowmint_stores::open(&server.url(), "default").await.unwrap();
         for store in [&store, &other] {
             let reserved = reserve_soon(&**store, &source, 100).await;

@@ -35,7 +35,7 @@ pub(super) enum PoolSize {
     Wide,
     /// Twice as many as are needed.
     Narrow,
-    /// As many as there are machines; sources that take slots of their own are left out.
+    /// One slot for each machine; sources that take slots of their own are left out.
     Tight,
 }
 

@@ -53,7 +53,7 @@ impl ImportDir {
     }
 }
 
-/// As in `--store`, other users can read it while the command runs.
+/// Other users can read the command line while the command runs.
 #[test]
 fn password_on_the_command_line_is_reported() {
     let import_dir = ImportDir::new();

@@ -291,8 +291,8 @@ async fn joined(store: &Arc<dyn Store>, now: UnixMillis) -> Incarnation {
     other.incarnation
 }
 
-/// As when a hypervisor halts a process, and the process's clock does not show it: another member
-/// takes the section, and the first one trusts its lease. A source that confirms with the store
+/// A hypervisor may halt a process without a sign on the process's clock. Then another member
+/// acquires the section, and the first one trusts its lease. A source that confirms with the store
 /// before each result finds out.
 #[tokio::test]
 async fn store_confirmation_rejects_sections_of_peers() {

@@ -31,8 +31,8 @@ async fn failed_fetch_is_retried_before_prefetched_numbers_end() {
     }
 }
 
-/// As servers reject a token that is over its rate. An earlier retry would be useless, and a cost
-/// for them.
+/// Servers reject a token that is over its rate. An earlier retry would be useless, and a load on
+/// them.
 #[tokio::test]
 async fn store_is_not_called_before_its_retry_delay() {
     let world = World::new();

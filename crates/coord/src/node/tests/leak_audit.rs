@@ -95,7 +95,7 @@ async fn slot_in_use_is_not_given_up() {
     let slots = world.handle().workers(START).await.unwrap();
     let row = slots.iter().find(|info| info.slot == slot).unwrap();
     assert_eq!((row.holder, row.term, row.mark), (node.incarnation(), term, to));
-    // By this mark, no process can have minted past it, even if one tries at the same time.
+    // With this mark, no process can have minted past it, even if one tries at the same time.
     let leaked = LeakedSlot::new(Release { mark: to, ..seen }).unwrap();
     assert!(release_leaked(&node.core().ctx, &leaked, START).await);
     assert_eq!(holders(&world, 7).await, [None]);

@@ -37,7 +37,7 @@ async fn restored_journal_reports_its_end_for_a_rolled_back_store() {
     assert_eq!(known.ends.get("bills"), Some(&101), "{known:?}");
 }
 
-/// As if only its row were an older one: the history of the store has everything.
+/// Only the row of the source is an older one: the history of the store has everything.
 #[tokio::test]
 async fn source_below_a_sure_journal_end_raises_doubt() {
     let (world, dir) = (World::new(), Scratch::new());

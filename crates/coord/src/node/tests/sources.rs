@@ -16,7 +16,7 @@ async fn concurrent_closes_get_the_same_result() {
     node.close().await.unwrap();
 }
 
-/// As a command does that only defines a source.
+/// A command that only defines a source closes its node this early.
 #[tokio::test]
 async fn a_node_that_is_closed_while_it_joins_leaves_nothing() {
     let world = World::new();

@@ -89,7 +89,7 @@ impl NumberLane {
     #[inline]
     pub fn try_next(&mut self) -> Result<u64> {
         if self.block.next == self.block.end || !self.fork_guard.is_here() {
-            // By value: where a loop owns the lane, the lane's counter stays in registers.
+            // Returned by value, so that a loop that owns the lane keeps its counter in registers.
             self.block = take_block(&self.source, self.length)?;
         }
         let id = self.block.next;

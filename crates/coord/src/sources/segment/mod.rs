@@ -237,7 +237,7 @@ impl SegmentSource {
             let left_ms = deadline.since(self.ctx.timer.elapsed());
             if left_ms == 0 || dry.retry() == Retry::Never {
                 return Err(match dry.kind() {
-                    // The fetch in flight has had all of the caller's time.
+                    // The fetch in flight did not end within the caller's time.
                     ErrorKind::WindowSpent { .. } => self.late(within_ms),
                     _ => dry,
                 });

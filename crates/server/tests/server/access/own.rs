@@ -159,7 +159,7 @@ async fn program_with_one_name_moves_marks_no_window_further() {
             assert_eq!(reason(&status), ErrorCode::LimitExceeded, "{at} {status:?}");
             assert!(status.message().contains("worker.window"), "{at} {status:?}");
         }
-        // What an operator decided stays.
+        // A definition by an operator stays.
         write(ADMIN, "define", "mine-slow", slow).await.unwrap();
         write(JOINER, "alter", "mine-slow", slow_in_hex).await.unwrap();
     }
@@ -182,7 +182,7 @@ async fn token_with_one_name_moves_marks_no_window_further() {
     assert_eq!(send(SHARER, "POST", "/v1/sources", defaults).await, 200);
     let longer = r#"{"lead_max":"1h"}"#;
     assert_eq!(send(SHARER, "PATCH", "/v1/sources/mine-bank", longer).await, 413);
-    // What an operator decided stays.
+    // A definition by an operator stays.
     assert_eq!(send(ADMIN, "POST", "/v1/sources", slow).await, 200);
     let off = r#"{"enabled":false}"#;
     assert_eq!(send(SHARER, "PATCH", "/v1/sources/mine-slow", off).await, 200);
