@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_makes_no_directory_and_no_line_is_the_last() {
+    fn audit_line_creates_no_directory_and_keeps_earlier_lines() {
         let place = tempfile::tempdir().unwrap();
         let none = place.path().join("server");
         leave(&none, "it happened", "a", "b");

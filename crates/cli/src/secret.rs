@@ -99,7 +99,7 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn nothing_shows_a_secret_that_is_formatted() {
+    fn debug_output_shows_no_secret() {
         const SECRET: &str = "0123456789abcdef0123456789abcdef";
         let hidden: Hidden = SECRET.into();
         assert_eq!(format!("{hidden:?} {:?}", Some(&hidden)), "(not shown) Some((not shown))");

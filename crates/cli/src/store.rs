@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_stores() {
+    fn sqlite_urls_name_their_file() {
         assert_eq!(file("sqlite:a/b.db"), Some("a/b.db".into()));
         assert_eq!(file("sqlite:///a/b.db"), Some("/a/b.db".into()));
         assert_eq!(file("memory:"), None);

@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_instants_both_ways() {
+    fn known_instants_convert_both_ways() {
         for (ms, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_399_999, "2000-02-28T23:59:59.999Z"),

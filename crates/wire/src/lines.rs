@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_one_by_one(first: u64, steps in prop::collection::vec(0_u64..150, 0..50)) {
+        fn lines_of_numbers_equal_single_lines(first: u64, steps in prop::collection::vec(0_u64..150, 0..50)) {
             let mut number = first;
             let numbers: Vec<u64> = steps
                 .into_iter()

@@ -35,7 +35,7 @@ fn words(words: &[&str]) -> Args {
 }
 
 #[test]
-fn whole_requests() {
+fn whole_requests_are_parsed() {
     let cases: &[(&[u8], Args)] = &[
         (b"*1\r\n$4\r\nPING\r\n", words(&["PING"])),
         (b"*2\r\n$4\r\nINCR\r\n$7\r\ndefault\r\n", words(&["INCR", "default"])),
@@ -229,7 +229,7 @@ proptest! {
 
     /// Any bytes give no panic and nothing beyond the limits, and in pieces the same as at once.
     #[test]
-    fn any_bytes(bytes in prop::collection::vec(prop_oneof![Just(b'*'), Just(b'$'), Just(b'\r'), Just(b'\n'), Just(b'1'), Just(b'"'), any::<u8>()], 0..300)) {
+    fn any_bytes_parse_within_the_limits(bytes in prop::collection::vec(prop_oneof![Just(b'*'), Just(b'$'), Just(b'\r'), Just(b'\n'), Just(b'1'), Just(b'"'), any::<u8>()], 0..300)) {
         let whole = fresh(&bytes);
         let mut parser = Parser::new();
         let mut pieces = Ok(None);

@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_servers() {
+    fn server_urls_give_base_addresses() {
         for (url, bases) in [
             ("127.0.0.1:7700", &["http://127.0.0.1:7700"][..]),
             ("http://ids.example:80/", &["http://ids.example:80"]),

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_read_twice_is_settled() {
+    fn content_counts_once_read_twice() {
         let mut file = Settled::new("old");
         let read_values: Vec<_> = ["old", "", "new", "new", "new", "", "new", "ol", "old", "old"]
             .into_iter()

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_that_is_not_that_of_the_keys_is_refused() {
+    fn identity_that_contradicts_the_keys_is_rejected() {
         let odd = of(r#"{"kind":"segment","increment":2}"#);
         let all = of(r#"{"kind":"segment"}"#);
         for identity in ["", "{}", all.identity.as_str(), "no object"] {

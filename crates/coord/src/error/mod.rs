@@ -213,7 +213,7 @@ mod tests {
     use std::error::Error as _;
 
     #[test]
-    fn an_error_is_one_word() {
+    fn error_has_the_size_of_a_pointer() {
         assert_eq!(size_of::<Error>(), size_of::<usize>());
     }
 
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_a_kind_are_the_message_where_no_place_wrote_one() {
+    fn error_kind_is_the_default_message() {
         let sentence = "all IDs of this tick are minted; the next tick begins in 3 ms";
         assert_eq!(Error::tick_full(3).message(), sentence);
         assert_eq!(Error::tick_full(3).to_string(), sentence);

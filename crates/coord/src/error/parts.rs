@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_comes_back_as_it_was() {
+    fn error_kinds_survive_a_round_trip() {
         for kind in kinds() {
             let parts = kind.parts();
             assert_eq!(parts.code, kind.code());
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_missing_make_no_kind() {
+    fn missing_values_make_no_error_kind() {
         for mut parts in kinds().iter().map(ErrorKind::parts) {
             let had = parts.texts.pop().is_some() || parts.numbers.pop().is_some();
             if had || parts.full.take().is_some() {

@@ -57,7 +57,7 @@ fn identities_are_read_as_they_are_written() {
 }
 
 #[test]
-fn a_store_that_went_on_has_all_that_was_seen() {
+fn continued_store_has_every_seen_write() {
     let mut kept = Kept::new();
     let mut seen = vec![kept.write(), kept.start()];
     for round in 0..3 * STARTS_MAX {

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_place_is_recognised_and_every_other_is_not() {
+    fn journal_binding_recognises_only_its_place() {
         assert_eq!(binding().differs_from(&binding()), None);
         let others = [
             Binding { machine: "n".into(), ..binding() },

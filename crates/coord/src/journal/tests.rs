@@ -467,7 +467,7 @@ fn a_journal_set_aside_makes_room_for_a_new_one() {
 }
 
 #[test]
-fn a_half_made_journal_is_no_journal() {
+fn incomplete_new_journal_is_ignored() {
     let scratch = Scratch::new("half");
     std::fs::write(scratch.0.join(JOURNAL_FILE_NEW), "half").unwrap();
     let (_, past) = Journal::open(scratch.lock()).unwrap();

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_is_known_by_request_and_target() {
+    fn repeated_extend_is_known_by_request_and_target() {
         assert_eq!(decide(&extend(5, 150, 200, 9)), Ok(ExtendStep::Repeat));
         assert_eq!(decide(&extend(5, 150, 200, 8)), Err("mark_moved"));
         assert_eq!(decide(&extend(5, 150, 199, 9)), Err("mark_moved"));

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_step_that_does_not_end_well_has_not_happened() {
+    async fn uncommitted_step_changes_nothing() {
         let store = MemoryStore::new("default").unwrap();
         let other = store.handle("other").unwrap();
         drop(other.backend().begin(Access::Read).await.unwrap());

@@ -79,7 +79,7 @@ fn full(error: &Error) -> PoolFull {
 }
 
 #[test]
-fn the_smallest_never_used_comes_before_the_longest_given_up() {
+fn claim_prefers_unused_slots_to_released_ones() {
     let rows = [row(0, None, 10, 500), row(1, None, 10, 400), row(3, Some(1), 10, 0)];
     let members = [member(1, true)];
     let take =
@@ -188,7 +188,7 @@ fn numbers_that_are_not_allowed_are_not_looked_at_one_by_one() {
 }
 
 #[test]
-fn exactly_one_number_is_that_one_or_an_error() {
+fn exact_preference_gets_its_number_or_an_error() {
     let rows = [row(0, Some(1), 10, 0)];
     assert_eq!(slots(&choose_with(&request(9, Preference::Exactly(5)), &rows, &[]).unwrap()), [5]);
     let refused = choose_with(&request(9, Preference::Exactly(0)), &rows, &[member(1, true)]);

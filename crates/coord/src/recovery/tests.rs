@@ -10,7 +10,7 @@ use crate::memory::MemoryStore;
 use crate::store::StoreIdentity;
 
 #[test]
-fn everything_known_is_passed() {
+fn recovery_plan_exceeds_everything_known() {
     let reached = UnixMillis::new(1_000_000);
     let lease = |mark| JournalLease {
         pool: "workers-10".into(),
@@ -131,7 +131,7 @@ async fn missing_known_journal_blocks_recovery() {
 }
 
 #[tokio::test]
-async fn a_slip_of_the_operators_is_refused() {
+async fn recovery_plan_rejects_operator_mistakes() {
     let store = MemoryStore::new("recovery").unwrap();
     let recovery = look(&store, &[], &[]).await.unwrap();
     let day = Some(NOW.saturating_add(DAY_MS));

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_other_kinds_are_no_doubts() {
+    fn other_errors_raise_no_doubt() {
         let doubts = Doubts::default();
         assert!(!doubts.raise(&Error::closed("store is closed")));
         assert!(doubts.check().is_ok() && doubts.take_news().is_none());

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_nap_ends_though_its_thread_does_not_come() {
+    async fn nap_ends_without_its_thread() {
         static NAP: Nap = Nap::new();
         NAP.is_watched.store(true, Ordering::Release);
         NAP.take(1, ready(())).await;

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn deeds_are_counted_each_by_itself_by_the_rate_for_everything() {
+    fn each_kind_of_deed_has_its_own_rate_count() {
         let timer: Arc<dyn Timer> = Arc::new(ManualTimer::new(1_000));
         let both = rates(&["1/h orders-*", "2/m *"], None, &timer);
         for deed in [Deed::Join, Deed::Claim, Deed::Define] {

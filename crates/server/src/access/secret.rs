@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_token_is_no_password() {
+    fn password_like_token_is_rejected() {
         for short in
             ["", "hunter2", &"a".repeat(64), &"abcdefghi".repeat(8), &"ab cdefghijkl".repeat(8)]
         {

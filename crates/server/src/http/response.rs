@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wanted_form() {
+    fn accept_header_selects_the_response_format() {
         let wanted = |accept: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static(accept));

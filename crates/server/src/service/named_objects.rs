@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_is_not_the_sources_own_is_named() {
+    fn definition_names_foreign_keys_stores_and_upstreams() {
         for (json, names) in [
             ("{}", ""),
             (r#"{"disguise":{"mode":"none"}}"#, ""),

@@ -194,7 +194,7 @@ mod tests {
 
     /// The owner returns its reason, and has not responded a second time when time runs out.
     #[tokio::test]
-    async fn an_owner_that_cannot_yet_is_repeated_with_its_reason() {
+    async fn silent_owner_is_reported_with_its_earlier_reason() {
         let calls = Mutex::new(0);
         let here = || -> LocalCall<'_, ()> { Box::pin(async { Err(not_owner("one:1")) }) };
         let there = |_| -> OwnerCall<'_, ()> {

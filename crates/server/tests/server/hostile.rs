@@ -85,7 +85,7 @@ async fn half_a_request_then_silence_is_closed() {
 
 /// The limit counts from a request's first byte: more bytes do not buy more time.
 #[tokio::test]
-async fn a_trickle_is_closed() {
+async fn trickling_request_is_closed_in_time() {
     let server = server_with(|settings| {
         settings.resp.frame_time_max = SHORT;
         settings.http.head_time_max = SHORT;

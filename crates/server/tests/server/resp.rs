@@ -120,7 +120,7 @@ async fn a_bad_command_is_an_error_and_the_connection_lives() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_request_end_the_connection() {
+async fn malformed_request_ends_the_connection() {
     let server = server().await;
     for (bytes, message) in [
         ("*1\r\n:1\r\n", "expected '$', got ':'"),
@@ -246,7 +246,7 @@ async fn quit_replies_and_closes() {
 
 /// A page in a browser must not be able to make the browser send commands.
 #[tokio::test]
-async fn a_browser_is_hung_up_on() {
+async fn http_over_resp_closes_the_connection() {
     let server = server().await;
     for bytes in [
         "POST / HTTP/1.1\r\nHost: localhost\r\n\r\nINCR numbers\r\n",

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_a_number_and_its_holder() {
+    fn legacy_row_gives_number_and_holder() {
         let row = |texts: &[&str]| texts.iter().map(|text| Some((*text).to_owned())).collect();
         let found = worker("ID", row(&["7", "10.0.0.1", "8080"]));
         let holder = "10.0.0.1 8080".into();

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pooler_is_of_the_one_kind_that_there_is() {
+    async fn pooler_parameter_accepts_only_transaction() {
         let to = |parameters: &str| Connections::to(&format!("postgres://a@b/c{parameters}"), "it");
         assert!(!to("").unwrap().by_transaction);
         assert!(to("?pooler=transaction&sslmode=disable").unwrap().by_transaction);

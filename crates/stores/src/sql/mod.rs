@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_for_each_dialect() {
+    fn upsert_has_a_statement_for_each_dialect() {
         let table = Table { name: "t", keys: &["k"], columns: &["a", "b"], counted: true };
         assert_eq!(
             table.upsert(Upsert::OnConflict, 2),

@@ -373,7 +373,7 @@ async fn unreachable_file_is_reported_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_holds_nothing_up() {
+async fn abandoned_step_blocks_no_other() {
     let folder = Folder::new();
     let store = opened(&folder).await;
     let other = opened(&folder).await;

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn it_wakes_when_it_is_time_and_never_before() {
+    async fn alarm_wakes_at_its_time_and_never_before() {
         let alarm = Alarm::new();
         for wait_ns in [0, 1, 200_000, 3_500_000] {
             let due_ns = BootTimer.elapsed_ns() + wait_ns;

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_kept_than_may_be() {
+    fn checker_compares_at_most_the_allowed_ids() {
         let ids: Vec<u64> = (0..100_000).collect();
         for keep_max in [0, 1, 20_000] {
             assert_eq!(verdict_of(&ids, keep_max).compared, keep_max);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_another_kind_is_refused() {
+    fn checker_rejects_an_id_of_another_form() {
         let checker = Checker::start(IdForm::Number, 1 << 20, std::env::temp_dir());
         let shared = Arc::new(SharedState::new(None, None, 9));
         let mut keeper = Keeper::new(IdForm::Number, shared, Some(checker.sender()));

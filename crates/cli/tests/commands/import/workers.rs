@@ -85,7 +85,7 @@ fn excluded(server: &Server) -> BTreeSet<u64> {
 }
 
 #[test]
-fn the_trees_of_leaf_and_of_article_002_are_excluded_for_ever() {
+fn zookeeper_worker_numbers_are_excluded_for_ever() {
     let (zookeeper, import_dir) = (Zookeeper::start(), ImportDir::new());
     let none = import_dir.import("leaf-snowflake", &zookeeper.url(), &[]);
     assert_eq!(none.code, 1, "{none:?}");

@@ -79,7 +79,7 @@ fn a_window_opens_only_once_the_store_has_acknowledged_it() {
 }
 
 #[test]
-fn it_is_extended_at_half_and_not_before() {
+fn window_is_extended_at_half_and_not_before() {
     let mut window = window(false);
     let first = extends(&window.poll(at(START, 0), WANTED)).remove(0);
     window.extended(at(START, 0), first.request, &done(&first));

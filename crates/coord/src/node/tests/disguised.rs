@@ -99,7 +99,7 @@ async fn a_source_reads_nothing_of_another_that_names_the_same_key() {
 }
 
 #[tokio::test]
-async fn a_definition_of_before_there_were_versions_stays_as_it_was() {
+async fn definition_without_a_version_stays_unchanged() {
     let world = World::new();
     let before = defined_before(&world, "orders").await;
     let node = open(&world).await;

@@ -170,7 +170,7 @@ async fn store_rollback_ends_offline_minting() {
 /// The journal was lost in a write that never ended. It may show that the window is ours to its
 /// end, so nothing is released in the store.
 #[tokio::test]
-async fn a_journal_that_is_lost_gives_nothing_up() {
+async fn lost_journal_releases_no_slot() {
     let mut away = Away::new();
     let disk = Forgetful::default();
     let settings = NodeSettings {

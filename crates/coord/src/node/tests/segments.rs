@@ -20,7 +20,7 @@ pub(super) async fn mark(world: &World, name: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn a_fixed_step_moves_the_mark_by_as_much_each_time() {
+async fn fixed_step_moves_the_mark_by_its_size() {
     let world = World::new();
     let node = world.open().await;
     let fixed = r#"{"kind":"segment","step":{"rule":"fixed","size":40}}"#;

@@ -132,7 +132,7 @@ async fn prefetched_serials_expire_at_midnight() {
 /// The node's clock is a day ahead, on a store with a clock of its own: the node is rejected, and
 /// must not make all other nodes write tomorrow's date either.
 #[tokio::test]
-async fn a_clock_that_is_wrong_begins_no_day() {
+async fn wrong_clock_begins_no_new_period() {
     let world = World::new();
     let theirs = MemoryClock::new(START);
     let store = MemoryStore::with_clock("default", theirs.clone()).unwrap();

@@ -405,7 +405,7 @@ async fn a_worker_number_that_no_source_needs_any_more_is_given_back() {
 }
 
 #[tokio::test]
-async fn a_layout_that_has_run_out_is_no_readiness() {
+async fn spent_layout_ends_readiness() {
     let world = World::new();
     let node = world.open().await;
     // 2^20 ms, of which about 8 s are left.

@@ -203,7 +203,7 @@ async fn while_the_journal_hangs_few_numbers_are_wasted() {
 
 /// Entries that snowflakes need are in the same journal.
 #[tokio::test]
-async fn a_segment_source_too_many_is_refused_by_itself() {
+async fn excess_segment_source_is_rejected_alone() {
     let (world, dir) = (World::new(), Scratch::new());
     let node = open(&world, &dir).await;
     for (name, json) in [("bills", FIXED), ("more", FIXED), ("orders", "{}")] {

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_one_has_nothing_and_takes_nothing() {
+    fn empty_text_map_takes_no_memory() {
         let texts = TextMap::default();
         assert_eq!((texts.get(0), texts.get(7), texts.len(), texts.bytes()), (None, None, 0, 0));
     }

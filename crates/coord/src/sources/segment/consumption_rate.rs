@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_lasts_as_long_as_is_wanted() {
+    fn step_lasts_for_the_wanted_time() {
         assert_eq!(ConsumptionRate::default().step(WANTED), 0);
         assert_eq!(rate(1).step(WANTED), 10_000);
         assert_eq!(rate(10_000).step(WANTED), 100_000_000);

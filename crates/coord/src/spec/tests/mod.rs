@@ -96,7 +96,7 @@ fn canonical_keys_give_the_same_plan_and_text() {
 }
 
 #[test]
-fn nothing_given_is_the_default_source_of_the_design() {
+fn empty_definition_gives_the_default_source() {
     let plan = snowflake("{}");
     let layout = plan.layout;
     let bits = [Field::Time, Field::Worker, Field::Sequence].map(|field| layout.bits(field));

@@ -41,7 +41,7 @@ fn every_clock_step_is_reported() {
 }
 
 #[test]
-fn a_step_that_time_has_outrun_is_reported_too() {
+fn rollback_overtaken_by_time_is_still_reported() {
     let (clock, steps) = (clock(), Steps::default());
     let ids = watched(Rollback::HOLD, &clock, &steps);
     ids.try_mint().unwrap();

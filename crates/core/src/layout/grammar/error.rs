@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances_are_the_usual_ones() {
+    fn edit_distances_match_known_values() {
         for (from, to, slips) in [
             ("", "leaf", 4),
             ("leaf", "leaf", 0),

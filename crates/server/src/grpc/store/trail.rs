@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn some_numbers_stand_for_all_and_names_are_escaped() {
+    fn audit_texts_shorten_lists_and_escape_names() {
         let numbers: Vec<u64> = (0..12).collect();
         assert_eq!(few(&numbers, u64::to_string), "0, 1, 2, 3, 4, 5, 6, 7 and 4 more");
         assert_eq!(few(&numbers[..2], u64::to_string), "0, 1");

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parameter_is_there_once_or_not() {
+    fn parameter_may_be_present_only_once() {
         let params = Params::of_query(&"/x?a=1&b=%2C+x&c=&d=1&d=2".parse().unwrap()).unwrap();
         assert_eq!(params.get("a").unwrap(), Some("1"));
         assert_eq!(params.need("b").unwrap(), ", x");

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loading_id_lies_at_a_fifth() {
+    fn loading_id_lies_at_a_fifth_of_the_segment() {
         let segment = segment_of(NumberRange { first: 1, last: 100_000, increment: 1 }).unwrap();
         assert_eq!((segment.current_id, segment.loading_id), (0, 20_000));
         assert_eq!((segment.delta, segment.remainder), (1, 0));
