@@ -13,11 +13,11 @@ mod import;
 mod kubernetes;
 mod labels;
 mod mint;
+mod multi_store;
 mod operations;
 mod operator;
 mod reading;
 mod reclaim;
-mod residues;
 mod serve;
 #[path = "../common/server.rs"]
 mod server;

@@ -4,7 +4,6 @@
 // Tests panic on errors, and wait in real time for real processes.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
-mod alone;
 mod altered;
 mod by_hand;
 mod clients;
@@ -22,6 +21,7 @@ mod grpc;
 mod idle;
 mod metrics;
 mod minting;
+mod offline;
 mod order;
 mod recovery;
 mod recovery_from_here;

@@ -32,7 +32,7 @@ pub struct NewDefinition {
     pub name: String,
     /// All keys, as canonical JSON ([`SourceSpec::to_stored`](crate::SourceSpec::to_stored)).
     pub spec: String,
-    /// Keys that can never change (kind, layout, epoch, unit, order, residues, disguise key,
+    /// Keys that can never change (kind, layout, epoch, unit, order, stripe, disguise key,
     /// unique), as canonical JSON.
     pub identity: String,
     /// Whether the source is enabled, if the caller sets it. Only `alter` enables an existing

@@ -1,5 +1,5 @@
 //! Agreement between the stores of a source: the stripes of those that hand out its numbers must be
-//! residues of one division.
+//! stripes of one division.
 //!
 //! Each store reports its own stripe. Two stripes that share a number would make it twice, so both
 //! stores are then rejected, and the error shows both: it is unknown here which one is wrong.
@@ -111,7 +111,7 @@ fn stripes(source: &str, wanted: &SourceSpec, stores: &[(&str, Has)]) -> StoreCo
     let agreed = errors.iter().all(Option::is_none);
     if all_reached
         && agreed
-        && let Some(free) = free_residues(stores.len(), &stripes)
+        && let Some(free) = free_offsets(stores.len(), &stripes)
     {
         let increment = u64::try_from(stores.len()).ok();
         let spec = |offset| SourceSpec { offset: Some(offset), increment, ..wanted.clone() };
@@ -230,7 +230,7 @@ fn is_fresh(stripe: Stripe, next: Option<u64>) -> bool {
 }
 
 /// Returns whether a store with this stripe shows that numbers were handed out. While the source
-/// has such a store, no other store is [given a residue that looks free](free_residues).
+/// has such a store, no other store is [given a stripe that looks free](free_offsets).
 pub(super) fn shows_use(info: &SourceInfo) -> bool {
     match info.spec.check() {
         Ok(Plan::Segment(SegmentPlan { stripe, .. })) => !is_fresh(stripe, info.next),
@@ -238,9 +238,9 @@ pub(super) fn shows_use(info: &SourceInfo) -> bool {
     }
 }
 
-/// Returns the residues that no store has, if no store has handed out a number and all use the same
+/// Returns the offsets that no store has, if no store has handed out a number and all use the same
 /// division.
-fn free_residues(stores: usize, stripes: &[(Stripe, Option<u64>)]) -> Option<Vec<u64>> {
+fn free_offsets(stores: usize, stripes: &[(Stripe, Option<u64>)]) -> Option<Vec<u64>> {
     let count = u64::try_from(stores).ok()?;
     let fresh = stripes.iter().all(|(stripe, next)| {
         is_fresh(*stripe, *next) && stripe.increment() == count && stripe.until().is_none()
@@ -290,34 +290,34 @@ mod tests {
         (!each.is_empty()).then_some(each)
     }
 
-    fn residue(offset: u64, increment: u64, used: u64) -> Has {
+    fn with_stripe(offset: u64, increment: u64, used: u64) -> Has {
         has(&format!(r#""offset":{offset},"increment":{increment}"#), used)
     }
 
     #[test]
-    fn stores_with_residues_of_their_own_serve_whatever_is_away() {
-        assert_eq!(serving(vec![residue(1, 2, 7), residue(2, 2, 900)]), [true; 2]);
-        assert_eq!(serving(vec![residue(2, 2, 0), Has::Unknown]), [true; 2]);
-        let three = || vec![residue(3, 3, 0), residue(1, 3, 5), residue(2, 3, 9)];
+    fn stores_with_their_own_stripes_serve_whatever_is_away() {
+        assert_eq!(serving(vec![with_stripe(1, 2, 7), with_stripe(2, 2, 900)]), [true; 2]);
+        assert_eq!(serving(vec![with_stripe(2, 2, 0), Has::Unknown]), [true; 2]);
+        let three = || vec![with_stripe(3, 3, 0), with_stripe(1, 3, 5), with_stripe(2, 3, 9)];
         assert_eq!(serving(three()), [true; 3]);
     }
 
     #[test]
     fn stores_that_share_a_number_are_refused_both() {
-        assert_eq!(serving(vec![residue(1, 2, 7), residue(1, 2, 7)]), [false; 2]);
-        assert_eq!(serving(vec![residue(1, 2, 7), residue(2, 3, 7)]), [false; 2]);
-        assert_eq!(serving(vec![residue(1, 2, 7), residue(1, 1, 0)]), [false; 2]);
+        assert_eq!(serving(vec![with_stripe(1, 2, 7), with_stripe(1, 2, 7)]), [false; 2]);
+        assert_eq!(serving(vec![with_stripe(1, 2, 7), with_stripe(2, 3, 7)]), [false; 2]);
+        assert_eq!(serving(vec![with_stripe(1, 2, 7), with_stripe(1, 1, 0)]), [false; 2]);
         assert_eq!(
-            serving(vec![residue(1, 3, 7), residue(2, 3, 1), residue(2, 3, 0)]),
+            serving(vec![with_stripe(1, 3, 7), with_stripe(2, 3, 1), with_stripe(2, 3, 0)]),
             [true, false, false]
         );
-        let errors = judged(vec![residue(1, 2, 7), residue(1, 2, 9)]).errors;
+        let errors = judged(vec![with_stripe(1, 2, 7), with_stripe(1, 2, 9)]).errors;
         let message = errors[0].as_ref().unwrap().to_string();
         for part in ["\"a\" (offset 1 of 2", "\"b\" (offset 1 of 2"] {
             assert!(message.contains(part), "{part}: {message}");
         }
         let otherwise = has(r#""disguise":{"mode":"full","key":1}"#, 0);
-        assert_eq!(serving(vec![residue(1, 2, 0), otherwise]), [true, false]);
+        assert_eq!(serving(vec![with_stripe(1, 2, 0), otherwise]), [true, false]);
     }
 
     #[test]
@@ -327,7 +327,7 @@ mod tests {
             let keys = format!(r#""offset":{offset},"increment":3,"first":{first},"first_at":77"#);
             has(&keys, 0)
         };
-        assert_eq!(serving(vec![old(1), residue(2, 2, 4)]), [true; 2]);
+        assert_eq!(serving(vec![old(1), with_stripe(2, 2, 4)]), [true; 2]);
         assert_eq!(serving(vec![new(1, 1000), old(2)]), [true; 2]);
         assert_eq!(serving(vec![old(1), old(2), new(3, 1002)]), [true; 3]);
         assert_eq!(serving(vec![new(1, 1000), new(2, 1001), new(3, 1002)]), [true; 3]);
@@ -335,26 +335,26 @@ mod tests {
         assert_eq!(serving(vec![new(1, 1000), new(2, 1001), added]), [true; 3]);
         // A stripe that was defined by hand, below the numbers that the other stores have handed
         // out by their old stripes.
-        let low = residue(3, 3, 0);
+        let low = with_stripe(3, 3, 0);
         assert_eq!(serving(vec![new(1, 1000), new(2, 1001), low]), [false; 3]);
         // One store kept its old stripe, while another already uses a new one.
-        assert_eq!(serving(vec![new(1, 1000), residue(2, 2, 4)]), [false; 2]);
+        assert_eq!(serving(vec![new(1, 1000), with_stripe(2, 2, 4)]), [false; 2]);
     }
 
     #[test]
-    fn residues_are_assigned_once_all_stores_are_unused() {
+    fn stripes_are_assigned_once_all_stores_are_unused() {
         let none = || Has::Nothing;
         assert_eq!(defined(vec![none(), none()]), Some(vec![(0, 1, 2), (1, 2, 2)]));
         assert_eq!(
-            defined(vec![none(), residue(1, 3, 0), none()]),
+            defined(vec![none(), with_stripe(1, 3, 0), none()]),
             Some(vec![(0, 2, 3), (2, 3, 3)])
         );
         assert_eq!(defined(vec![none(), Has::Unknown]), None);
-        assert_eq!(defined(vec![none(), residue(2, 2, 1)]), None, "used");
-        assert_eq!(defined(vec![none(), residue(2, 3, 0)]), None, "divided otherwise");
+        assert_eq!(defined(vec![none(), with_stripe(2, 2, 1)]), None, "used");
+        assert_eq!(defined(vec![none(), with_stripe(2, 3, 0)]), None, "divided otherwise");
         let added = || has(r#""offset":2,"increment":2,"first":1002"#, 0);
         assert_eq!(defined(vec![none(), added()]), None, "joined later");
         assert_eq!(serving(vec![none(), Has::Unknown]), [false, true]);
-        assert_eq!(serving(vec![none(), residue(2, 2, 1)]), [false, true]);
+        assert_eq!(serving(vec![none(), with_stripe(2, 2, 1)]), [false, true]);
     }
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{Ran, run};
-use crate::residues::ground::{Seen, StoresDir, drawn, drawn_from_all, share, wait_until};
-use crate::residues::numbers::{all_serve, plain};
+use crate::multi_store::ground::{Seen, StoresDir, drawn, drawn_from_all, share, wait_until};
+use crate::multi_store::numbers::{all_serve, plain};
 use crate::server::Server;
 
 /// Copies an unused SQLite store with its other files.

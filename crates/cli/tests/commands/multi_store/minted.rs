@@ -7,8 +7,8 @@ use snowmint_core::Layout;
 use snowmint_testkit::servers::{Redis, Server as StoreServer};
 
 use crate::common::{Ran, run};
-use crate::residues::ground::{Drawing, Seen, StoresDir, drawn, page, pass, share, wait_until};
-use crate::residues::numbers::all_serve;
+use crate::multi_store::ground::{Drawing, Seen, StoresDir, drawn, page, pass, share, wait_until};
+use crate::multi_store::numbers::all_serve;
 use crate::server::{Server, serve};
 
 const MINTED: &str = "layout = \"redis\"\nmint = \"store\"\n";

@@ -1,4 +1,4 @@
-//! A multi-store source: each store has its own residue of the numbers, or its own worker number.
+//! A multi-store source: each store has its own stripe of the numbers, or its own worker number.
 //! The servers are real, and are away one after the other.
 #![allow(clippy::print_stdout, reason = "numbers for the documents")]
 

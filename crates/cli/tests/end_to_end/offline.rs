@@ -25,7 +25,7 @@ struct OfflineSetup {
 
 impl OfflineSetup {
     fn new(store: servers::Server) -> Self {
-        let folder = Folder::new(&format!("alone-{}", store.name()));
+        let folder = Folder::new(&format!("offline-{}", store.name()));
         fs::write(folder.join("config.toml"), CONFIG).unwrap();
         let network = Proxy::start(store.port());
         Self { store, network, folder, seen: HashSet::new() }
@@ -63,7 +63,7 @@ impl OfflineSetup {
     }
 }
 
-fn is_alone(server: &Server) -> bool {
+fn is_offline(server: &Server) -> bool {
     server.get("/readyz").1["without_store_until"].is_string()
 }
 
@@ -80,12 +80,12 @@ fn failed_joins(server: &Server) -> f64 {
     server.sample("snowmint_store_errors_total{verb=\"recall\",code=\"unavailable\"}")
 }
 
-fn continues_alone(store: servers::Server) {
+fn continues_offline(store: servers::Server) {
     let mut setup = OfflineSetup::new(store);
     let server = setup.again(0);
     server.ready();
     let worker = setup.mint(&server);
-    assert!(!is_alone(&server) && responds(&server, "numbers"));
+    assert!(!is_offline(&server) && responds(&server, "numbers"));
     server.kill();
 
     setup.network.refuse();
@@ -94,7 +94,7 @@ fn continues_alone(store: servers::Server) {
     for offset_ms in [0, -300, -4_000] {
         let server = setup.again(offset_ms);
         server.ready();
-        assert!(is_alone(&server), "{}", server.get("/readyz").1);
+        assert!(is_offline(&server), "{}", server.get("/readyz").1);
         server.says("minting offline in the rest of the window");
         let metrics = curl(&[&server.url("/metrics")]);
         assert!(metrics.contains("\nsnowmint_without_store 1"), "{metrics}");
@@ -112,7 +112,7 @@ fn continues_alone(store: servers::Server) {
     setup.mint(&server);
 
     setup.network.heal();
-    until("the store is found again", || !is_alone(&server) && responds(&server, "numbers"));
+    until("the store is found again", || !is_offline(&server) && responds(&server, "numbers"));
     server.ready();
     assert_eq!(setup.mint(&server), worker, "it had no other holder in between");
     setup.mint(&other);
@@ -125,7 +125,7 @@ fn continues_alone(store: servers::Server) {
     // Effects of a failed attempt are visible before the next one begins.
     let failed = failed_joins(&server);
     until("two more attempts fail", || failed_joins(&server) >= failed + 2.0);
-    assert!(!responds(&server, "orders") && !is_alone(&server));
+    assert!(!responds(&server, "orders") && !is_offline(&server));
     setup.network.heal();
     server.ready();
     setup.mint(&server);
@@ -134,11 +134,11 @@ fn continues_alone(store: servers::Server) {
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
 fn server_starts_without_redis_in_the_rest_of_its_window() {
-    continues_alone(servers::Redis::start(&[]).into());
+    continues_offline(servers::Redis::start(&[]).into());
 }
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs PostgreSQL: --features real-servers")]
 fn server_starts_without_postgres_in_the_rest_of_its_window() {
-    continues_alone(servers::Postgres::start(&[]).into());
+    continues_offline(servers::Postgres::start(&[]).into());
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use snowmint_testkit::servers::{Postgres, Redis, Server as StoreServer};
 
 use crate::common::{Ran, json, run};
-use crate::residues::ground::{
+use crate::multi_store::ground::{
     Drawing, Seen, StoresDir, drawn_from_all, page, pass, restripe, share, wait_until,
 };
 use crate::server::{Server, serve};
@@ -24,7 +24,7 @@ pub(crate) fn plain(id: &str) -> u64 {
 }
 
 fn drawn(server: &Server, count: u32) -> Vec<u64> {
-    crate::residues::ground::drawn(server, count).iter().map(|id| id.parse().unwrap()).collect()
+    crate::multi_store::ground::drawn(server, count).iter().map(|id| id.parse().unwrap()).collect()
 }
 
 fn add(seen: &mut Seen, ids: impl IntoIterator<Item = u64>) {

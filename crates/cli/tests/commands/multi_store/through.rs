@@ -3,10 +3,10 @@
 use snowmint_testkit::servers::{Postgres, Redis, Server as StoreServer};
 
 use crate::common::run;
-use crate::residues::ground::{
+use crate::multi_store::ground::{
     Drawing, Seen, StoresDir, drawn, drawn_from_all, pass, share, wait_until,
 };
-use crate::residues::numbers::{all_serve, plain};
+use crate::multi_store::numbers::{all_serve, plain};
 use crate::server::{Server, serve};
 
 #[test]

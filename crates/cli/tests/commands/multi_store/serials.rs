@@ -3,10 +3,10 @@
 use snowmint_testkit::servers::{Postgres, Redis, Server as StoreServer};
 
 use crate::common::{json, run};
-use crate::residues::ground::{
+use crate::multi_store::ground::{
     Drawing, Seen, StoresDir, drawn, drawn_from_all, pass, restripe, share, wait_until,
 };
-use crate::residues::numbers::all_serve;
+use crate::multi_store::numbers::all_serve;
 
 const SERIALS: &str = "serial.prefix = \"INV-\"\nserial.date = \"yyyyMMdd\"\nserial.width = 7\n";
 
