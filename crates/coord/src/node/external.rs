@@ -120,14 +120,14 @@ impl Node {
         Err(overtaken(client))
     }
 
-    /// Takes back a client's external lease. Other clients can have the number once all clocks of
+    /// Releases a client's external lease. Other clients can have the number once all clocks of
     /// the namespace have passed this moment, as far apart as they may be. Returns whether the
     /// client had a number.
     ///
     /// # Errors
     /// `Unavailable` while the store is unavailable, `ClockAhead` or `ClockBehind` when our clock
     /// is not to be trusted; the number is then kept until its mark has passed.
-    pub async fn take_back(&self, client: &ExternalClient) -> Result<bool> {
+    pub async fn release_external(&self, client: &ExternalClient) -> Result<bool> {
         let member = self.leasing_member(client).await?;
         let core = self.core();
         let now = core.ctx.checked_time().await?;

@@ -81,7 +81,7 @@ impl PrefillHolder {
         *places = None;
         let plan = plan?;
         let ids = u64::try_from(plan.capacity).unwrap_or(u64::MAX);
-        *places = ctx.queue_room.take(ids);
+        *places = ctx.queue_room.reserve(ids);
         if places.is_none() {
             tracing::warn!(
                 source = name,

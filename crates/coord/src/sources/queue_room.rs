@@ -25,8 +25,8 @@ impl QueueRoom {
         self.ids_max.load(Ordering::Relaxed)
     }
 
-    /// Takes places for this many IDs, until they are dropped; `None` when fewer are left.
-    pub(super) fn take(self: &Arc<Self>, ids: u64) -> Option<Places> {
+    /// Reserves places for this many IDs, until they are dropped; `None` when fewer are left.
+    pub(super) fn reserve(self: &Arc<Self>, ids: u64) -> Option<Places> {
         let ids_max = self.ids_max();
         let more = |reserved: u64| reserved.checked_add(ids).filter(|all| *all <= ids_max);
         // Relaxed: it guards nothing but this count.
@@ -35,7 +35,7 @@ impl QueueRoom {
     }
 }
 
-/// Places that one queue has taken.
+/// Places that one queue has reserved.
 #[derive(Debug)]
 pub(super) struct Places {
     room: Arc<QueueRoom>,
@@ -55,15 +55,15 @@ mod tests {
     #[test]
     fn queues_have_as_many_places_as_there_are_and_give_them_back() {
         let room = Arc::new(QueueRoom::new(100));
-        let one = room.take(60).unwrap();
-        assert!(room.take(41).is_none() && room.take(u64::MAX).is_none());
-        let other = room.take(40).unwrap();
-        assert!(room.take(1).is_none());
+        let one = room.reserve(60).unwrap();
+        assert!(room.reserve(41).is_none() && room.reserve(u64::MAX).is_none());
+        let other = room.reserve(40).unwrap();
+        assert!(room.reserve(1).is_none());
         drop(one);
-        assert!(room.take(60).is_some(), "and given back at once");
+        assert!(room.reserve(60).is_some(), "and given back at once");
         room.set_max(50);
-        assert!(room.take(11).is_none());
+        assert!(room.reserve(11).is_none());
         drop(other);
-        assert!(room.take(50).is_some());
+        assert!(room.reserve(50).is_some());
     }
 }

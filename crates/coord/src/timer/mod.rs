@@ -99,7 +99,7 @@ impl Timer for BootTimer {
     async fn sleep_us(&self, us: u64) {
         match us / 1_000 {
             0..=LATE_MS if us > 0 => {
-                NAP.take(us.min(NAP_US_MAX), self.sleep_ms(us.div_ceil(1_000))).await;
+                NAP.wait(us.min(NAP_US_MAX), self.sleep_ms(us.div_ceil(1_000))).await;
             }
             ms => self.sleep_ms(ms.saturating_sub(LATE_MS)).await,
         }

@@ -29,7 +29,7 @@ impl Nap {
     /// Waits for `us` microseconds, or for as long as the tasks that wait already, but no longer
     /// than `at_most`. The latter ends the wait when all threads for blocking work are busy, or
     /// when a fork has left the thread behind.
-    pub(super) async fn take(&'static self, us: u64, at_most: impl Future<Output = ()>) {
+    pub(super) async fn wait(&'static self, us: u64, at_most: impl Future<Output = ()>) {
         let mut over = std::pin::pin!(self.over.notified());
         // This must precede the check for a sleeping thread: a thread that ends in between then
         // wakes this task.
@@ -74,20 +74,20 @@ mod tests {
     #[tokio::test]
     async fn all_tasks_wake_when_the_first_gives_up() {
         static NAP: Nap = Nap::new();
-        let mut first = Box::pin(NAP.take(50_000, pending()));
+        let mut first = Box::pin(NAP.wait(50_000, pending()));
         assert!(first.as_mut().now_or_never().is_none());
-        let others = join_all((0..3).map(|_| NAP.take(3_600_000_000, pending())));
+        let others = join_all((0..3).map(|_| NAP.wait(3_600_000_000, pending())));
         drop(first);
         others.await;
         // The next call starts a new nap.
-        NAP.take(1, pending()).await;
+        NAP.wait(1, pending()).await;
     }
 
     #[tokio::test]
     async fn nap_ends_without_its_thread() {
         static NAP: Nap = Nap::new();
         NAP.is_watched.store(true, Ordering::Release);
-        NAP.take(1, ready(())).await;
-        assert!(NAP.take(1, pending()).now_or_never().is_none());
+        NAP.wait(1, ready(())).await;
+        assert!(NAP.wait(1, pending()).now_or_never().is_none());
     }
 }

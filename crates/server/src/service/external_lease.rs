@@ -64,11 +64,14 @@ impl Service {
     ///
     /// # Errors
     /// Those of [`Service::lease_external`].
-    pub(crate) async fn take_back(&self, external_client: &ExternalClient) -> Result<bool, Error> {
+    pub(crate) async fn release_external(
+        &self,
+        external_client: &ExternalClient,
+    ) -> Result<bool, Error> {
         let released = async {
             self.caller.may(Right::Reserve, &external_client.scope)?;
             let _turn = self.turn().await?;
-            Ok::<_, Error>(self.node.take_back(external_client).await?)
+            Ok::<_, Error>(self.node.release_external(external_client).await?)
         };
         let released = released.await;
         let had = |had: &bool| (!had).then(|| "it had none".to_owned());

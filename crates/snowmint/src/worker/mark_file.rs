@@ -55,7 +55,7 @@ pub(super) enum Found {
 
 impl Lock {
     /// Waits up to `wait_ms` for the lock. `key` becomes a part of file names.
-    pub(super) fn take(dir: &Path, key: &str, wait_ms: u64) -> Result<Self> {
+    pub(super) fn acquire(dir: &Path, key: &str, wait_ms: u64) -> Result<Self> {
         private::make_directory(dir).map_err(|error| Error::io(dir, error))?;
         let path = dir.join(format!("{key}.lock"));
         let file = private::options()

@@ -59,7 +59,7 @@ impl Worker {
         let window_size = WindowSize::new(layout, settings.rollback, plan.jump_max_ms);
         let window = match &plan.dir {
             Some(dir) => {
-                let lock = Lock::take(dir, &place::key(&layout, worker), plan.lock_wait_ms)?;
+                let lock = Lock::acquire(dir, &place::key(&layout, worker), plan.lock_wait_ms)?;
                 Some(first_window(lock, &window_size, &clock, &name, plan.catch_up_ms)?)
             }
             None => None,

@@ -69,7 +69,7 @@ impl MySql {
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
         let values = extending::values(&self.namespace, item, seen)?;
         // After an error inside a transaction, the connection is not returned to the pool.
-        let mut connection = self.own.take().await.map_err(Failure::Backend)?;
+        let mut connection = self.own.checkout().await.map_err(Failure::Backend)?;
         let writes = match self.message.send(&mut connection, &values).await {
             Ok(writes) => writes,
             // The verb over rows recognizes a repeated request that was already applied.

@@ -70,7 +70,7 @@ async fn idle_sessions_are_reopened() {
     let store = opened(&server).await;
     let mut idle = store.pool.acquire().await.unwrap();
     idle.execute(SOON).await.unwrap();
-    let mut own = store.own.take().await.unwrap();
+    let mut own = store.own.checkout().await.unwrap();
     own.execute(SOON).await.unwrap();
     let mut step = MySqlSession::begin(&store.pool, Access::Write).await.unwrap();
     step.run(SOON.into(), Vec::new()).await.unwrap();

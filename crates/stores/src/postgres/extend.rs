@@ -39,7 +39,7 @@ impl Postgres {
         let statement = format!("{EXTEND} AND $10 <= {NOW_MS} {server} {MOVE}");
         let values = extending::values(&self.namespace, item, seen)?;
         let query = bound::<Database>(statement, values.into());
-        let mut connection = self.own.take().await.map_err(Failure::Backend)?;
+        let mut connection = self.own.checkout().await.map_err(Failure::Backend)?;
         let row: Boxed<'_, _> = Box::pin(async { query.fetch_optional(&mut connection).await });
         let row = match row.await {
             Ok(row) => row,

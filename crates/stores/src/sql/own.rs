@@ -24,9 +24,9 @@ impl<DB: Database> Own<DB> {
         Self { makes, kept: Mutex::new(Vec::new()) }
     }
 
-    /// Takes a connection. If the user ends before it [puts](Self::put) the connection back, the
+    /// Returns a connection for one user. If the user ends before it [puts](Self::put) the connection back, the
     /// connection closes, and the server rolls back everything uncommitted.
-    pub(crate) async fn take(&self) -> Result<DB::Connection, sqlx::Error> {
+    pub(crate) async fn checkout(&self) -> Result<DB::Connection, sqlx::Error> {
         if self.makes.is_closed() {
             return Err(sqlx::Error::PoolClosed);
         }

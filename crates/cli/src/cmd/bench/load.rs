@@ -186,13 +186,13 @@ pub(super) async fn run(
     };
     for thread in threads {
         let ended = thread.join();
-        sum.take(ended.map_err(|_| Failure::internal("thread failed"))??)?;
+        sum.merge(ended.map_err(|_| Failure::internal("thread failed"))??)?;
     }
     Ok(sum)
 }
 
 impl Sum {
-    fn take(&mut self, other: Self) -> Outcome {
+    fn merge(&mut self, other: Self) -> Outcome {
         self.latencies
             .add(other.latencies)
             .map_err(|error| Failure::internal(format_args!("{error:?}")))?;

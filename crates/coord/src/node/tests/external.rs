@@ -160,9 +160,9 @@ async fn returned_number_is_free_after_every_clock_passed() {
     );
     assert_eq!(lease_external(&node, "a", 1).await.unwrap().number, 1);
     let back = world.clock.unix_ms();
-    assert!(node.take_back(&called("a")).await.unwrap());
-    assert!(node.take_back(&called("a")).await.unwrap(), "twice is as once");
-    assert!(!node.take_back(&called("absent")).await.unwrap());
+    assert!(node.release_external(&called("a")).await.unwrap());
+    assert!(node.release_external(&called("a")).await.unwrap(), "twice is as once");
+    assert!(!node.release_external(&called("absent")).await.unwrap());
     assert!(lease_external(&node, "b", 1).await.is_err());
     world.pass(APART_MS).await;
     let leased = lease_external(&node, "b", 1).await.unwrap();
@@ -225,7 +225,7 @@ async fn scope_stays_within_its_limit_and_serves_on() {
         (1, ExternalLeaseStatus::Held)
     );
     // A free number is granted again: the one that has been free for longest.
-    assert!(two.take_back(&called("c")).await.unwrap());
+    assert!(two.release_external(&called("c")).await.unwrap());
     world.pass(APART_MS).await;
     assert_eq!(
         (keep(&one, "a").await, keep(&one, "b").await),
@@ -307,7 +307,7 @@ async fn node_with_a_wrong_clock_changes_no_external_lease() {
     let refused = async |code: &str| {
         let leased = lease_external(&node, "c", 1).await.unwrap_err();
         let kept = node.renew_external(&called("a"), KEEP_MS).await.unwrap_err();
-        let taken = node.take_back(&called("a")).await.unwrap_err();
+        let taken = node.release_external(&called("a")).await.unwrap_err();
         for error in [leased, kept, taken] {
             assert_eq!(error.kind().code(), code, "{error}");
         }
@@ -341,7 +341,7 @@ async fn revoked_external_lease_is_not_renewed_from_cache() {
     let (one, two) = (joined(&world).await, joined(&world).await);
     one.lease_external(&called("a"), 1, KEEP_MS * 100, MOST, &|_| false).await.unwrap();
     two.lease_external(&called("b"), 1, u64::MAX, MOST, &|_| false).await.unwrap();
-    assert!(two.take_back(&called("a")).await.unwrap());
+    assert!(two.release_external(&called("a")).await.unwrap());
     world.pass(APART_MS).await;
     assert_eq!(lease_external(&two, "c", 1).await.unwrap().number, 0);
     assert_eq!(one.renew_external(&called("a"), 1).await.unwrap(), ExternalLeaseStatus::Lost);
@@ -411,7 +411,7 @@ async fn late_release_changes_no_renewed_external_lease() {
     for keep_ms in [KEEP_MS, KEEP_MS * 10, 1] {
         let number = lease_external(&node, "a", 1).await.unwrap().number;
         *lacks.lock().unwrap() = Some("release");
-        assert!(node.take_back(&called("a")).await.is_err());
+        assert!(node.release_external(&called("a")).await.is_err());
         *lacks.lock().unwrap() = None;
         world.pass(1_000).await;
         let again = other.lease_external(&called("a"), 1, keep_ms, MOST, &|_| false).await.unwrap();
@@ -425,7 +425,7 @@ async fn late_release_changes_no_renewed_external_lease() {
         );
     }
     // A lease that was extended meanwhile is read again, and taken back.
-    assert!(node.take_back(&called("a")).await.unwrap());
+    assert!(node.release_external(&called("a")).await.unwrap());
     assert_eq!(releases.lock().unwrap().len(), 1);
 }
 

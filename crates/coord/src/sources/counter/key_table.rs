@@ -135,7 +135,7 @@ impl KeyTable {
         let more = bytes - shard.counted;
         shard.counted = bytes;
         self.bytes.fetch_add(more, Ordering::Relaxed);
-        self.room.take(more);
+        self.room.add(more);
     }
 
     /// Returns how many bytes are accounted for.
@@ -167,7 +167,7 @@ impl KeyTable {
         drop(parts);
         drop(forgotten);
         self.bytes.fetch_sub(freed, Ordering::Relaxed);
-        self.room.give_back(freed);
+        self.room.subtract(freed);
         freed
     }
 
@@ -284,7 +284,7 @@ impl Pages {
 /// Gives back the bytes of a source that is gone.
 impl Drop for KeyTable {
     fn drop(&mut self) {
-        self.room.give_back(self.bytes());
+        self.room.subtract(self.bytes());
     }
 }
 

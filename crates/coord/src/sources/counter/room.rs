@@ -34,11 +34,11 @@ impl KeyRoom {
         (self.bytes_max.load(Ordering::Relaxed) / FREED_DIVISOR).max(1)
     }
 
-    pub(super) fn take(&self, bytes: usize) {
+    pub(super) fn add(&self, bytes: usize) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn give_back(&self, bytes: usize) {
+    pub(super) fn subtract(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 }

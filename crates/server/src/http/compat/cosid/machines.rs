@@ -63,7 +63,7 @@ async fn revert(cosid: ForCaller<CosId>, namespace: NamePath, request: Request) 
     if instance.stable {
         return instance.kept(&cosid, KEEP_MS_MAX).await;
     }
-    if cosid.service.take_back(&instance.external_client).await? {
+    if cosid.service.release_external(&instance.external_client).await? {
         return Ok(StatusCode::OK.into_response());
     }
     Err(instance.without(COSID_NOT_FOUND, "has no machine ID"))
