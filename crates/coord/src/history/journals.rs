@@ -124,7 +124,7 @@ impl Standing {
     /// Records a journal and its report. The report counts only while the store is in doubt, as the
     /// journal may know more by the next time. A process without a journal has no ID: its knowledge
     /// counts, but no report of it is awaited.
-    pub fn hear(&mut self, journal: &JournalInfo, known: Option<&Known>) {
+    pub fn record_report(&mut self, journal: &JournalInfo, known: Option<&Known>) {
         let known = known.filter(|_| self.doubt.is_some());
         if !journal.id.is_empty() {
             self.list(journal, known.is_some());
@@ -133,12 +133,12 @@ impl Standing {
             self.known.merge(known);
             let is_new = |other: &&JournalInfo| self.journals.iter().all(|it| it.id != other.id);
             let others: Vec<_> = known.journals.iter().filter(is_new).cloned().collect();
-            others.iter().for_each(|other| self.hear_of(other));
+            others.iter().for_each(|other| self.record_named(other));
         }
     }
 
     /// Records a journal that another journal reported.
-    pub fn hear_of(&mut self, journal: &JournalInfo) {
+    pub fn record_named(&mut self, journal: &JournalInfo) {
         self.list(&JournalInfo { is_heard_of: true, ..journal.clone() }, false);
     }
 

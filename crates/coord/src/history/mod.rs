@@ -138,8 +138,9 @@ pub enum Recalled {
 /// Reason why a store is in doubt, as stored there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doubt {
-    /// Evidence, and the process that reported it.
-    pub witness: String,
+    /// Evidence, and the process that reported it; stored as `witness`.
+    #[serde(rename = "witness")]
+    pub evidence: String,
     /// Value seen before.
     pub seen: u64,
     /// Value found.
@@ -151,14 +152,14 @@ impl Doubt {
     #[must_use]
     pub fn of(kind: &ErrorKind, who: &str) -> Option<Self> {
         let ErrorKind::StoreRolledBack { evidence, seen, found } = kind else { return None };
-        let witness = format!("{evidence} (reported by {who})");
-        Some(Self { witness, seen: *seen, found: *found })
+        let evidence = format!("{evidence} (reported by {who})");
+        Some(Self { evidence, seen: *seen, found: *found })
     }
 
     /// Returns the error for all callers.
     #[must_use]
     pub fn into_error(self) -> Error {
-        Error::store_rolled_back(self.witness, self.seen, self.found)
+        Error::store_rolled_back(self.evidence, self.seen, self.found)
     }
 }
 

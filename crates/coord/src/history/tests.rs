@@ -186,15 +186,15 @@ fn reports_together_know_the_larger() {
     };
     let mut standing = Standing::default();
     for id in ["3", "2", "1"] {
-        standing.hear(&journal(id), None);
+        standing.record_report(&journal(id), None);
     }
-    standing.hear(&journal("1"), Some(&known(99, 99, 99)));
+    standing.record_report(&journal("1"), Some(&known(99, 99, 99)));
     assert_eq!(standing.known, Known::default(), "it may know more when that counts");
-    standing.begin(&Doubt { witness: String::new(), seen: 2, found: 1 });
+    standing.begin(&Doubt { evidence: String::new(), seen: 2, found: 1 });
     assert_eq!(standing.missing().count(), 3);
-    standing.hear(&journal("1"), Some(&known(5, 20, 1)));
-    standing.hear(&journal("3"), Some(&known(2, 30, 9)));
-    standing.hear(&journal("1"), None);
+    standing.record_report(&journal("1"), Some(&known(5, 20, 1)));
+    standing.record_report(&journal("3"), Some(&known(2, 30, 9)));
+    standing.record_report(&journal("1"), None);
     assert_eq!(standing.known, known(5, 30, 9));
     assert_eq!(standing.missing().map(|journal| &*journal.id).collect::<Vec<_>>(), ["2"]);
     standing.end(&FastForward { forget_journals: vec!["2".into()], ..FastForward::default() });
@@ -218,22 +218,22 @@ fn the_journals_that_joined_last_are_remembered() {
             has_reported: false,
             is_heard_of: false,
         };
-        standing.hear(&journal, None);
+        standing.record_report(&journal, None);
     }
     assert_eq!(standing.journals.len(), JOURNALS_MAX);
     assert_eq!(standing.journals[0].id, "00010");
     // A missing journal stays listed, however many join while the store is in doubt.
-    standing.begin(&Doubt { witness: String::new(), seen: 2, found: 1 });
+    standing.begin(&Doubt { evidence: String::new(), seen: 2, found: 1 });
     let late =
         JournalInfo { id: "late".into(), seen_at_ms: u64::MAX, ..standing.journals[0].clone() };
-    standing.hear(&late, Some(&Known::default()));
+    standing.record_report(&late, Some(&Known::default()));
     assert_eq!(standing.missing().count(), JOURNALS_MAX);
 }
 
 #[test]
 fn sources_below_known_ends_are_named_up_to_a_limit() {
     let ends = |count: u64| (0..count).map(|number| (format!("s-{number:02}"), 7)).collect();
-    let witness = |count| {
+    let evidence_of = |count| {
         let error = check_ends("this process", &ends(count), &[]).unwrap_err();
         match error.kind() {
             ErrorKind::StoreRolledBack { evidence, seen: 7, found: 0 } => evidence.clone(),
@@ -241,9 +241,9 @@ fn sources_below_known_ends_are_named_up_to_a_limit() {
         }
     };
     check_ends("this process", &ends(0), &[]).unwrap();
-    assert_eq!(witness(1), r#"next number of source "s-00" seen by this process"#);
+    assert_eq!(evidence_of(1), r#"next number of source "s-00" seen by this process"#);
     let two = r#"next number of source "s-00" seen by this process (and "s-01" (seen 7, found 0))"#;
-    assert_eq!(witness(2), two);
-    let many = witness(30);
+    assert_eq!(evidence_of(2), two);
+    let many = evidence_of(30);
     assert!(many.ends_with(r#""s-16" (seen 7, found 0), 13 more)"#), "{many}");
 }

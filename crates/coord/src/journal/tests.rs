@@ -385,7 +385,7 @@ fn a_loss_of_power_that_took_the_last_stamps_is_no_older_state() {
     file.set_modified(before).unwrap();
     let (_, past) = Journal::open(scratch.lock()).unwrap();
     let past = past.unwrap();
-    assert_eq!(past.record, record(2_000), "it is a witness as before");
+    assert_eq!(past.record, record(2_000), "it is evidence as before");
     assert!(!past.marks_are_sure, "and no more");
 }
 

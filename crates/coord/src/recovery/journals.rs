@@ -37,10 +37,10 @@ impl fmt::Display for JournalState {
 impl Recovery {
     /// Adds the journals that the read journals name, and checks that every journal to leave out is
     /// known.
-    pub(super) fn hear_journals(&mut self) -> Result<()> {
+    pub(super) fn record_named_journals(&mut self) -> Result<()> {
         for other in self.read.iter().flat_map(|record| &record.journals) {
             if self.standing.journals.iter().all(|known| known.id != other.id) {
-                self.standing.hear_of(other);
+                self.standing.record_named(other);
             }
         }
         let is_known = |id: &String| self.standing.journals.iter().any(|known| known.id == *id);

@@ -113,7 +113,7 @@ impl Recovery {
         }
         found.reached = found.now.saturating_add(configured.settings.reach_ms(&plans, clock));
         found.add_configured(configured);
-        found.hear_journals()?;
+        found.record_named_journals()?;
         Ok(found)
     }
 
@@ -263,8 +263,8 @@ impl Recovery {
 /// Those of [`Store::standing`] and [`Store::doubt`].
 pub async fn accept_other_server(store: &dyn Store) -> Result<()> {
     let id = store.standing().await?.id;
-    let witness = "write count of a server that another has replaced (accepted by an operator)";
-    let doubt = Doubt { witness: witness.into(), seen: 0, found: 0 };
+    let evidence = "write count of a server that another has replaced (accepted by an operator)";
+    let doubt = Doubt { evidence: evidence.into(), seen: 0, found: 0 };
     store.doubt(&doubt, &Evidence::of_operator(id)).await
 }
 

@@ -111,7 +111,7 @@ async fn look(store: &MemoryStore, read: &[&Record], without: &[&str]) -> Result
 async fn missing_known_journal_blocks_recovery() {
     let store = MemoryStore::new("recovery").unwrap();
     let found = store.identity().await.unwrap();
-    let doubt = Doubt { witness: "a member".into(), seen: found.writes + 1, found: found.writes };
+    let doubt = Doubt { evidence: "a member".into(), seen: found.writes + 1, found: found.writes };
     store.doubt(&doubt, &lost_by(&found)).await.unwrap();
     store.report(&info("a"), Some(&Known::default())).await.unwrap();
     store.report(&info("b"), None).await.unwrap();
@@ -159,7 +159,7 @@ fn lost_by(found: &StoreIdentity) -> Evidence {
 /// Puts a store in doubt, with a report that it was recovered `recoveries` times.
 async fn doubted(store: &MemoryStore, recoveries: u64) {
     let found = store.identity().await.unwrap();
-    let doubt = Doubt { witness: "a member".into(), seen: found.writes + 1, found: found.writes };
+    let doubt = Doubt { evidence: "a member".into(), seen: found.writes + 1, found: found.writes };
     store.doubt(&doubt, &lost_by(&found)).await.unwrap();
     store.report(&info("a"), Some(&Known { recoveries, ..Known::default() })).await.unwrap();
 }
@@ -278,7 +278,7 @@ async fn an_operator_accepts_a_server_that_took_over() {
         let after = store.standing().await.unwrap();
         assert!(after.doubt.is_some() && after.missing().count() == 1, "{after:?}");
         // A second operator has looked before, or looks now.
-        let doubt = Doubt { witness: "a member".into(), seen: 0, found: 0 };
+        let doubt = Doubt { evidence: "a member".into(), seen: 0, found: 0 };
         store.doubt(&doubt, &before).await.unwrap();
         accept_other_server(&store).await.unwrap();
         assert_eq!(store.standing().await.unwrap(), after);
@@ -316,7 +316,7 @@ async fn a_server_with_another_store_is_not_accepted() {
     let found = store.identity().await.unwrap();
     let refused = accept_other_server(&knows).await.unwrap_err();
     assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
-    let doubt = Doubt { witness: "a member".into(), seen: 0, found: 0 };
+    let doubt = Doubt { evidence: "a member".into(), seen: 0, found: 0 };
     let refused = knows.doubt(&doubt, &Evidence::of_operator(found.id.clone())).await.unwrap_err();
     assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
     assert_eq!(store.identity().await.unwrap(), found);

@@ -207,8 +207,8 @@ async fn put_doubt<R: Rows>(
     doubt: &Doubt,
     by_handle: Option<&SeenByHandle>,
 ) -> RowsResult<R, History> {
-    let witness = Visible(&doubt.witness).to_string();
-    let doubt = Doubt { witness, ..doubt.clone() };
+    let evidence = Visible(&doubt.evidence).to_string();
+    let doubt = Doubt { evidence, ..doubt.clone() };
     let mut standing = Standing { doubt: None, ..standing(rows).await? };
     standing.begin(&doubt);
     rows.remove_note(KNOWN).await?;
@@ -275,7 +275,7 @@ impl RunVerb for ReportVerb<'_> {
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         let before = standing(rows).await?;
         let mut after = before.clone();
-        after.hear(self.journal, self.known);
+        after.record_report(self.journal, self.known);
         if after.known != before.known {
             rows.put_note(KNOWN, text(&after.known)?).await?;
         }

@@ -43,7 +43,7 @@ async fn waiting_node(presence_ttl_ms: u64, parts: Platform) -> (Node, MemorySto
 /// Puts the store in doubt: one journal has reported, another has not.
 pub(super) async fn doubted(second_handle: &MemoryStore) {
     let found = second_handle.identity().await.unwrap();
-    let doubt = Doubt { witness: "a journal".into(), seen: found.writes + 9, found: found.writes };
+    let doubt = Doubt { evidence: "a journal".into(), seen: found.writes + 9, found: found.writes };
     let seen = StoreIdentity { writes: doubt.seen, ..found.clone() };
     let evidence = Evidence { id: found.id, seen, ends: BTreeMap::new(), other_server: false };
     second_handle.doubt(&doubt, &evidence).await.unwrap();

@@ -87,7 +87,7 @@ async fn each_handle_that_writes_leaves_one_start(case: Case) {
 }
 
 fn doubt() -> Doubt {
-    Doubt { witness: "the journal of a peer".into(), seen: 9_000, found: 7 }
+    Doubt { evidence: "the journal of a peer".into(), seen: 9_000, found: 7 }
 }
 
 /// Returns evidence against the store's present state, by a process that has seen more.
@@ -338,8 +338,8 @@ pub async fn every_verb_is_refused_by_an_older_state(
     // The handle alone may know of the loss. Servers put their store in doubt themselves.
     let (id, ends) = (fresh.identity().await.unwrap().id, BTreeMap::new());
     let evidence = Evidence { id, seen: seen.clone(), ends, other_server: false };
-    let witness = if is_behind_servers { &fresh } else { &holder.store };
-    witness.doubt(&doubt(), &evidence).await.unwrap();
+    let reporter = if is_behind_servers { &fresh } else { &holder.store };
+    reporter.doubt(&doubt(), &evidence).await.unwrap();
     assert!(fresh.standing().await.unwrap().doubt.is_some(), "{lost:?}");
     // While the store is in doubt, an operator may read what is left, and do no more.
     for (verb, call) in holder.every_verb() {

@@ -120,7 +120,7 @@ async fn put_in_doubt(store: &Arc<dyn Store>) {
     let found = reached(|| store.identity()).await.unwrap();
     let seen = StoreIdentity { writes: found.writes + 1_000_000, ..found.clone() };
     let evidence = Evidence { id: found.id, seen, ends: BTreeMap::new(), other_server: false };
-    let doubt = Doubt { witness: "a journal".into(), seen: 9_000, found: 7 };
+    let doubt = Doubt { evidence: "a journal".into(), seen: 9_000, found: 7 };
     reached(|| store.doubt(&doubt, &evidence)).await.unwrap();
     let journal = JournalInfo { id: "ours".into(), ..JournalInfo::default() };
     let known = Known { mark: 8, ..Known::default() };

@@ -78,7 +78,7 @@ async fn journal_tails_are_unused_when_an_end_shows_a_rollback() {
         }
     })
     .await;
-    assert!(doubt.witness.contains(r#"next number of source "bills""#), "{doubt:?}");
+    assert!(doubt.evidence.contains(r#"next number of source "bills""#), "{doubt:?}");
     in_time(&world, node.noticed_doubt()).await.unwrap();
     let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
     let forward = recovery.plan(&RecoveryRequest::default()).unwrap();
@@ -127,7 +127,7 @@ async fn source_set_back_under_an_idle_node_is_noticed() {
         let named = r#"next number of source "bills" seen by the journal"#;
         assert!(!readiness.ready && readiness.summary().contains(named), "{readiness:?}");
         let doubt = world.handle().standing().await.unwrap().doubt.unwrap();
-        assert!(doubt.witness.starts_with(named), "{doubt:?}");
+        assert!(doubt.evidence.starts_with(named), "{doubt:?}");
         assert_eq!((doubt.seen, doubt.found), (101, 1));
         // The numbers that the source still had prefetched may be another process's by now.
         let source = in_time(&world, node.source("bills")).await.unwrap();

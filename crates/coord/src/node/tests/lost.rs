@@ -57,7 +57,7 @@ async fn source_below_a_sure_journal_end_raises_doubt() {
     assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
     let doubt = world.handle().standing().await.unwrap().doubt.unwrap();
     let named = r#"next number of source "bills" seen by the journal"#;
-    assert!(doubt.witness.starts_with(named), "{doubt:?}");
+    assert!(doubt.evidence.starts_with(named), "{doubt:?}");
     assert_eq!((doubt.seen, doubt.found), (101, 4));
 }
 
