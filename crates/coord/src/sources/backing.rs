@@ -96,13 +96,13 @@ impl SegmentBacking {
 
     /// Calls the current source, and its successor if it was replaced meanwhile.
     #[inline]
-    pub(super) fn ask<T, E>(
+    pub(super) fn try_current<T, E>(
         &self,
-        ask: impl Fn(&Arc<SegmentSource>) -> Result<T, E>,
+        call: impl Fn(&Arc<SegmentSource>) -> Result<T, E>,
     ) -> Result<T, E> {
         let current = self.0.load();
-        let result = ask(&current);
-        if result.is_err() && self.replaced(&current) { ask(&self.0.load()) } else { result }
+        let result = call(&current);
+        if result.is_err() && self.replaced(&current) { call(&self.0.load()) } else { result }
     }
 
     pub(super) async fn reserve_range(&self, length: u64, within_ms: u64) -> Result<NumberRange> {

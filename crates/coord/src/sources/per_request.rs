@@ -14,7 +14,7 @@ use crate::segment::Segment;
 pub(super) trait PerRequest: Sync {
     fn ctx(&self) -> &Arc<NodeContext>;
     /// Reserves up to `count` numbers in the store.
-    fn ask(&self, count: u64) -> impl Future<Output = Result<Segment>> + Send;
+    fn reserve_numbers(&self, count: u64) -> impl Future<Output = Result<Segment>> + Send;
     /// Returns the ID of a number; `None` when the number has no ID.
     fn id_of(&self, number: u64) -> Option<u64>;
     /// Returns the error for a caller whose time is up: it names what did not respond.
@@ -37,7 +37,7 @@ pub(super) async fn once(
 ) -> Result<usize> {
     let count = u64::try_from(out.len()).unwrap_or(u64::MAX);
     let (ctx, late) = (source.ctx(), || source.late(within_ms));
-    let segment = ctx.with_timeout(within_ms, late, source.ask(count)).await?;
+    let segment = ctx.with_timeout(within_ms, late, source.reserve_numbers(count)).await?;
     let ids = (segment.first..=segment.last).filter_map(|number| source.id_of(number));
     let mut made: usize = 0;
     for (place, id) in out.iter_mut().zip(ids) {

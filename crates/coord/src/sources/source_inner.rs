@@ -237,7 +237,7 @@ impl SourceInner {
                 }
             }
             Backing::StoreMinted(_) => return Err(requires_wait(&self.name)),
-            Backing::Segment(segment) => segment.ask(SegmentSource::try_mint)?,
+            Backing::Segment(segment) => segment.try_current(SegmentSource::try_mint)?,
             Backing::MultiStore(multi_store) => multi_store.try_mint()?,
             Backing::Counter(_) => return Err(self.no_key()),
             Backing::Remote(source) => return Err(source.at_once()),
@@ -249,7 +249,7 @@ impl SourceInner {
     pub(super) fn block(&self, length: u64) -> Result<NumberBlock> {
         self.check_enabled()?;
         match &self.backing {
-            Backing::Segment(segment) => segment.ask(|now| now.block(length)),
+            Backing::Segment(segment) => segment.try_current(|now| now.block(length)),
             Backing::MultiStore(multi_store) => multi_store.block(length),
             _ => Err(self.not_number()),
         }
@@ -374,7 +374,7 @@ impl SourceInner {
 
     /// Calls a per-request source once for undisguised IDs; returns how many came. Other sources
     /// return their prefetched IDs.
-    pub(super) async fn ask_once(&self, out: &mut [u64], within_ms: u64) -> Result<usize> {
+    pub(super) async fn fill_once(&self, out: &mut [u64], within_ms: u64) -> Result<usize> {
         self.check_enabled()?;
         match &self.backing {
             Backing::StoreMinted(source) => per_request::once(&**source, out, within_ms).await,

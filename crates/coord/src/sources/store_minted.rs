@@ -124,7 +124,7 @@ impl PerRequest for StoreMinted {
         &self.ctx
     }
 
-    async fn ask(&self, count: u64) -> Result<Segment> {
+    async fn reserve_numbers(&self, count: u64) -> Result<Segment> {
         let ticks = self.ticks(self.now().await?);
         let reserve = Reserve {
             source: self.name.clone(),

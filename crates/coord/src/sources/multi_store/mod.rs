@@ -167,7 +167,7 @@ impl MultiStoreSource {
     }
 
     /// Calls the serving stores, beginning with the next in turn, until one gives a result.
-    fn ask<T>(&self, mut ask: impl FnMut(&Source) -> Result<T>) -> Result<T> {
+    fn try_in_turn<T>(&self, mut call: impl FnMut(&Source) -> Result<T>) -> Result<T> {
         let store_parts = self.store_parts.load();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let mut refused = AttemptErrors::default();
@@ -176,7 +176,7 @@ impl MultiStoreSource {
             else {
                 break;
             };
-            match part.ask(&mut ask) {
+            match part.on_source(&mut call) {
                 Some(Ok(given)) => return Ok(given),
                 Some(Err(error)) => refused.by_one(Some(error)),
                 None => refused.by_one(None),
@@ -186,18 +186,18 @@ impl MultiStoreSource {
     }
 
     pub(super) fn try_mint(&self) -> Result<u64> {
-        self.ask(|source| source.inner.take())
+        self.try_in_turn(|source| source.inner.take())
     }
 
     /// Takes consecutive numbers of one store.
     pub(super) fn block(&self, length: u64) -> Result<NumberBlock> {
-        self.ask(|source| source.inner.block(length))
+        self.try_in_turn(|source| source.inner.block(length))
     }
 
     /// Fills the buffer from prefetched numbers: of one store if it has enough, else of several.
     pub(super) fn try_fill(&self, out: &mut [u64]) -> Result<(), (usize, Error)> {
         let mut made: usize = 0;
-        let filled = self.ask(|source| {
+        let filled = self.try_in_turn(|source| {
             self.publish_period(source);
             let rest = out.get_mut(made..).unwrap_or_default();
             let (more, outcome) = match source.inner.try_fill(rest) {
@@ -261,7 +261,7 @@ impl MultiStoreSource {
         let mut sum =
             SourceStats { ready, numbers, stores: self.stats(), ..SourceStats::default() };
         for part in self.store_parts.load().iter() {
-            let Some(one) = part.ask(Source::stats) else { continue };
+            let Some(one) = part.on_source(Source::stats) else { continue };
             sum.taken_until = sum.taken_until.max(one.taken_until);
             sum.clock_steps.0 = sum.clock_steps.0.saturating_add(one.clock_steps.0);
             sum.clock_steps.1 = sum.clock_steps.1.saturating_add(one.clock_steps.1);

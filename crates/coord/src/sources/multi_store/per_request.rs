@@ -20,7 +20,10 @@ const ATTEMPT_MS: u64 = 250;
 impl MultiStoreSource {
     /// Returns whether each request calls the stores, and nothing is prefetched.
     pub(in crate::sources) fn is_per_request(&self) -> bool {
-        self.store_parts.load().iter().any(|part| part.ask(Source::is_per_request) == Some(true))
+        self.store_parts
+            .load()
+            .iter()
+            .any(|part| part.on_source(Source::is_per_request) == Some(true))
     }
 
     /// Returns the stores that serve, beginning with the next in turn. Failed ones are left out,
@@ -57,7 +60,7 @@ impl MultiStoreSource {
                 let Some(rest) = out.get_mut(made..).filter(|rest| !rest.is_empty()) else { break };
                 let left_ms = deadline.since(timer.elapsed());
                 let within_ms = if in_turn.len() > 0 { left_ms.min(ATTEMPT_MS) } else { left_ms };
-                match self.ask_one(&part, &source, rest, within_ms).await {
+                match self.fill_from_one(&part, &source, rest, within_ms).await {
                     Ok(more) => made = made.saturating_add(more),
                     // A passing error takes precedence over a lasting one.
                     Err(refused) if refused.retry() == Retry::Never && error.is_some() => {}
@@ -89,7 +92,7 @@ impl MultiStoreSource {
     }
 
     /// Calls one store once; returns how many IDs came.
-    async fn ask_one(
+    async fn fill_from_one(
         &self,
         part: &StorePart,
         source: &Source,
@@ -97,7 +100,7 @@ impl MultiStoreSource {
         within_ms: u64,
     ) -> Result<usize> {
         self.publish_period(source);
-        let result = source.inner.ask_once(rest, within_ms).await;
+        let result = source.inner.fill_once(rest, within_ms).await;
         let error = result.as_ref().err();
         // A request that had less time than a store may need has found out nothing.
         let in_haste = within_ms < ATTEMPT_MS

@@ -64,8 +64,8 @@ impl StorePart {
     }
 
     /// Calls its part of the source; `None` while it does not serve.
-    pub(super) fn ask<T>(&self, ask: impl FnOnce(&Source) -> T) -> Option<T> {
-        self.source.load().as_ref().map(|source| ask(source))
+    pub(super) fn on_source<T>(&self, call: impl FnOnce(&Source) -> T) -> Option<T> {
+        self.source.load().as_ref().map(|source| call(source))
     }
 
     /// Names the store in an error of its outage.
@@ -83,7 +83,7 @@ impl StorePart {
     /// Returns the error of its own chain, or else the recorded reason.
     pub(super) fn current_error(&self) -> Option<Error> {
         let recorded = || self.error.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let failed = self.ask(|source| match &source.inner.backing {
+        let failed = self.on_source(|source| match &source.inner.backing {
             Backing::Segment(segment) => segment.now().fetch_error(),
             _ => None,
         });

@@ -32,12 +32,12 @@ impl SegmentHandle {
     pub fn try_next(&self) -> Result<u64> {
         match self.segment.quick() {
             Some(id) => Ok(id),
-            None => self.ask(),
+            None => self.try_next_cold(),
         }
     }
 
     #[cold]
-    fn ask(&self) -> Result<u64> {
+    fn try_next_cold(&self) -> Result<u64> {
         self.source.try_mint()
     }
 

@@ -359,7 +359,7 @@ impl PerRequest for SegmentSource {
         &self.ctx
     }
 
-    async fn ask(&self, count: u64) -> Result<Segment> {
+    async fn reserve_numbers(&self, count: u64) -> Result<Segment> {
         if self.refill().closed {
             return Err(self.closed());
         }
