@@ -207,8 +207,9 @@ fn half_requests_cost_little_and_end() {
     let each_kib = server.anonymous_kib().saturating_sub(before_kib) / LINKS;
     println!("{each_kib} KiB for each connection");
     assert!(each_kib < KIB_EACH_MAX, "{each_kib} KiB for each connection");
-    // Pings continue, and each request still gets a response.
-    let link = links.last_mut().unwrap();
+    // Pings continue, and each request still gets a response. Requests of later connections may be
+    // over their client's share, which is a response at once; those of the first one are not.
+    let link = links.first_mut().unwrap();
     until("all get a response", || {
         link.send(&frame(PING, 0, 0, &[7; 8]));
         while link.next().0 != PING {}
