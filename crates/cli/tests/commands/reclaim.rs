@@ -28,6 +28,19 @@ fn pool() -> Pool {
     Pool { name: "workers-2".into(), slots: 4, group: 1, reuse: Reuse::Recycle }
 }
 
+fn claim(member: &Member, preference: Preference) -> ClaimRequest {
+    ClaimRequest {
+        pool: pool(),
+        member: member.incarnation,
+        owner: member.owner.clone(),
+        count: 1,
+        preference,
+        supersedes: None,
+        mark_at_most: Mark::MAX,
+        request: 1,
+    }
+}
+
 /// A program that uses the store directly, and ignores the rules.
 struct Program {
     store: Arc<dyn Store>,
@@ -41,9 +54,8 @@ impl Program {
         snowmint_stores::open_with(&url, "default", settings).await.unwrap()
     }
 
-    /// Joins for this time, claims these numbers, and moves their marks years ahead.
-    async fn spoil(directory: &Path, incarnation: u128, ttl_ms: u64, numbers: &[u64]) -> Self {
-        let store = Self::open(directory).await;
+    /// Joins for this time.
+    async fn join(store: &dyn Store, incarnation: u128, ttl_ms: u64) -> Member {
         let member = Member {
             incarnation: Incarnation::new(incarnation),
             owner: "mallory".into(),
@@ -53,18 +65,35 @@ impl Program {
         };
         let presence = Presence { sample: now(), renewals: 0, ttl_ms };
         store.join(&member, presence, now()).await.unwrap();
+        member
+    }
+
+    /// Joins for this time, claims so many numbers of `workers-10` at once, and moves their marks
+    /// years ahead.
+    async fn spoil_pool(directory: &Path, incarnation: u128, ttl_ms: u64, count: usize) {
+        let store = Self::open(directory).await;
+        let member = Self::join(store.as_ref(), incarnation, ttl_ms).await;
+        let request = ClaimRequest {
+            pool: Pool { name: "workers-10".into(), slots: 1024, ..pool() },
+            count: count.try_into().unwrap(),
+            ..claim(&member, Preference::Any)
+        };
+        let leases = store.claim(&request, now()).await.unwrap();
+        assert_eq!(leases.len(), count);
+        let program = Self { store, leases };
+        for lease in &program.leases {
+            program.extend(lease, lease.mark, 100 * YEAR_MS).await.unwrap();
+        }
+    }
+
+    /// Joins for this time, claims these numbers, and moves their marks years ahead.
+    async fn spoil(directory: &Path, incarnation: u128, ttl_ms: u64, numbers: &[u64]) -> Self {
+        let store = Self::open(directory).await;
+        let member = Self::join(store.as_ref(), incarnation, ttl_ms).await;
         let mut leases = Vec::new();
         for number in numbers {
-            let request = ClaimRequest {
-                pool: pool(),
-                member: member.incarnation,
-                owner: member.owner.clone(),
-                count: 1,
-                preference: Preference::Exactly(*number),
-                supersedes: None,
-                mark_at_most: Mark::MAX,
-                request: number + 1,
-            };
+            let mut request = claim(&member, Preference::Exactly(*number));
+            request.request = number + 1;
             leases.append(&mut store.claim(&request, now()).await.unwrap());
         }
         let program = Self { store, leases };
@@ -111,6 +140,35 @@ fn plan_names_numbers_that_are_excluded_until_a_time() {
     assert_eq!(plan.code, 1, "{plan:?}");
     assert!(plan.out.contains("excluded: its mark is ahead on purpose"), "{plan:?}");
     assert!(plan.err.contains("excluded numbers cannot be reclaimed"), "{plan:?}");
+}
+
+#[test]
+fn numbers_lowered_before_a_rejected_one_are_in_the_audit_log() {
+    /// More than one step of a store writes.
+    const GONE: usize = 501;
+    let directory = tempfile::tempdir().unwrap();
+    let (dir, file) = (directory.path().to_str().unwrap(), directory.path().join("config.toml"));
+    std::fs::write(&file, CONFIG.replace("worker=2,sequence=20", "worker=10,sequence=12")).unwrap();
+    runtime().block_on(async {
+        Program::spoil_pool(directory.path(), 1, 1, GONE).await;
+        Program::spoil_pool(directory.path(), 2, 86_400_000, 1).await;
+    });
+    let numbers: Vec<String> = (0..=GONE).map(|number| number.to_string()).collect();
+    let numbers: Vec<&str> = numbers.iter().map(String::as_str).collect();
+    let given = ["--config", file.to_str().unwrap(), "--data-dir", dir, "--no-ids-ahead"];
+    let rejected = run(&[&["worker", "reclaim", "workers-10"], &numbers[..], &given[..]].concat());
+    assert_ne!(rejected.code, 0, "{rejected:?}");
+    assert!(rejected.err.contains("501 of pool \"workers-10\""), "{rejected:?}");
+    let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
+    let lines = trail.lines().filter(|line| line.contains("audit: worker reclaim workers-10 "));
+    let lowered = runtime().block_on(async {
+        let store = Program::open(directory.path()).await;
+        let far = Mark::new(now().get() + YEAR_MS);
+        let slots = store.workers(now()).await.unwrap();
+        slots.iter().filter(|slot| slot.mark < far).count()
+    });
+    assert!(lowered > 0 && lowered < GONE + 1, "{lowered}");
+    assert_eq!(lines.count(), lowered, "{trail}");
 }
 
 #[test]

@@ -68,15 +68,12 @@ impl Reclaim {
             let store = store::configured(&config).await?;
             let plan = self.look(&config, store.as_ref()).await?;
             let reclaimed = match self.no_ids_ahead {
-                true => Some(store.reclaim(&plan.request, when::now()).await?),
+                true => Some(self.carry_out(&config, store.as_ref(), &plan).await?),
                 false => None,
             };
             store.close().await?;
             Ok::<_, Failure>((plan, reclaimed))
         })?;
-        for done in reclaimed.iter().flatten() {
-            leave_trail(&config, &plan, done);
-        }
         let mut out = Output::new();
         if self.json {
             out.json(&plan.in_json(reclaimed.as_deref()))?;
@@ -85,6 +82,35 @@ impl Reclaim {
         }
         out.flush()?;
         if reclaimed.is_some() { Ok(()) } else { plan.looked(self.from_live) }
+    }
+
+    /// Reclaims the planned numbers, and leaves a line in the audit trail for each lowered one: also
+    /// where a later number is rejected, since the store lowers many of them in several steps.
+    async fn carry_out(
+        &self,
+        config: &Config,
+        store: &dyn Store,
+        plan: &ReclaimPlan,
+    ) -> Outcome<Vec<Reclaimed>> {
+        let reclaimed = store.reclaim(&plan.request, when::now()).await;
+        let lowered = match &reclaimed {
+            Ok(all) => all.clone(),
+            Err(_) => match store.workers(when::now()).await {
+                Ok(slots) => plan.lowered(&slots),
+                Err(error) => {
+                    complain(format_args!(
+                        "some numbers may have been reclaimed without a line in audit.log; see \
+                         `snowmint worker list`: {}",
+                        chain(&error)
+                    ));
+                    Vec::new()
+                }
+            },
+        };
+        for done in &lowered {
+            leave_trail(config, plan, done);
+        }
+        Ok(reclaimed?)
     }
 
     /// Reads the state and changes nothing.
@@ -166,6 +192,21 @@ impl ReclaimPlan {
             slot if slot.live && !self.request.from_live => Fate::Live,
             _ => Fate::Reclaimed,
         }
+    }
+
+    /// Returns the planned numbers with lower marks than in the plan: only a reclaim lowers one.
+    fn lowered(&self, slots: &[SlotInfo]) -> Vec<Reclaimed> {
+        let reclaimed = |before: &SlotInfo| {
+            let is_same = |slot: &&SlotInfo| (&slot.pool, slot.slot) == (&before.pool, before.slot);
+            let after = slots.iter().find(is_same)?;
+            (after.mark < before.mark).then_some(Reclaimed {
+                slot: before.slot,
+                from: before.mark,
+                to: after.mark,
+                term: after.term,
+            })
+        };
+        self.slots.iter().filter_map(reclaimed).collect()
     }
 
     /// Returns the end of the holder's presence.
