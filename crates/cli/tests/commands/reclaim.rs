@@ -68,7 +68,7 @@ impl Program {
         member
     }
 
-    /// Joins for this time, claims so many numbers of `workers-10` at once, and moves their marks
+    /// Joins for this time, claims `count` numbers of `workers-10` at once, and moves their marks
     /// years ahead.
     async fn spoil_pool(directory: &Path, incarnation: u128, ttl_ms: u64, count: usize) {
         let store = Self::open(directory).await;
