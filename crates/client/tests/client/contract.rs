@@ -58,7 +58,7 @@ impl<S: Stores> Factory for Served<S> {
             self.running.lock().unwrap().push(server);
         }
         let url = format!("snowmint://{}", addresses.join(","));
-        // A thousand claims at once queue up on a busy machine.
+        // A hundred claims at once queue up on a busy machine.
         let settings = Settings {
             attempt_ms: 60_000,
             call_ms: 120_000,

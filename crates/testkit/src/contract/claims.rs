@@ -28,7 +28,7 @@ cases![
     bad_claims_are_refused,
     requests_after_their_sender_left_change_nothing,
     sixteen_claimers_get_sixteen_numbers,
-    a_thousand_claims_at_once_get_a_thousand_numbers,
+    last_of_a_thousand_numbers_are_claimed_at_once,
     sixteen_claimers_of_one_number_get_it_once,
     sixteen_fresh_numbers_are_distinct,
 ];
@@ -358,18 +358,27 @@ async fn sixteen_claimers_get_sixteen_numbers(case: Case) {
     assert_eq!(code(case.try_claim(&late, &pool(TASKS), Preference::Any).await), "pool_full");
 }
 
-/// Number of simultaneous claims.
-const CLAIMS: u64 = 1024;
+/// Worker numbers of a usual pool.
+const NUMBERS: u64 = 1024;
+/// Numbers that are claimed at once, after the others: each claim reads all rows of the pool.
+const LAST: u64 = 128;
 
-async fn a_thousand_claims_at_once_get_a_thousand_numbers(case: Case) {
+async fn last_of_a_thousand_numbers_are_claimed_at_once(case: Case) {
+    let pool = pool(NUMBERS);
+    for number in 1..NUMBERS / LAST {
+        let member = case.member(&format!("holder-{number}")).await;
+        let mut request = case.wanting(&member, &pool, Preference::Any).await;
+        request.count = LAST.try_into().unwrap();
+        assert_eq!(case.send(&request).await.unwrap().len() as u64, LAST);
+    }
     let mut members = Vec::new();
-    for number in 0..CLAIMS {
+    for number in 0..LAST {
         members.push(case.member(&format!("owner-{number}")).await);
     }
     let members = Arc::new(members);
     let slots = case
         .contend(|case, task| {
-            let members = Arc::clone(&members);
+            let (members, pool) = (Arc::clone(&members), pool.clone());
             async move {
                 let mut claims = Vec::new();
                 for member in members
@@ -377,10 +386,8 @@ async fn a_thousand_claims_at_once_get_a_thousand_numbers(case: Case) {
                     .skip(usize::try_from(task).unwrap())
                     .step_by(usize::try_from(TASKS).unwrap())
                 {
-                    let (case, member) = (case.clone(), member.clone());
-                    claims.push(tokio::spawn(async move {
-                        case.claim(&member, &pool(CLAIMS)).await.slot
-                    }));
+                    let (case, member, pool) = (case.clone(), member.clone(), pool.clone());
+                    claims.push(tokio::spawn(async move { case.claim(&member, &pool).await.slot }));
                 }
                 let mut slots = Vec::new();
                 for claim in claims {
@@ -392,7 +399,9 @@ async fn a_thousand_claims_at_once_get_a_thousand_numbers(case: Case) {
         .await;
     let mut slots: Vec<u64> = slots.into_iter().flatten().collect();
     slots.sort_unstable();
-    assert_eq!(slots, (0..CLAIMS).collect::<Vec<_>>());
+    assert_eq!(slots, (NUMBERS - LAST..NUMBERS).collect::<Vec<_>>());
+    let late = case.member("late").await;
+    assert_eq!(code(case.try_claim(&late, &pool, Preference::Any).await), "pool_full");
 }
 
 async fn sixteen_claimers_of_one_number_get_it_once(case: Case) {
