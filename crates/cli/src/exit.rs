@@ -126,7 +126,7 @@ pub(crate) fn unparsed(mut error: clap::Error, arguments: &[OsString]) -> clap::
         error.insert(kind, ContextValue::String(text));
     }
     // The tip replaces suggestions that would repeat the text.
-    let tip = "text that may be secret is hidden, since other users can read a command line: give a token on standard input \
+    let tip = "text that may be secret is hidden, and other users can read a command line: give a token on standard input \
                (snowmint token hash < FILE) or in SNOWMINT_TOKEN_FILE, and a password in the configuration file";
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     error

@@ -49,13 +49,13 @@ export async function load() {
 
 function readinessFacts() {
   if (ready === undefined) return [["Ready", "unknown"]];
-  const { reasons, codes, not_minting: stuck = [], without_store_until: until } = ready;
+  const { reasons, codes, not_minting: notMinting = [], without_store_until: until } = ready;
   // The server sends reasons only to callers with some right, and codes to all.
   const texts = reasons.length > 0 ? reasons : codes;
   const list = texts.length > 0 && el("ul", {}, texts.map((reason) => el("li", {}, reason)));
   return [
     ["Ready", ready.ready ? "yes: can mint, with margin" : ["no", list]],
-    ["Other sources that cannot mint here", stuck.length > 0 && el("ul", {}, stuck.map((text) => el("li", {}, text)))],
+    ["Other sources that cannot mint here", notMinting.length > 0 && el("ul", {}, notMinting.map((text) => el("li", {}, text)))],
     ["Minting offline", until && ["in the rest of the journal’s window, at most until ", when(until)]],
   ];
 }

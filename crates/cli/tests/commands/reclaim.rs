@@ -144,7 +144,7 @@ fn plan_names_numbers_that_are_excluded_until_a_time() {
 
 #[test]
 fn numbers_lowered_before_a_rejected_one_are_in_the_audit_log() {
-    /// More than one step of a store writes.
+    /// Number of slots that one step of a store cannot write: the limit is 500.
     const GONE: usize = 501;
     let directory = tempfile::tempdir().unwrap();
     let (dir, file) = (directory.path().to_str().unwrap(), directory.path().join("config.toml"));

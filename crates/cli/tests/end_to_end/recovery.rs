@@ -261,7 +261,7 @@ fn recovered(
 /// mints nothing. The third is missing at first, and the recovery waits for it.
 fn one_is_missed(servers: &mut Servers, shop: &Shop, asks: bool) {
     servers[1] = Some(shop.start(2));
-    until("the witness refuses", || refuses(at(servers, 2)));
+    until("the journaled server refuses", || refuses(at(servers, 2)));
     servers[0] = Some(shop.start(1));
     until("the other refuses", || refuses(at(servers, 1)));
     let mut plan = None;

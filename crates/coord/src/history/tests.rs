@@ -247,3 +247,10 @@ fn sources_below_known_ends_are_named_up_to_a_limit() {
     let many = evidence_of(30);
     assert!(many.ends_with(r#""s-16" (seen 7, found 0), 13 more)"#), "{many}");
 }
+
+#[test]
+fn doubt_keeps_its_stored_keys() {
+    let doubt = Doubt { evidence: "a journal".into(), seen: 2, found: 1 };
+    let stored = serde_json::to_string(&doubt).unwrap();
+    assert_eq!(stored, r#"{"witness":"a journal","seen":2,"found":1}"#);
+}

@@ -283,7 +283,7 @@ impl fmt::Display for DisguiseError {
             }
             Self::OtherKey { number, in_force } => write!(
                 f,
-                "the ID names key {number}, but key {in_force} was in force at its time: decode with the ring that made it"
+                "the ID names key {number}, but key {in_force} was in force at its time: check the ID, or decode with the ring that made it"
             ),
             Self::OutOfRange(error) => fmt::Display::fmt(&error, f),
         }

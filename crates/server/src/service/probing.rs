@@ -31,7 +31,7 @@ pub(crate) async fn probe_peers(
     }
 }
 
-/// Has the peer at this address probed.
+/// Requests a probe of the peer at this address.
 fn suspect(node: &Node, address: &str) {
     let section_assignment = node.section_assignment();
     let has_address =

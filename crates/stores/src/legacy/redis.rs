@@ -140,7 +140,7 @@ impl Counters {
         let text: Option<Vec<u8>> = from_redis_value(value)
             .map_err(|error| self.located(Class::Corrupt).with_source(error))?;
         Ok(text.map_or_else(
-            || CounterState::Senseless("it is gone".into()),
+            || CounterState::Senseless("it was deleted".into()),
             |text| parse_state(&text),
         ))
     }

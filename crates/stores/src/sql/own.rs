@@ -24,8 +24,8 @@ impl<DB: Database> Own<DB> {
         Self { makes, kept: Mutex::new(Vec::new()) }
     }
 
-    /// Returns a connection for one user. If the user ends before it [puts](Self::put) the connection back, the
-    /// connection closes, and the server rolls back everything uncommitted.
+    /// Returns a connection for one user. If the user ends before it [puts](Self::put) the
+    /// connection back, the connection closes, and the server rolls back everything uncommitted.
     pub(crate) async fn checkout(&self) -> Result<DB::Connection, sqlx::Error> {
         if self.makes.is_closed() {
             return Err(sqlx::Error::PoolClosed);

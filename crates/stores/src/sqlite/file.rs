@@ -153,7 +153,8 @@ impl File {
             let is_there = self.path.try_exists();
             if !is_there.map_err(|error| Failure::Backend(sqlx::Error::Io(error)))? {
                 return Err(Failure::from(Error::unavailable(format!(
-                    "{LABEL} is missing; restore it (a new file would repeat IDs)"
+                    "{LABEL} is missing; move the same file back (a new or an older one would \
+                     repeat IDs)"
                 ))));
             }
             tracing::warn!(file = %self.path.display(), "reopening the store's file");

@@ -65,7 +65,7 @@ fn one(key: String, states: Vec<(usize, SequenceState)>, labels: &[String]) -> M
     if matches!(state, SequenceState::At(Numbers { increment: 2.., .. })) && !lacking.is_empty() {
         state = SequenceState::Senseless(format!(
             "it has stripes, and no stripe of it is in {}: name all databases that have its stripes, \
-             or import it from one database alone",
+             or import it from its own database alone",
             lacking.join(", ")
         ));
     }
@@ -87,7 +87,7 @@ fn joined(states: Vec<SequenceState>) -> SequenceState {
         (true, false) => {
             return SequenceState::Senseless(
                 "it was cut over in one database, and another still issues its numbers: import it from \
-                 that one alone, by another name"
+                 the one that issues, alone, by another name"
                     .into(),
             );
         }

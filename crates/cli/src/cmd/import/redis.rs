@@ -349,7 +349,7 @@ fn problems(both: &[String], came: &[String]) -> Outcome {
     if !both.is_empty() {
         problems.push(format!(
             "counters may have been used here and in Redis at once: {}; compare the stored \
-             numbers, since these may be there twice",
+             numbers, since these may occur twice",
             both.join(", ")
         ));
     }

@@ -208,8 +208,9 @@ fn check_passed(theirs: Layout, here: &[(String, Layout)], until: UnixMillis) ->
     let (from, end) = (Zone::default().show(theirs.epoch()), Zone::default().show(theirs.end()));
     let Ok(passed) = theirs.tick_at(until) else {
         return Err(Failure::refused(format!(
-            "nothing was changed: the other system's layout, from {from} to {end}, ends before its \
-             last IDs, and a later epoch repeats its IDs; {WAY}"
+            "nothing was changed: {} is outside the other system's layout, from {from} to {end}, and \
+             a later epoch repeats its IDs; {WAY}",
+            Zone::default().show(until)
         )));
     };
     let repeats = |layout: &Layout| {
@@ -338,7 +339,7 @@ impl Workers {
                 WorkerAction::Exclude { until: Some(time) } => {
                     format!("exclude until {time} ({holder})")
                 }
-                WorkerAction::Keep => "nothing to do: is excluded".to_owned(),
+                WorkerAction::Keep => "nothing to do: already excluded".to_owned(),
                 WorkerAction::Refuse { reason } => format!("REFUSED: {reason} ({holder})"),
             };
             out.line(format_args!("{worker:>7}  {pool:<pools$}  {plan}"))?;

@@ -219,7 +219,7 @@ fn show(source: &SourceBody, json: bool, out: &mut Output) -> Outcome {
         let part = match (offset, increment, worker) {
             (Some(offset), Some(increment), _) => format!("stripe {offset} of {increment}"),
             (.., Some(worker)) => format!("worker {worker}"),
-            _ => "stripe unknown".into(),
+            _ => "stripe or worker number unknown".into(),
         };
         let state = if *serving { "serves" } else { "does not serve" };
         let error = error.as_ref().map_or_else(String::new, |why| format!(" ({why})"));

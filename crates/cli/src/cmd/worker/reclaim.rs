@@ -194,12 +194,13 @@ impl ReclaimPlan {
         }
     }
 
-    /// Returns the planned numbers with lower marks than in the plan: only a reclaim lowers one.
+    /// Returns the planned numbers with lower marks than in the plan, as far as a reclaim lowered
+    /// them. A release lowers a mark, too, and that of a process that keeps the rules below `to`.
     fn lowered(&self, slots: &[SlotInfo]) -> Vec<Reclaimed> {
         let reclaimed = |before: &SlotInfo| {
             let is_same = |slot: &&SlotInfo| (&slot.pool, slot.slot) == (&before.pool, before.slot);
             let after = slots.iter().find(is_same)?;
-            (after.mark < before.mark).then_some(Reclaimed {
+            (self.to <= after.mark && after.mark < before.mark).then_some(Reclaimed {
                 slot: before.slot,
                 from: before.mark,
                 to: after.mark,
@@ -321,4 +322,46 @@ fn leave_trail(config: &Config, plan: &ReclaimPlan, done: &Reclaimed) {
     let what = format!("worker reclaim {} {slot}", plan.request.pool);
     let before = format!("mark {}{holder}", shown(from));
     audit::leave(&config.server.data_dir, &what, before, format!("mark {}, {term}", shown(to)));
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_coord::Term;
+
+    use super::*;
+
+    fn slot(number: u64, mark: u64) -> SlotInfo {
+        SlotInfo {
+            pool: "workers-10".into(),
+            slot: number,
+            term: Term::new(1),
+            mark: Mark::new(mark),
+            owner: String::new(),
+            holder: None,
+            host: None,
+            process: None,
+            joined_at: None,
+            held_since: UnixMillis::new(0),
+            renewed_at: None,
+            live: false,
+            kept_away: false,
+        }
+    }
+
+    #[test]
+    fn released_numbers_do_not_count_as_reclaimed() {
+        let request = ReclaimRequest {
+            pool: "workers-10".into(),
+            slots: Vec::new(),
+            reach_ms: 0,
+            marks_at_least: Mark::ZERO,
+            from_live: false,
+        };
+        let slots = [0, 1, 2].map(|number| slot(number, 900)).to_vec();
+        let (to, now) = (Mark::new(500), UnixMillis::new(400));
+        let plan = ReclaimPlan { request, slots, members: Vec::new(), to, now };
+        let lowered = plan.lowered(&[slot(0, 510), slot(1, 300), slot(2, 900), slot(3, 510)]);
+        let seen: Vec<_> = lowered.iter().map(|done| (done.slot, done.from, done.to)).collect();
+        assert_eq!(seen, [(0, Mark::new(900), Mark::new(510))]);
+    }
 }

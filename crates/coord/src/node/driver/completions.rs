@@ -30,7 +30,7 @@ impl Driver {
                 presence.renewed(now, &result);
                 let gone = presence.gone().map(|error| match error.kind() {
                     ErrorKind::NotFound => {
-                        Error::not_found("store does not know this member; it rejoins")
+                        Error::not_found("store does not know this member, which rejoins")
                     }
                     _ => error.clone(),
                 });
@@ -323,7 +323,7 @@ impl Driver {
 
     /// Keeps knowledge about slots that nothing is minted from any more, in place of earlier
     /// knowledge. Beyond a limit the slots with the lowest marks are forgotten: the clock has most
-    /// likely passed these in the store, too, so a claim of them has_waiters no longer.
+    /// likely passed these in the store, too, so a claim of them waits no longer.
     pub(super) fn remember(&mut self, known: Vec<JournalLease>) {
         self.past
             .retain(|past| known.iter().all(|new| new.pool != past.pool || new.slot != past.slot));

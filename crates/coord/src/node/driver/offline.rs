@@ -45,7 +45,10 @@ impl Driver {
             self.past.retain(|past| !rest.contains(past));
             let until = Rfc3339(held.offline_until().unwrap_or_default());
             let (pool, slot) = (&held.pool.name, rest.first().map(|lease| lease.slot));
-            tracing::warn!(%pool, slot, %until, "minting offline in the rest of the window; the store does not respond");
+            tracing::warn!(
+                %pool, slot, %until, allowed_by = "worker.start_without_store",
+                "minting offline in the rest of the window; the store does not respond"
+            );
         }
     }
 

@@ -1,14 +1,14 @@
 //! `snowmint source restripe`: turns N deployments that share nothing into M.
 //!
 //! A single deployment needs one step of its store. With several, no number may come from an old
-//! stripe of one and a new stripe of another, so a boundary number separates them. First every store
+//! stripe of one and a new stripe of another, so an end number separates them. First every store
 //! records that its old stripe ends there (`until`), above all numbers that it has issued. Only
 //! when all have confirmed does each get its new stripe, which begins there. An interrupted command
-//! leaves stores that mint below or above the boundary number, never a wrong number; the same
+//! leaves stores that mint below or above the end number, never a wrong number; the same
 //! command again completes it.
 //!
 //! The stores of a multi-store source are deployments like any other, which this command opens
-//! itself. A store that does not have the source yet gets it above the boundary number.
+//! itself. A store that does not have the source yet gets it above the end number.
 
 mod stripe_target;
 
@@ -27,9 +27,10 @@ use crate::exit::{Failure, Outcome};
 use crate::output::Output;
 use stripe_target::StripeTarget;
 
-/// Most boundary numbers to try while deployments pass them before they record them.
+/// Maximum number of proposed end numbers, each further ahead than the last: deployments may pass
+/// one before they record it.
 const ATTEMPTS_MAX: u32 = 8;
-/// Factor by which the next boundary number lies further ahead.
+/// Factor by which the next end number lies further ahead.
 const ROOM_FACTOR: u64 = 8;
 
 /// Give deployments that share nothing other stripes of a segment source: deployment J of M gets
@@ -103,13 +104,12 @@ impl Restripe {
     pub(crate) fn run(self) -> Outcome {
         let mut all = self.read_state()?;
         if !all.iter().all(|one| self.is_done(one)) {
-            // A single store needs no boundary number: its own mark separates old from new. Nor do
+            // A single store needs no end number: its own mark separates old from new. Nor do
             // several stores that keep their stripes and only begin further up.
             let alone = all.len() == 1 && all.iter().all(|one| one.until().is_none());
             let stay = self.first.is_some() && all.iter().all(|one| one.keeps(self.increment));
-            let boundary =
-                if alone || stay { self.first } else { Some(self.choose_boundary(&mut all)?) };
-            self.change(&mut all, boundary)?;
+            let end = if alone || stay { self.first } else { Some(self.choose_end(&mut all)?) };
+            self.change(&mut all, end)?;
         }
         let mut out = Output::new();
         for body in all.iter().filter_map(|one| one.body.as_ref()) {
@@ -158,7 +158,8 @@ impl Restripe {
         let config = self.configuration()?;
         let read_state = |(offset, url): (Option<u64>, String)| {
             let option = if offset.is_some() { "--stripe" } else { "--remove" };
-            let instead = "put it under [stores] as env:NAME or file:PATH, and give its name there";
+            let instead = "put the URL under [stores] as env:NAME or file:PATH, and give \
+                           that store's name here instead";
             warn_of_secret(&url, option, instead);
             let stripe_target = StripeTarget::open(&url, &config).map_err(unchanged)?;
             let body = stripe_target.read_state(&self.name).map_err(unchanged)?;
@@ -188,9 +189,9 @@ impl Restripe {
         Ok(all)
     }
 
-    /// Chooses a boundary number that no deployment has passed, and sets it as the end of all old
+    /// Chooses an end number that no deployment has passed, and sets it as the end of all old
     /// stripes: they mint below it, and the new ones above.
-    fn choose_boundary(&self, all: &mut [Deployment]) -> Outcome<u64> {
+    fn choose_end(&self, all: &mut [Deployment]) -> Outcome<u64> {
         if all.iter().any(|one| one.has(self.increment)) {
             return self.resume(all);
         }
@@ -208,14 +209,14 @@ impl Restripe {
         let mut room = all.iter().map(Deployment::stride).fold(1, u64::max);
         for _ in 0..ATTEMPTS_MAX {
             let highest = highest(all);
-            let boundary = highest.saturating_add(self.within_period(all, highest, room)?);
-            if self.set_ends(all, boundary)? {
-                return Ok(boundary);
+            let end = highest.saturating_add(self.within_period(all, highest, room)?);
+            if self.set_ends(all, end)? {
+                return Ok(end);
             }
             room = room.saturating_mul(ROOM_FACTOR);
         }
         let reason = format!(
-            "source {:?} issues numbers too fast: {ATTEMPTS_MAX} proposed boundaries were passed; \
+            "source {:?} issues numbers too fast: {ATTEMPTS_MAX} proposed end numbers were passed; \
              retry later",
             self.name
         );
@@ -223,16 +224,16 @@ impl Restripe {
     }
 
     /// Sets this number as the end of all old stripes. Returns whether no deployment had passed it.
-    fn set_ends(&self, all: &mut [Deployment], boundary: u64) -> Outcome<bool> {
-        let Err(failure) = self.end_old_stripes(all, boundary) else {
-            return Ok(!has_passed(all, boundary));
+    fn set_ends(&self, all: &mut [Deployment], end: u64) -> Outcome<bool> {
+        let Err(failure) = self.end_old_stripes(all, end) else {
+            return Ok(!has_passed(all, end));
         };
         // A deployment that has passed the number rejects the end.
         self.refresh(all);
-        if has_passed(all, boundary) { Ok(false) } else { Err(self.undo(all, failure)) }
+        if has_passed(all, end) { Ok(false) } else { Err(self.undo(all, failure)) }
     }
 
-    /// Returns the part of `room` within the current period of serials. A boundary number in a later
+    /// Returns the part of `room` within the current period of serials. An end number in a later
     /// period would end the numbers of the current one.
     fn within_period(&self, all: &[Deployment], highest: u64, room: u64) -> Outcome<u64> {
         let keys = all.iter().find_map(|one| one.body.as_ref()).map(|body| body.keys.clone());
@@ -261,11 +262,10 @@ impl Restripe {
             let highest = highest(all);
             return Ok(self.first.map_or(highest, |first| Ord::max(first, highest)));
         }
-        let mut boundaries = left.iter().map(|one| one.until());
-        let boundary = boundaries.next().flatten();
-        let agreed = boundary.filter(|boundary| {
-            boundaries.all(|other| other == Some(*boundary))
-                && done.iter().all(|one| one.first() >= *boundary)
+        let mut ends = left.iter().map(|one| one.until());
+        let end = ends.next().flatten();
+        let agreed = end.filter(|end| {
+            ends.all(|other| other == Some(*end)) && done.iter().all(|one| one.first() >= *end)
         });
         if let (Some(first), Some(agreed)) = (self.first, agreed)
             && first != agreed
@@ -280,7 +280,7 @@ impl Restripe {
                 some.iter().map(|one| one.url.as_str()).collect::<Vec<_>>().join(", ")
             };
             Failure::refused(format!(
-                "{} already have stripes of {}, but {} have no beginning for theirs, so numbers could \
+                "{} already have stripes of {}, but {} have no end number that fits, so numbers could \
                  repeat; give all deployments another number of stripes first",
                 urls(&done),
                 self.increment,
@@ -289,9 +289,9 @@ impl Restripe {
         })
     }
 
-    fn end_old_stripes(&self, all: &mut [Deployment], boundary: u64) -> Outcome {
+    fn end_old_stripes(&self, all: &mut [Deployment], end: u64) -> Outcome {
         for one in all.iter_mut().filter(|one| one.body.is_some()) {
-            one.body = Some(one.stripe_target.end(&self.name, Some(boundary))?);
+            one.body = Some(one.stripe_target.end(&self.name, Some(end))?);
         }
         Ok(())
     }
@@ -325,7 +325,7 @@ impl Restripe {
         reason.after(&still)
     }
 
-    fn change(&self, all: &mut [Deployment], boundary: Option<u64>) -> Outcome {
+    fn change(&self, all: &mut [Deployment], end: Option<u64>) -> Outcome {
         let count = all.len();
         let keys = all.iter().find_map(|one| one.body.as_ref()).map(|body| body.keys.clone());
         for (index, one) in all.iter_mut().enumerate() {
@@ -334,7 +334,7 @@ impl Restripe {
             let changed = match &one.body {
                 Some(body) => {
                     let version = Some(body.version);
-                    let request = RestripeRequest { offset, increment, first: boundary, version };
+                    let request = RestripeRequest { offset, increment, first: end, version };
                     one.stripe_target.restripe(&self.name, request)
                 }
                 None => {
@@ -344,7 +344,7 @@ impl Restripe {
                     }
                     keys.insert("offset".into(), offset.into());
                     keys.insert("increment".into(), increment.into());
-                    keys.insert("first".into(), boundary.unwrap_or(offset).into());
+                    keys.insert("first".into(), end.unwrap_or(offset).into());
                     one.stripe_target.define(&self.name, keys)
                 }
             };
@@ -365,9 +365,9 @@ fn highest(all: &[Deployment]) -> u64 {
     all.iter().map(Deployment::next).fold(0, u64::max)
 }
 
-/// Returns whether the next number of a deployment lies above the boundary.
-fn has_passed(all: &[Deployment], boundary: u64) -> bool {
-    all.iter().any(|one| one.next() > boundary)
+/// Returns whether the next number of a deployment lies above the end number.
+fn has_passed(all: &[Deployment], end: u64) -> bool {
+    all.iter().any(|one| one.next() > end)
 }
 
 /// Returns at most `room`, and at most half of the period's numbers above `highest`; `None` if
@@ -428,7 +428,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn restripe_boundary_lies_in_the_current_period() {
+    fn restripe_end_number_lies_in_the_current_period() {
         let period = Period { first: 202_601, end: 202_700 };
         for (highest, room, parts) in [
             (202_601, 10, Some(10)),
