@@ -15,8 +15,8 @@
 //! **Durability.** A majority has written to disk before the reply. Reads are linearizable.
 //!
 //! **Identity.** The cluster's ID is stored with the marks. After a restore into another cluster,
-//! the store grants nothing until an operator has fast-forwarded it (`snowmint worker
-//! fast-forward`). The ID is derived from the cluster's token and members: restore with a new
+//! the store grants nothing until an operator accepts it by `snowmint worker recover
+//! --other-server`, and recovers it. The ID is derived from the cluster's token and members: restore with a new
 //! `--initial-cluster-token`. A restored snapshot sets revisions back. The store's write count is
 //! the revision of the namespace's last write, so writes of others do not hide that.
 //!

@@ -21,9 +21,10 @@
 //! each new container would look like a failover.)
 //!
 //! A promoted replica may lack acknowledged writes, and so may tables moved to another server by a
-//! dump. Then nothing is granted until `snowmint worker fast-forward` has moved the store forward;
-//! open windows are minted to their end. With synchronous replication a promoted replica lacks
-//! nothing: set `?failover=synchronous` in the URL, and any server of the same product is accepted.
+//! dump. Then nothing is granted until an operator accepts the server by `snowmint worker recover
+//! --other-server`, and recovers the store; running processes stop at their next call of it. With
+//! synchronous replication a promoted replica lacks nothing: set `?failover=synchronous` in the
+//! URL, and any server of the same product is accepted.
 //!
 //! The server's ID does not show a copy restored on the same server, or on another MariaDB with the
 //! same `server_id`. Every handle and journal that has seen a higher write count detects such a

@@ -19,9 +19,9 @@
 //! that writes compares them. Both survive restarts. A promoted replica and a point-in-time
 //! recovery begin a new timeline; tables moved to another server by a dump meet another identifier.
 //! Replicas lag, so any of these may lack acknowledged writes, and the server itself cannot detect
-//! the loss. Then nothing is granted until `snowmint worker fast-forward` has moved the store
-//! forward; open windows are minted to their end. A standby in recovery is rejected by that name,
-//! whether or not it lags.
+//! the loss. Then nothing is granted until an operator accepts the server by `snowmint worker
+//! recover --other-server`, and recovers the store; running processes stop at their next call of
+//! it. A standby in recovery is rejected by that name, whether or not it lags.
 //!
 //! If every failover goes to a synchronous replica, which lacks nothing, set
 //! `?failover=synchronous` in the URL: a new timeline is then accepted. A point-in-time recovery is

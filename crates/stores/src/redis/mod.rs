@@ -18,7 +18,8 @@
 //! `appendonly yes`, `appendfsync always`, `no-appendfsync-on-rewrite no` and `maxmemory-policy
 //! noeviction`. If these settings change later, the next renewal fails. With `?persistence=any` in
 //! the URL, any settings are accepted. Each restart and each failover then counts as another store:
-//! nothing is granted until `snowmint worker fast-forward` has moved it forward.
+//! nothing is granted until an operator accepts it by `snowmint worker recover --other-server`, and
+//! recovers it.
 //!
 //! **Failover.** Replicas lag, so a promoted replica may lack acknowledged writes. If a replica can
 //! be promoted (Sentinel, Cluster), use `?persistence=any`, which detects it. A replica that was

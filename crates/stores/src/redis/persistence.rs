@@ -41,14 +41,14 @@ pub(super) async fn check(
                 return Err(Failure::from(Error::unsafe_store(format!(
                     "{label} has {name} {value}, which can lose acknowledged writes; set it to \
                      {right}, or add ?{PARAMETER} to the URL (each restart of the server then \
-                     needs snowmint worker fast-forward)"
+                     needs snowmint worker recover --other-server)"
                 ))));
             }
             None => {
                 return Err(Failure::from(Error::unsafe_store(format!(
                     "{label} does not report {name}, which must be {right}; permit CONFIG GET, or \
                      add ?{PARAMETER} to the URL (each restart of the server then needs snowmint \
-                     worker fast-forward)"
+                     worker recover --other-server)"
                 ))));
             }
         }

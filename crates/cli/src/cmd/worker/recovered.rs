@@ -8,7 +8,8 @@ use snowmint_wire::http::{JournalBody, RecoveryBody};
 use crate::exit::{Failure, Outcome, complain};
 use crate::output::Output;
 
-pub(super) const NOTHING_TO_RECOVER: &str = "the store is not in doubt: nothing to recover";
+pub(super) const NOTHING_TO_RECOVER: &str = "the store is not in doubt: nothing to recover; if \
+    servers reject it after a failover, repeat this with --other-server";
 
 /// Output, for people as results come, for machines at the end.
 pub(super) struct Recovered {

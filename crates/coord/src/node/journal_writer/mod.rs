@@ -30,7 +30,8 @@ const KEPT_BYTES_MAX: usize = 10 << 16;
 /// Byte limit for the other journals of the store.
 const JOURNALS_BYTES_MAX: usize = 48 << 10;
 /// Number of kept members before the last one. In a loop of crashes a member lives for a second,
-/// and its lease for ten: the leases of still earlier members have expired.
+/// and its lease for three by default: the leases of still earlier members have expired. A longer
+/// lease may be in force after more crashes; then counters are rejected until it expires.
 const EARLIER_MAX: usize = 64;
 /// Wait after a write that failed.
 const RETRY_MS: u64 = 200;
