@@ -262,8 +262,9 @@ async fn twenty_clients_of_two_servers_share_each_millisecond() {
         assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "each client's increase");
         all.extend(ids);
     }
-    // The machine's clock may be set back meanwhile: numbers handed out before then lead it.
-    let passed_ms = BootTimer.elapsed().since(boot);
+    // The machine's clock may be set back meanwhile: numbers handed out before then lead it. Both
+    // ends of each span are cut to whole milliseconds.
+    let passed_ms = BootTimer.elapsed().since(boot) + 2;
     let ended = UnixMillis::new(now_ms()).max(begun.saturating_add(passed_ms));
     let layout = Layout::REDIS;
     for &id in &all {
