@@ -322,7 +322,7 @@ fn servers_on_a_restored_file_continue_after_recovery() {
 /// Each run of this Redis is another store to its servers: first with all that it had, then with a
 /// state from before a recovery. No command reads a server's folder.
 #[test]
-#[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
 fn restarted_redis_continues_once_its_run_is_accepted() {
     let mut store = servers::Server::from(servers::Redis::start(&[]));
     let mut shop = Shop::new("other-server", &format!("{}?persistence=any", store.url()));
@@ -345,7 +345,8 @@ fn restarted_redis_continues_once_its_run_is_accepted() {
         };
         until("all refuse", || servers.iter().flatten().all(is_other));
         let early = shop.recover(queried(&servers, asks), &[]);
-        assert!(text(&early).contains("not in doubt") || !early.status.success());
+        assert!(text(&early).contains("repeat this with --other-server"), "{}", text(&early));
+        assert!(early.status.success(), "there is nothing to recover: {}", text(&early));
         let dry = shop.recover(queried(&servers, asks), &["--other-server", "--dry-run"]);
         assert_eq!(dry.status.code(), Some(2), "{}", text(&dry));
 
@@ -433,14 +434,14 @@ fn loaded_under_servers(
 }
 
 #[test]
-#[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs PostgreSQL: --features real-servers")]
 fn dump_loaded_into_postgres_is_an_older_store() {
     let store = servers::Postgres::start(&[]);
     loaded_under_servers("loaded-postgres", &store.url(), || store.dump(), |dump| store.load(dump));
 }
 
 #[test]
-#[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs MariaDB: --features real-servers")]
 fn dump_loaded_into_mariadb_is_an_older_store() {
     let store = servers::Mysql::start(&[]);
     loaded_under_servers("loaded-mariadb", &store.url(), || store.dump(), |dump| store.load(dump));
@@ -481,7 +482,7 @@ fn a_server_that_is_fenced_off_a_file_mints_nothing_more() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
 fn a_server_that_is_fenced_off_redis_mints_nothing_more() {
     let store = servers::Redis::start(&[]);
     fenced("fenced-redis", &store.url());
@@ -491,7 +492,7 @@ macro_rules! on_servers {
     ($($name:ident $start:expr, $stops:literal, $asks:literal;)*) => {
         $(
             #[test]
-            #[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
+            #[cfg_attr(not(feature = "real-servers"), ignore = "needs the store in its name: --features real-servers")]
             fn $name() {
                 on_a_server($start.into(), ($stops, $asks));
             }

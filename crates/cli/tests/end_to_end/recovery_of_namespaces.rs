@@ -9,6 +9,7 @@ use super::server::{Server, until};
 const NAMESPACES: [&str; 2] = ["north", "south"];
 
 #[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs PostgreSQL: --features real-servers")]
 fn namespaces_of_a_restored_database_recover_one_by_one() {
     let mut store = Store::from(Postgres::start(&[]));
     let url = store.url();

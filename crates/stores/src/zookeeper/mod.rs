@@ -462,7 +462,7 @@ mod tests {
     /// read it before gets `RaceLost`.
     #[tokio::test]
     #[cfg_attr(not(feature = "real-servers"), ignore = "needs ZooKeeper: --features real-servers")]
-    async fn versions_do_not_run_out() {
+    async fn zookeeper_versions_do_not_run_out() {
         let server = snowmint_testkit::servers::Zookeeper::start();
         let cluster_url = ClusterUrl::parse(&server.url(), PORT, "it", FORM).unwrap();
         let keys = Zookeeper {

@@ -25,7 +25,7 @@ async fn opening_zookeeper_makes_a_store_once() {
 }
 
 #[tokio::test]
-async fn an_emptied_tree_is_another_store() {
+async fn emptied_zookeeper_tree_is_another_store() {
     let server = Zookeeper::start();
     let empty = async || {
         let url = server.url();
@@ -47,7 +47,7 @@ async fn an_emptied_tree_is_another_store() {
 }
 
 #[tokio::test]
-async fn users_have_nodes_of_their_own() {
+async fn zookeeper_users_have_nodes_of_their_own() {
     let server = Zookeeper::start();
     let url = |user: &str| server.url().replace("://", &format!("://{user}")) + "/deep/down";
     let store = snowmint_stores::open(&url("ids:p@ss@"), "default").await.unwrap();
@@ -92,7 +92,7 @@ async fn claim(store: &Arc<dyn Store>, member: &Member) -> Result<Vec<Lease>, Er
 }
 
 #[tokio::test]
-async fn a_member_is_live_no_longer_than_its_session() {
+async fn zookeeper_member_is_live_no_longer_than_its_session() {
     let server = Zookeeper::start();
     let open = async || snowmint_stores::open(&server.url(), "default").await.unwrap();
     let (one, other) = (open().await, open().await);
@@ -112,7 +112,7 @@ async fn a_member_is_live_no_longer_than_its_session() {
 const LONGER_SESSION: Duration = Duration::from_secs(15);
 
 #[tokio::test]
-async fn ended_session_is_reopened() {
+async fn ended_zookeeper_session_is_reopened() {
     let server = Zookeeper::start();
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
     // One session shows both as live. Only the first is renewed in the next session.
