@@ -32,7 +32,10 @@ fn add(seen: &mut Seen, ids: impl IntoIterator<Item = u64>) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "real-servers"), ignore = "needs PostgreSQL and Redis: --features real-servers")]
+#[cfg_attr(
+    not(feature = "real-servers"),
+    ignore = "needs PostgreSQL and Redis: --features real-servers"
+)]
 fn store_killed_under_load_returns_and_no_caller_waits() {
     let stores_dir = StoresDir::new();
     let a: StoreServer = Postgres::start(&[]).into();

@@ -18,7 +18,10 @@ fn number(serial: &str) -> u64 {
 }
 
 #[test]
-#[cfg_attr(not(feature = "real-servers"), ignore = "needs PostgreSQL and Redis: --features real-servers")]
+#[cfg_attr(
+    not(feature = "real-servers"),
+    ignore = "needs PostgreSQL and Redis: --features real-servers"
+)]
 fn serials_continue_while_stores_are_killed_and_added() {
     let stores_dir = StoresDir::new();
     let a: StoreServer = Postgres::start(&[]).into();

@@ -10,7 +10,10 @@ use crate::multi_store::numbers::{all_serve, plain};
 use crate::server::{Server, serve};
 
 #[test]
-#[cfg_attr(not(feature = "real-servers"), ignore = "needs PostgreSQL and Redis: --features real-servers")]
+#[cfg_attr(
+    not(feature = "real-servers"),
+    ignore = "needs PostgreSQL and Redis: --features real-servers"
+)]
 fn embedded_client_uses_all_stores_of_a_source() {
     let stores_dir = StoresDir::new();
     let a: StoreServer = Postgres::start(&[]).into();
