@@ -129,7 +129,7 @@ fn zookeeper_worker_numbers_are_excluded_for_ever() {
 }
 
 #[test]
-fn invalid_zookeeper_tree_is_rejected_and_deleted_worker_is_excluded() {
+fn invalid_zookeeper_tree_is_rejected_a_deleted_worker_excluded() {
     let (zookeeper, import_dir) = (Zookeeper::start(), ImportDir::new());
     plant(
         &zookeeper,
