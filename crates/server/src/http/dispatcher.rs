@@ -155,7 +155,7 @@ impl Dispatcher {
             Err(rejection) => return response::set_no_store(rejection).await,
         };
         let (request, waiting) = if self.reads_body(&request) {
-            match self.read_body(request, &caller).await {
+            match Box::pin(self.read_body(request, &caller)).await {
                 Ok(whole) => whole,
                 Err(error) => {
                     let rejection = ErrorResponse(error).into_response();
@@ -165,8 +165,7 @@ impl Dispatcher {
         } else {
             (request.map(|_| Body::empty()), Waiting::default())
         };
-        // Boxed: it has room for every kind of request.
-        let response = Box::pin(self.route(request, caller.clone()));
+        let response = self.route(request, caller.clone());
         response::with_details_for(&caller, self.requests.counted(&caller, waiting, response).await)
     }
 
@@ -260,22 +259,32 @@ impl Dispatcher {
     }
 
     /// Responds. A `GET` of IDs does not use the router, which would take longer than the minting.
-    async fn route(&self, mut request: Request<Body>, caller: Caller) -> Response {
-        let service = &self.state.service;
-        if request.method() == Method::GET
-            && let Some(name) = request.uri().path().strip_prefix(ids::PATH)
-            && check_name("source", name).is_ok()
-        {
-            let (uri, headers) = (request.uri(), request.headers());
-            let service = service.for_caller(caller);
-            let response = ids::of_source(&service, name, uri, headers).await;
-            return response::set_no_store(response.into_response()).await;
-        }
-        if grpc::is_call(request.method(), request.headers()) {
+    /// Each way has a box of its own, since one with room for both would be copied for each request.
+    fn route(&self, request: Request<Body>, caller: Caller) -> BoxFuture<'_, Response> {
+        let source = request.uri().path().strip_prefix(ids::PATH);
+        let is_name = source.is_some_and(|name| check_name("source", name).is_ok());
+        if request.method() == Method::GET && is_name {
+            Box::pin(self.ids(request, caller))
+        } else if grpc::is_call(request.method(), request.headers()) {
             let message = "gRPC needs HTTP/2; use it, or JSON over HTTP/1.1";
             let rejection = ErrorResponse(Error::bad_request(message)).into_response();
-            return response::set_no_store(rejection).await;
+            Box::pin(response::set_no_store(rejection))
+        } else {
+            Box::pin(self.routed(request, caller))
         }
+    }
+
+    /// Responds to a `GET` of IDs.
+    async fn ids(&self, request: Request<Body>, caller: Caller) -> Response {
+        let (uri, headers) = (request.uri(), request.headers());
+        let name = uri.path().strip_prefix(ids::PATH).unwrap_or_default();
+        let service = self.state.service.for_caller(caller);
+        let response = ids::of_source(&service, name, uri, headers).await;
+        response::set_no_store(response.into_response()).await
+    }
+
+    /// Responds as the router says.
+    async fn routed(&self, mut request: Request<Body>, caller: Caller) -> Response {
         request.extensions_mut().insert(caller);
         match self.router.clone().oneshot(request).await {
             Ok(response) => response,

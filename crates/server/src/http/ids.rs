@@ -133,7 +133,8 @@ async fn mint(
     let body = serde_json::to_vec(request).unwrap_or_default();
     let forwarded =
         ForwardedRequest { service, method: Method::POST, path: &path, headers, body, ids: count };
-    Ok(forwarded.after(rejection, &here).await?)
+    // Boxed: most requests never get here, and all have room for their state.
+    Ok(Box::pin(forwarded.after(rejection, &here)).await?)
 }
 
 /// Takes a range of numbers for the caller to issue.

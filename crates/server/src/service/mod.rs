@@ -232,7 +232,8 @@ impl Service {
         let result = match ask(source).await {
             Err(error) if error.code() == Code::UnknownSource => {
                 self.sources.write().unwrap_or_else(PoisonError::into_inner).remove(name);
-                ask(self.opened(name).await?).await
+                // Boxed: the state of a call is large, and few requests need a second one.
+                Box::pin(async { ask(self.opened(name).await?).await }).await
             }
             result => result,
         };

@@ -49,10 +49,23 @@ impl Service {
         count: u32,
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
-        let rejection = match self.mint_local(name, count, key).await {
-            Err(rejection) if rejection.code() == Code::NotOwner => rejection,
-            result => return result,
-        };
+        match self.mint_local(name, count, key).await {
+            // Boxed: it is rare, and has a state far larger than the rest.
+            Err(rejection) if rejection.code() == Code::NotOwner => {
+                Box::pin(self.mint_in_order(name, count, key, rejection)).await
+            }
+            result => result,
+        }
+    }
+
+    /// Mints at the server that mints for all, if the source has one; else returns the rejection.
+    async fn mint_in_order(
+        &self,
+        name: &str,
+        count: u32,
+        key: Option<&str>,
+        rejection: Error,
+    ) -> Result<(Source, Minted), Error> {
         let source = self.opened(name).await?;
         // The protocols call the section owner of a key themselves, each in its form.
         if !source.is_ordered() {
