@@ -2,6 +2,8 @@
 //! and keys.
 
 use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -245,12 +247,14 @@ fn settings(config: &Config, journal: JournalUse) -> Outcome<NodeSettings> {
 }
 
 pub(crate) fn make_dir(dir: &Path) -> Outcome {
-    private::make_directory(dir).map_err(|error| {
+    let failed = |deed: &str, error: &io::Error| {
         Failure::unavailable(format!(
-            "data directory {dir:?} cannot be created: {error}; check path and permissions"
+            "data directory {dir:?} cannot be {deed}: {error}; check path and permissions"
         ))
-    })?;
-    match others_in(dir) {
+    };
+    private::make_directory(dir).map_err(|error| failed("created", &error))?;
+    let found = std::fs::metadata(dir).map_err(|error| failed("read", &error))?;
+    match others_in(dir, &found) {
         Others::None => Ok(()),
         Others::Few(warning) => {
             tracing::warn!("{warning}");
@@ -271,8 +275,7 @@ pub(crate) enum Others {
 
 /// Checks owner and permissions of a data directory: a user who can write in it can take the lock,
 /// and restore an older state.
-pub(crate) fn others_in(dir: &Path) -> Others {
-    let Ok(found) = std::fs::metadata(dir) else { return Others::None };
+pub(crate) fn others_in(dir: &Path, found: &Metadata) -> Others {
     others(dir, geteuid().as_raw(), found.uid(), found.permissions().mode() & 0o7777)
 }
 

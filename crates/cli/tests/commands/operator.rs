@@ -264,6 +264,36 @@ fn fast_forward_covers_all_that_serve_may_have_minted() {
     );
 }
 
+/// A link to itself stands for a directory that this user may not enter: root may enter any.
+#[test]
+fn unreadable_directory_blocks_fast_forward() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("ids.db"), "").unwrap();
+    let (unreadable, missing) = (path("loop"), path("missing"));
+    std::os::unix::fs::symlink(&unreadable, &unreadable).unwrap();
+    let store = format!("sqlite:{}", path("ids.db"));
+    let args = ["worker", "fast-forward", "--store", &store];
+    let own = ["--data-dir", &unreadable];
+    let other = ["--data-dir", &missing, "--journal", &unreadable];
+    for dirs in [&own[..], &other] {
+        for more in [&["--dry-run"][..], &[]] {
+            let refused = run(&[&args[..], dirs, more].concat());
+            assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{}", refused.err);
+            let shown = format!("{unreadable:?} ");
+            for part in [shown.as_str(), "cannot be read: ", "check path and permissions"] {
+                assert!(refused.err.contains(part), "{part}: {}", refused.err);
+            }
+        }
+    }
+    assert_eq!(std::fs::metadata(path("ids.db")).unwrap().len(), 0, "nothing was moved");
+
+    let doctor = run(&["doctor", "--store", &store, "--data-dir", &unreadable]);
+    assert_eq!(doctor.code, 1, "{}", doctor.out);
+    let finding = format!("journal in {unreadable} cannot be read: ");
+    assert!(doctor.out.contains(&finding), "{}", doctor.out);
+}
+
 #[test]
 fn a_directory_in_use_is_refused() {
     let directory = tempfile::tempdir().unwrap();

@@ -258,7 +258,8 @@ pub fn set_aside(dir: &DataDir) -> Result<Option<PathBuf>> {
     let path = dir.path().join(JOURNAL_FILE);
     for number in 1..=ASIDE_MAX {
         let aside = dir.path().join(format!("{JOURNAL_FILE}.aside-{number}"));
-        if aside.exists() {
+        // A journal set aside earlier is evidence: the rename must not replace it.
+        if aside.try_exists().map_err(|error| Error::io(&aside, error))? {
             continue;
         }
         return match std::fs::rename(&path, &aside) {

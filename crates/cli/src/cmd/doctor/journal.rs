@@ -19,9 +19,17 @@ pub(super) enum JournalCheck {
 
 /// Checks the journal of a data directory, for a namespace.
 pub(super) fn inspect(dir: &Path, namespace: &str) -> JournalCheck {
-    // Without a journal, no lock file is created either.
-    if !journal::is_in(dir).unwrap_or(false) {
-        return JournalCheck::Checked(None);
+    match journal::is_in(dir) {
+        Ok(true) => {}
+        // No lock file is created either.
+        Ok(false) => return JournalCheck::Checked(None),
+        Err(error) => {
+            let shown = dir.display();
+            return JournalCheck::Checked(Some(Finding::error(
+                SUBJECT,
+                format!("journal in {shown} cannot be read: {error}; check path and permissions"),
+            )));
+        }
     }
     let past = match DataDir::lock(dir).and_then(journal::examine) {
         Ok(Some(past)) => past,

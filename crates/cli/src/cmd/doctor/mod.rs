@@ -204,7 +204,7 @@ fn data_dir(dir: &Path) -> Finding {
     let shown = dir.display();
     match std::fs::metadata(dir) {
         Ok(metadata) if metadata.is_dir() => match tempfile::tempfile_in(dir) {
-            Ok(_) => match others_in(dir) {
+            Ok(_) => match others_in(dir, &metadata) {
                 Others::None => {
                     let message = format!("{shown} is writable by this user only");
                     Finding::ok("data dir", message)

@@ -1,6 +1,7 @@
 //! `snowmint worker fast-forward`, and code shared with `snowmint worker recover`: recovery when a
 //! store or a journal is rejected.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -96,7 +97,7 @@ impl FastForward {
         if !how.dry_run && how.config_args.has_file() {
             node::make_dir(data_dir)?;
         }
-        let lock = data_dir.is_dir().then(|| DataDir::lock(data_dir)).transpose()?;
+        let lock = lock_existing(data_dir)?;
         let own = how.own_journal(lock.as_ref())?;
         let (command, new_identity) = ("worker fast-forward", self.new_identity);
         let step = MoveStep { command, other_server: false, new_identity, lock };
@@ -207,6 +208,18 @@ impl MoveOptions {
     }
 }
 
+/// Locks a data directory; `None` if it does not exist. One that cannot be read may have a journal,
+/// and a move must pass all that this journal knows.
+fn lock_existing(dir: &Path) -> Outcome<Option<DataDir>> {
+    match std::fs::metadata(dir) {
+        Ok(_) => Ok(Some(DataDir::lock(dir)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::usage(format!(
+            "data directory {dir:?} cannot be read: {error}; check path and permissions"
+        ))),
+    }
+}
+
 /// Accepts the server that has the store now.
 async fn accepted(config: &Config) -> Outcome {
     let Some(store) = store::existing(config).await? else { return Ok(()) };
@@ -244,12 +257,15 @@ fn read_all(dirs: &[PathBuf]) -> Outcome<Vec<Record>> {
 
 fn read(dir: &Path) -> Outcome<Record> {
     // Without a journal, no lock file is created either.
-    if !journal::is_in(dir).unwrap_or(false) {
-        return Err(Failure::usage(format!(
+    match journal::is_in(dir) {
+        Ok(true) => Ok(journal::inspect(&DataDir::lock(dir)?)?),
+        Ok(false) => Err(Failure::usage(format!(
             "directory {dir:?} of --journal has no journal; name another"
-        )));
+        ))),
+        Err(error) => Err(Failure::usage(format!(
+            "directory {dir:?} of --journal cannot be read: {error}; check path and permissions"
+        ))),
     }
-    Ok(journal::inspect(&DataDir::lock(dir)?)?)
 }
 
 /// Moves the store and defines missing sources. Returns the store's identity before and after.
