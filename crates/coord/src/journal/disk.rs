@@ -18,7 +18,10 @@ use crate::private;
 #[async_trait]
 pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// Returns the identity of this machine; empty where it has none.
-    fn machine(&self) -> String;
+    ///
+    /// # Errors
+    /// The identity cannot be read: that is not the same as none.
+    fn machine(&self) -> Result<String>;
 
     /// Returns the identity of the machine's present boot; empty where unknown, and then nothing
     /// that depends on it is kept.
@@ -139,19 +142,36 @@ pub(crate) async fn on<T: Send + 'static>(
     })
 }
 
+/// Returns the identity in the first of these files that has one; empty if each is missing or
+/// empty. Without an identity the journal recognises fewer copies, so a file that cannot be read
+/// does not count as missing.
+pub(super) fn machine_in(paths: &[impl AsRef<Path>]) -> Result<String> {
+    for path in paths {
+        let path: &Path = path.as_ref();
+        match std::fs::read_to_string(path) {
+            Ok(text) if text.trim().is_empty() => {}
+            Ok(text) => return Ok(text.trim().to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                let message = "machine's identity cannot be read; check owner and permissions of \
+                               its file, then retry";
+                return Err(Error::unavailable(message)
+                    .with_detail(format!("{path:?}"))
+                    .with_source(error));
+            }
+        }
+    }
+    Ok(String::new())
+}
+
 /// Files of the operating system. Needs a Tokio runtime.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LocalDisk;
 
 #[async_trait]
 impl Disk for LocalDisk {
-    fn machine(&self) -> String {
-        ["/etc/machine-id", "/var/lib/dbus/machine-id"]
-            .into_iter()
-            .filter_map(|path| std::fs::read_to_string(path).ok())
-            .map(|text| text.trim().to_owned())
-            .find(|id| !id.is_empty())
-            .unwrap_or_default()
+    fn machine(&self) -> Result<String> {
+        machine_in(&["/etc/machine-id", "/var/lib/dbus/machine-id"])
     }
 
     fn boot(&self) -> String {

@@ -81,9 +81,9 @@ impl Journal {
     /// an earlier process left in it.
     ///
     /// # Errors
-    /// As [`Journal::open_in`].
+    /// As [`Journal::open_in`]; `Unavailable` when the machine's identity cannot be read.
     pub fn open(dir: DataDir) -> Result<(Self, Option<Past>)> {
-        Self::open_in(Box::new(dir), &LocalDisk.machine())
+        Self::open_in(Box::new(dir), &LocalDisk.machine()?)
     }
 
     /// Opens the journal of a directory of the machine with this identity, or creates one, and
@@ -232,7 +232,7 @@ pub fn inspect(dir: &DataDir) -> Result<Record> {
 pub fn examine(dir: DataDir) -> Result<Option<Past>> {
     let path = dir.path().join(JOURNAL_FILE);
     match Directory::open(&dir, JOURNAL_FILE) {
-        Ok(Some(file)) => Journal::open_existing(Box::new(dir), path, file, &LocalDisk.machine())
+        Ok(Some(file)) => Journal::open_existing(Box::new(dir), path, file, &LocalDisk.machine()?)
             .map(|(_, past)| past),
         Ok(None) => Ok(None),
         Err(error) => Err(Error::io(&path, error)),

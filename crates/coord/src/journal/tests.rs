@@ -148,7 +148,8 @@ fn a_write_over_which_the_disk_took_long_is_no_older_state() {
     for stalls in 0..4 {
         let scratch = Scratch::with("slow", &[record(1_000)]);
         let slow = Slow(scratch.lock(), stalls.into());
-        let (mut journal, _) = Journal::open_in(Box::new(slow), &LocalDisk.machine()).unwrap();
+        let (mut journal, _) =
+            Journal::open_in(Box::new(slow), &LocalDisk.machine().unwrap()).unwrap();
         journal.write(&record(2_000)).unwrap();
         drop(journal);
         let (_, past) = Journal::open(scratch.lock()).unwrap();
@@ -401,6 +402,30 @@ fn another_machine_is_refused_and_an_unknown_one_is_not() {
     assert!(is_refused(&open("m2")));
     assert_eq!(open("m1").unwrap(), record(5));
     assert_eq!(open("").unwrap(), record(5));
+}
+
+#[test]
+fn machine_id_is_none_only_if_missing_or_empty() {
+    let scratch = Scratch::new("machine-id");
+    let path = |name: &str| scratch.0.join(name);
+    std::fs::write(path("empty"), " \n").unwrap();
+    std::fs::write(path("whole"), "m1\n").unwrap();
+    std::fs::write(path("bytes"), [0xff_u8]).unwrap();
+    std::os::unix::fs::symlink(path("loop"), path("loop")).unwrap();
+    let read = |first: &str, second: &str| disk::machine_in(&[path(first), path(second)]);
+    assert_eq!(read("missing", "empty").unwrap(), "");
+    assert_eq!(read("empty", "missing").unwrap(), "");
+    for (first, second) in [("whole", "loop"), ("missing", "whole"), ("empty", "whole")] {
+        assert_eq!(read(first, second).unwrap(), "m1", "{first}, {second}");
+    }
+    // They stand for permissions, which root has, and for a process without descriptors.
+    for unreadable in ["loop", "bytes", "."] {
+        for error in [read(unreadable, "whole"), read("missing", unreadable)] {
+            let error = error.unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Unavailable), "{unreadable}: {error}");
+            assert!(error.to_string().contains("cannot be read"), "{unreadable}: {error}");
+        }
+    }
 }
 
 #[test]

@@ -157,7 +157,7 @@ impl Node {
                     let (on, namespace) = (Arc::clone(&disk), store.namespace().to_owned());
                     let keeps = settings.start_without_store;
                     let open = move || {
-                        JournalWriter::open(on.lock(&path)?, &on.machine(), &namespace, keeps)
+                        JournalWriter::open(on.lock(&path)?, &on.machine()?, &namespace, keeps)
                     };
                     disk::on(&*disk, open).await??
                 }

@@ -208,8 +208,8 @@ impl Drop for GoingOn<'_> {
 
 #[async_trait]
 impl Disk for SimDisk {
-    fn machine(&self) -> String {
-        format!("machine-{}", self.machine)
+    fn machine(&self) -> snowmint_coord::Result<String> {
+        Ok(format!("machine-{}", self.machine))
     }
 
     /// Returns always the same boot: state that must not be used again is recognised by other

@@ -181,7 +181,7 @@ impl Machine {
             return None;
         }
         let dir = self.disk.lock(DATA_DIR.as_ref()).ok()?;
-        let past = Journal::open_in(dir, &self.disk.machine()).ok()?.1?;
+        let past = Journal::open_in(dir, &self.disk.machine().ok()?).ok()?.1?;
         Some(past.record.writes)
     }
 }

@@ -27,8 +27,8 @@ pub(super) struct Forgetful {
 
 #[async_trait::async_trait]
 impl Disk for Forgetful {
-    fn machine(&self) -> String {
-        "machine".into()
+    fn machine(&self) -> Result<String> {
+        Ok("machine".into())
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Directory>> {
@@ -50,8 +50,8 @@ pub(super) struct Hanging {
 
 #[async_trait::async_trait]
 impl Disk for Hanging {
-    fn machine(&self) -> String {
-        "machine".into()
+    fn machine(&self) -> Result<String> {
+        Ok("machine".into())
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Directory>> {
@@ -90,8 +90,8 @@ impl Failing {
 
 #[async_trait::async_trait]
 impl Disk for Failing {
-    fn machine(&self) -> String {
-        "machine".into()
+    fn machine(&self) -> Result<String> {
+        Ok("machine".into())
     }
 
     fn boot(&self) -> String {
