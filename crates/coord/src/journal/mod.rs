@@ -181,15 +181,22 @@ impl Journal {
     /// older state.
     fn put(&self, copy: usize, frame: &mut Frame) -> Result<()> {
         let failed = |error| Error::io(&self.path, error);
-        for _ in 0..WRITES_MAX {
+        let is_as_left = |written_at: FileTime| -> Result<bool> {
+            let status = self.file.status().map_err(failed)?;
+            Ok(matches!(stamp(&status, written_at), Stamp::AsLeft))
+        };
+        for left in (0..WRITES_MAX).rev() {
             // The time is not the file's own stamp: a process that dies right here must leave the
             // file unchanged.
             frame.written_at = self.dir.now().map_err(failed)?;
             let bytes = frame.encode().ok_or_else(|| too_long(frame.content.len()))?;
             self.file.write_all_at(&bytes, offset(copy)).map_err(failed)?;
+            // The sync may take long, and a process that is killed in it leaves this stamp.
+            if left > 0 && !is_as_left(frame.written_at)? {
+                continue;
+            }
             self.file.sync_data().map_err(failed)?;
-            let status = self.file.status().map_err(failed)?;
-            if matches!(stamp(&status, frame.written_at), Stamp::AsLeft) {
+            if is_as_left(frame.written_at)? {
                 break;
             }
         }

@@ -112,34 +112,72 @@ fn last_write_is_read_back() {
 
 /// A directory that reads its clock long before the file is written, in the given number of calls.
 #[derive(Debug)]
-struct Slow(DataDir, std::sync::atomic::AtomicU32);
+struct Slow {
+    dir: DataDir,
+    stalls: std::sync::atomic::AtomicU32,
+    /// Whether the process ends in the first sync.
+    ends_in_sync: bool,
+}
 
 const STALL_SECONDS: i64 = 10;
 
+impl Slow {
+    fn journal(scratch: &Scratch, stalls: u32, ends_in_sync: bool) -> Journal {
+        let slow = Self { dir: scratch.lock(), stalls: stalls.into(), ends_in_sync };
+        Journal::open_in(Box::new(slow), &LocalDisk.machine().unwrap()).unwrap().0
+    }
+}
+
 impl Directory for Slow {
     fn path(&self) -> &Path {
-        self.0.path()
+        self.dir.path()
     }
 
     fn open(&self, name: &str) -> io::Result<Option<Box<dyn JournalFile>>> {
-        Directory::open(&self.0, name)
+        let file = Directory::open(&self.dir, name)?;
+        Ok(match self.ends_in_sync {
+            true => file.map(|file| Box::new(Unsynced(file)) as Box<dyn JournalFile>),
+            false => file,
+        })
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn JournalFile>> {
-        self.0.create(name)
+        self.dir.create(name)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.0.rename(from, to)
+        self.dir.rename(from, to)
     }
 
     fn now(&self) -> io::Result<FileTime> {
         use std::sync::atomic::Ordering::SeqCst;
-        let mut time = self.0.now()?;
-        if self.1.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok() {
+        let mut time = self.dir.now()?;
+        if self.stalls.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok() {
             time.seconds -= STALL_SECONDS;
         }
         Ok(time)
+    }
+}
+
+/// A file of a process that ends while it waits for a sync.
+#[derive(Debug)]
+struct Unsynced(Box<dyn JournalFile>);
+
+impl JournalFile for Unsynced {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(bytes, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Err(io::ErrorKind::Interrupted.into())
+    }
+
+    fn status(&self) -> io::Result<FileStatus> {
+        self.0.status()
     }
 }
 
@@ -147,10 +185,20 @@ impl Directory for Slow {
 fn a_write_over_which_the_disk_took_long_is_no_older_state() {
     for stalls in 0..4 {
         let scratch = Scratch::with("slow", &[record(1_000)]);
-        let slow = Slow(scratch.lock(), stalls.into());
-        let (mut journal, _) =
-            Journal::open_in(Box::new(slow), &LocalDisk.machine().unwrap()).unwrap();
+        let mut journal = Slow::journal(&scratch, stalls, false);
         journal.write(&record(2_000)).unwrap();
+        drop(journal);
+        let (_, past) = Journal::open(scratch.lock()).unwrap();
+        assert_eq!(past, Some(Past { record: record(2_000), marks_are_sure: true }), "{stalls}");
+    }
+}
+
+#[test]
+fn a_kill_in_the_sync_after_a_long_write_is_no_older_state() {
+    for stalls in 0..WRITES_MAX {
+        let scratch = Scratch::with("killed", &[record(1_000)]);
+        let mut journal = Slow::journal(&scratch, stalls, true);
+        assert!(journal.write(&record(2_000)).is_err(), "it ends in the sync");
         drop(journal);
         let (_, past) = Journal::open(scratch.lock()).unwrap();
         assert_eq!(past, Some(Past { record: record(2_000), marks_are_sure: true }), "{stalls}");
