@@ -11,7 +11,9 @@ use sqlx::mysql::MySqlPool;
 
 use super::extend::Message;
 use super::session::MySqlSession;
-use crate::sql::making::{Steps, bring_to_newest, newest, not_brought, number, text, version};
+use crate::sql::making::{
+    Steps, TABLE_NAMES, bring_to_newest, newest, not_brought, number, text, version,
+};
 use crate::sql::{Session as _, Values};
 
 /// Statements that each version of the tables adds to the one before. Never change a released
@@ -178,8 +180,9 @@ const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN
 /// <https://dev.mysql.com/doc/refman/8.4/en/innodb-redo-log.html>.
 const REDO_LOG: &str = "SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'";
 
-/// Rejects a server that is set to lose acknowledged writes. (`innodb_doublewrite` may be off: a
-/// checksum shows a page torn by a crash.)
+/// Rejects a server that is set to lose acknowledged writes, and tables that an operator has moved
+/// to another engine, where a commit may not be durable, nor a rollback undo anything.
+/// (`innodb_doublewrite` may be off: a checksum shows a page torn by a crash.)
 pub(super) async fn check_settings(
     session: &mut MySqlSession,
     label: &str,
@@ -191,16 +194,26 @@ pub(super) async fn check_settings(
             found.insert(row.text()?.to_lowercase(), row.text()?);
         }
     }
-    match wrong_setting(&found) {
-        Some((name, value, right)) => {
-            let value = if value.is_empty() { "not reported" } else { value };
-            Err(Failure::from(Error::unsafe_store(format!(
-                "{label} has {name} = {value}, which can lose acknowledged writes; set it to \
-                 {right}"
-            ))))
-        }
-        None => Ok(()),
+    if let Some((name, value, right)) = wrong_setting(&found) {
+        let value = if value.is_empty() { "not reported" } else { value };
+        return Err(Failure::from(Error::unsafe_store(format!(
+            "{label} has {name} = {value}, which can lose acknowledged writes; set it to {right}"
+        ))));
     }
+    // NULL is no other engine: MariaDB reports it for a table that is just being made.
+    let query = format!(
+        "SELECT CAST(table_name AS CHAR), CAST(engine AS CHAR) FROM information_schema.tables
+         WHERE table_schema = DATABASE() AND table_name IN ({TABLE_NAMES}) AND engine <> 'InnoDB'
+         ORDER BY table_name LIMIT 1"
+    );
+    let rows = session.fetch(query, Vec::new()).await.map_err(Failure::Backend)?;
+    let Some(row) = rows.into_iter().next() else { return Ok(()) };
+    let mut row = Values::of(row);
+    let (table, engine) = (row.text()?, row.text()?);
+    Err(Failure::from(Error::unsafe_store(format!(
+        "{label} has table {table} with engine {engine}, which can lose acknowledged writes; run \
+         ALTER TABLE {table} ENGINE = InnoDB"
+    ))))
 }
 
 /// Returns a wrong setting's name, its value, and the required value. A setting that the server
@@ -252,6 +265,11 @@ mod tests {
         update("version + 1").await;
         create_tables(&mut waiting, "it").await.unwrap();
         assert_eq!(version(&mut waiting, TABLES).await.unwrap(), newest(STEPS));
+    }
+
+    #[test]
+    fn every_table_is_checked() {
+        crate::sql::making::tests::lists_all_tables(STEPS);
     }
 
     #[test]

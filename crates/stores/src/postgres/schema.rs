@@ -6,7 +6,7 @@ use snowmint_coord::verbs::{Access, Failure};
 use super::connections::Connections;
 use super::session::PostgresSession;
 use crate::sql::Session as _;
-use crate::sql::making::{Steps, bring_to_newest, newest, not_brought, text, version};
+use crate::sql::making::{Steps, TABLE_NAMES, bring_to_newest, newest, not_brought, text, version};
 
 /// Statements that each version of the tables adds to the one before. Never change a released
 /// entry; append.
@@ -135,6 +135,8 @@ pub(super) async fn waits_for_no_replica(
     Ok(text(session, "SELECT current_setting('synchronous_standby_names')").await?.is_empty())
 }
 
+/// Rejects a server that is set to lose acknowledged writes, and tables that an operator has made
+/// unlogged: the server empties them after a crash, and replicas lack them.
 pub(super) async fn check_settings(
     session: &mut PostgresSession,
     label: &str,
@@ -147,5 +149,27 @@ pub(super) async fn check_settings(
              both to on"
         ))));
     }
-    Ok(())
+    let query = format!(
+        "SELECT COALESCE(MIN(CAST(relname AS TEXT)), '') FROM pg_catalog.pg_class
+         WHERE relname IN ({TABLE_NAMES}) AND relkind = 'r' AND relpersistence = 'u'
+             AND pg_catalog.pg_table_is_visible(oid)"
+    );
+    let table = text(session, &query).await?;
+    if table.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::from(Error::unsafe_store(format!(
+        "{label} has the unlogged table {table}, which can lose acknowledged writes; run ALTER \
+         TABLE {table} SET LOGGED"
+    ))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_is_checked() {
+        crate::sql::making::tests::lists_all_tables(STEPS);
+    }
 }

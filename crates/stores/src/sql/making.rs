@@ -9,6 +9,10 @@ use super::{Session, SqlResult, Upsert, Value, Values, damaged};
 /// entry; append, and only changes that an older server still running can ignore.
 pub(crate) type Steps = &'static [&'static [&'static str]];
 
+/// Names of all tables, as a list in a query.
+pub(crate) const TABLE_NAMES: &str = "'snowmint_schema', 'snowmint_store', 'snowmint_namespace',
+    'snowmint_member', 'snowmint_pool', 'snowmint_slot', 'snowmint_source', 'snowmint_note'";
+
 /// Returns the number that a query yields.
 pub(crate) async fn number<S: Session>(session: &mut S, query: &str) -> SqlResult<u64> {
     one(session, query).await?.number()
@@ -124,4 +128,23 @@ pub(crate) async fn bring_to_newest<S: Session>(
         .await
         .map_err(Failure::Backend)?;
     Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Checks that the list names each table that the steps make.
+    pub(crate) fn lists_all_tables(steps: Steps) {
+        let mut made = 0;
+        for statement in steps.iter().copied().flatten() {
+            if statement.starts_with("CREATE TABLE") {
+                let mut words = statement.split_whitespace();
+                let name = words.find(|word| word.starts_with("snowmint_")).unwrap();
+                assert!(TABLE_NAMES.contains(&format!("'{name}'")), "{name}");
+                made += 1;
+            }
+        }
+        assert_eq!(made, TABLE_NAMES.split(',').count());
+    }
 }

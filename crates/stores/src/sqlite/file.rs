@@ -29,6 +29,9 @@ pub(super) const BUSY_TIMEOUT_MS: u64 = 10_000;
 /// can fail at once while another process does the same, whatever the timeout.
 const OPEN_RETRY_MS: u64 = 20;
 
+/// Change of a connection's options. Only tests make one.
+pub(super) type Adjust = fn(SqliteConnectOptions) -> SqliteConnectOptions;
+
 /// Name of the store in messages.
 pub(super) const LABEL: &str = "SQLite file";
 
@@ -37,7 +40,7 @@ pub(super) const LABEL: &str = "SQLite file";
 pub(crate) struct File {
     namespace: String,
     path: PathBuf,
-    pages_max: Option<u32>,
+    adjust: Adjust,
     state: Arc<Mutex<FileState>>,
 }
 
@@ -78,7 +81,7 @@ impl File {
         path: &Path,
         namespace: &str,
         create_if_missing: bool,
-        pages_max: Option<u32>,
+        adjust: Adjust,
     ) -> Result<Self> {
         refuse_forked()?;
         let path = absolute(path)?;
@@ -100,7 +103,7 @@ impl File {
         };
         let begun = BootTimer.elapsed();
         let live = loop {
-            match Live::open(path.clone(), pages_max, how.clone()).await {
+            match Live::open(path.clone(), adjust, how.clone()).await {
                 Ok(live) => break live,
                 Err(Failure::Backend(error))
                     if is_busy(&error) && BootTimer.elapsed().since(begun) < BUSY_TIMEOUT_MS =>
@@ -114,7 +117,7 @@ impl File {
             }
         };
         let state = Arc::new(Mutex::new(FileState::Open(live)));
-        Ok(Self { namespace: namespace.into(), path, pages_max, state })
+        Ok(Self { namespace: namespace.into(), path, adjust, state })
     }
 
     /// Runs a whole transaction that returns the write count, or nothing if it changed nothing.
@@ -158,9 +161,8 @@ impl File {
                 ))));
             }
             tracing::warn!(file = %self.path.display(), "reopening the store's file");
-            *state = FileState::Open(
-                Live::open(self.path.clone(), self.pages_max, OpenMode::Again).await?,
-            );
+            *state =
+                FileState::Open(Live::open(self.path.clone(), self.adjust, OpenMode::Again).await?);
         }
         Ok(state)
     }
@@ -257,7 +259,7 @@ impl Live {
     /// Opens the connection; the future is boxed for the reason given at [`QueryFuture`].
     fn open(
         path: PathBuf,
-        pages_max: Option<u32>,
+        adjust: Adjust,
         how: OpenMode,
     ) -> QueryFuture<'static, Result<Self, Failure<sqlx::Error>>> {
         let mut options = SqliteConnectOptions::new()
@@ -272,12 +274,14 @@ impl Live {
         if how != OpenMode::Look {
             options = options.journal_mode(SqliteJournalMode::Wal);
         }
-        if let Some(pages) = pages_max {
-            options = options.pragma("max_page_count", pages.to_string());
-        }
+        let options = adjust(options);
         Box::pin(async move {
             let before = FileId::of(&path);
             let mut connection = options.connect().await.map_err(Failure::Backend)?;
+            // A look leaves the mode as the last writer had it.
+            if how != OpenMode::Look {
+                check_mode(&mut connection).await?;
+            }
             let check = sqlx::query("PRAGMA quick_check(1)")
                 .fetch_one(&mut connection)
                 .await
@@ -323,6 +327,21 @@ impl Live {
     fn is_at(&self, path: &Path) -> bool {
         FileId::of(path).is_ok_and(|found| found == self.file_id)
     }
+}
+
+/// Rejects a file without a write-ahead log: SQLite keeps the earlier mode, without an error, where
+/// the file system has no shared memory. In that mode a loss of power can bring back the rollback
+/// journal of an acknowledged write.
+async fn check_mode(connection: &mut SqliteConnection) -> Result<(), Failure<sqlx::Error>> {
+    let query = sqlx::query_scalar("PRAGMA journal_mode");
+    let mode: String = query.fetch_one(connection).await.map_err(Failure::Backend)?;
+    if mode == "wal" {
+        return Ok(());
+    }
+    Err(Failure::from(Error::unsafe_store(format!(
+        "{LABEL} has journal_mode = {mode} instead of wal, which can lose acknowledged writes; \
+         move it to a local disk"
+    ))))
 }
 
 /// Action on a file when it is opened.
@@ -380,6 +399,8 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::identity;
+
     use super::*;
 
     /// Its connection may have the former file, which no path names any more.
@@ -390,9 +411,9 @@ mod tests {
         std::fs::create_dir(&folder).unwrap();
         let (path, other) = (folder.join("ids.db"), folder.join("other.db"));
         for made in [&path, &other] {
-            File::open(made, "default", true, None).await.unwrap().close().await.unwrap();
+            File::open(made, "default", true, identity).await.unwrap().close().await.unwrap();
         }
-        let mut opening = Live::open(path.clone(), None, OpenMode::Again);
+        let mut opening = Live::open(path.clone(), identity, OpenMode::Again);
         // The first step takes in which file the path names, and the connection comes later.
         tokio::select! {
             biased;
@@ -403,7 +424,7 @@ mod tests {
         let refused = opening.await.map(drop).unwrap_err();
         let Failure::Rejected(refused) = refused else { panic!("{refused:?}") };
         assert!(refused.to_string().contains("was replaced"), "{refused}");
-        drop(Live::open(path, None, OpenMode::Again).await.unwrap());
+        drop(Live::open(path, identity, OpenMode::Again).await.unwrap());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -28,6 +28,7 @@ mod one_message;
 mod schema;
 mod session;
 
+use std::convert::identity;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ use snowmint_coord::verbs::BackendStore;
 use snowmint_coord::{Capabilities, ClockOf, PresenceBy, Result, Store};
 
 use crate::Settings;
-use file::File;
+use file::{Adjust, File};
 
 /// Capabilities of a SQLite file.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -51,25 +52,24 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 /// # Errors
 /// - `Invalid` for an impossible path or namespace.
 /// - `StoreReadOnly`, `StorageFull`.
+/// - `UnsafeStore` when the file cannot have a write-ahead log.
 /// - `Corrupt` when the file is damaged or not a SQLite file.
 /// - `Unsupported` when a newer Snowmint made it.
 /// - `NotFound` when it is missing and must not be made.
 /// - `Unavailable` when other processes keep it busy.
 pub async fn open(path: &Path, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    Ok(Arc::new(open_with(path, namespace, settings, None).await?))
+    Ok(Arc::new(open_with(path, namespace, settings, identity).await?))
 }
 
-/// Opens like [`open`], with at most `pages_max` pages of 4 KiB in the file.
+/// Opens like [`open`], with changed options of the connection.
 async fn open_with(
     path: &Path,
     namespace: &str,
     settings: Settings,
-    pages_max: Option<u32>,
+    adjust: Adjust,
 ) -> Result<BackendStore<File>> {
     crate::check_namespace(namespace)?;
-    Ok(BackendStore::over(
-        File::open(path, namespace, settings.create_if_missing, pages_max).await?,
-    ))
+    Ok(BackendStore::over(File::open(path, namespace, settings.create_if_missing, adjust).await?))
 }
 
 #[cfg(test)]

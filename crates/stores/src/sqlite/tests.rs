@@ -7,7 +7,7 @@ use snowmint_coord::{
 };
 use snowmint_core::UnixMillis;
 
-use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::*;
@@ -36,7 +36,7 @@ impl Drop for Folder {
 }
 
 async fn opened(folder: &Folder) -> BackendStore<File> {
-    open_with(&folder.file(), "default", Settings::default(), None).await.unwrap()
+    open_with(&folder.file(), "default", Settings::default(), identity).await.unwrap()
 }
 
 fn source(name: &str, spec: &str) -> NewDefinition {
@@ -99,10 +99,32 @@ async fn impossible_paths_are_refused() {
     );
 }
 
+/// SQLite's own layer without locks stands for a file system without shared memory.
+#[tokio::test]
+async fn file_without_a_write_ahead_log_is_unsafe() {
+    let folder = Folder::new();
+    let without: Adjust = |options| options.vfs("unix-none");
+    for is_made in [false, true] {
+        if is_made {
+            opened(&folder).await.close().await.unwrap();
+            // As a copy by VACUUM INTO has it: a log that is there stays.
+            let options = SqliteConnectOptions::new().filename(folder.file());
+            let other = options.journal_mode(SqliteJournalMode::Delete).connect().await.unwrap();
+            other.close().await.unwrap();
+        }
+        let refused = open_with(&folder.file(), "default", Settings::default(), without).await;
+        let refused = refused.map(drop).unwrap_err();
+        assert_eq!(refused.kind().code(), "unsafe_store", "{refused}");
+        assert!(refused.to_string().contains("journal_mode = delete"), "{refused}");
+    }
+    opened(&folder).await.close().await.unwrap();
+}
+
 #[tokio::test]
 async fn full_disk_is_reported_and_loses_nothing() {
     let folder = Folder::new();
-    let store = open_with(&folder.file(), "default", Settings::default(), Some(30)).await.unwrap();
+    let small: Adjust = |options| options.pragma("max_page_count", "30");
+    let store = open_with(&folder.file(), "default", Settings::default(), small).await.unwrap();
     let orders = store.define(&source("orders", "{}")).await.unwrap();
     let bulk = "x".repeat(8_000);
     let mut kept = 0;

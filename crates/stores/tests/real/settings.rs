@@ -97,6 +97,32 @@ async fn settings_of_postgres_are_read_again() {
     }
 }
 
+/// PostgreSQL empties an unlogged table after a crash.
+#[tokio::test]
+async fn tables_of_postgres_are_checked_again() {
+    let server = Postgres::start(&[]);
+    for table in ["snowmint_slot", "snowmint_note"] {
+        let set = async |is_right| {
+            let kind = if is_right { "LOGGED" } else { "UNLOGGED" };
+            server.run(&format!("ALTER TABLE {table} SET {kind}"));
+        };
+        is_read_again(&server.url(), table, set).await;
+    }
+}
+
+/// Another engine acknowledges a write before it is on disk, and undoes nothing.
+#[tokio::test]
+async fn tables_of_mariadb_are_checked_again() {
+    let server = Mysql::start(&[]);
+    for table in ["snowmint_slot", "snowmint_note"] {
+        let set = async |is_right| {
+            let engine = if is_right { "InnoDB" } else { "MyISAM" };
+            server.run(&format!("ALTER TABLE {table} ENGINE = {engine}"));
+        };
+        is_read_again(&server.url(), table, set).await;
+    }
+}
+
 #[tokio::test]
 async fn settings_of_mariadb_are_read_again() {
     let server = Mysql::start(&["log-bin=binlog", "sync-binlog=1"]);

@@ -118,6 +118,22 @@ async fn read_only_open_creates_no_store() {
     assert_eq!(looked().await.unwrap().identity().await.unwrap(), made.identity().await.unwrap());
 }
 
+/// A copy by `VACUUM INTO`, and some tools, leave a file without a write-ahead log.
+#[tokio::test]
+async fn file_in_another_journal_mode_gets_a_write_ahead_log() {
+    /// Offset of the file's format in its header: 1 with a rollback journal, 2 with a log.
+    const FORMAT: usize = 18;
+    let folder = Folder::new();
+    let format = || std::fs::read(folder.0.join("ids.db")).unwrap()[FORMAT];
+    open(&folder.url(), "default").await.close().await.unwrap();
+    folder.run(["PRAGMA journal_mode = delete"]).await;
+    assert_eq!(format(), 1);
+    let store = open(&folder.url(), "default").await;
+    store.define(&numbers()).await.unwrap();
+    assert_eq!(format(), 2);
+    assert!(folder.0.join("ids.db-wal").exists(), "the write is in the log");
+}
+
 /// Statements that drop all tables.
 const TABLES: [&str; 8] = [
     "DROP TABLE snowmint_schema",
