@@ -385,3 +385,11 @@ fn the_source_of_keys_that_stand_alone_counts() {
         load(&format!("{default}{file}"), &[], Vec::new()).expect(file);
     }
 }
+
+/// A successor waits for lease and margin, and reads the list of members every third of the lease.
+#[test]
+fn default_lease_lets_a_successor_serve_in_five_seconds() {
+    let lease_ms = Config::default().counters.lease.ms();
+    let longest_ms = snowmint_coord::exclusive::stall_ms(lease_ms) + lease_ms / 3;
+    assert!(longest_ms < 5_000, "{longest_ms} ms");
+}

@@ -133,12 +133,17 @@ impl From<Error> for OwnerFailure {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::{Arc, Mutex, PoisonError};
 
-    use snowmint_coord::{BootTimer, ManualTimer};
+    use snowmint_coord::spec::Span;
+    use snowmint_coord::{BootTimer, ManualTimer, MemoryStore, Node, NodeSettings, Platform};
     use snowmint_wire::http::{ErrorInfo, OwnerInfo};
+    use tokio::sync::{mpsc, watch};
 
     use super::*;
+    use crate::config::Limits;
+    use crate::live::Live;
+    use crate::peers::Peers;
 
     /// Returns the error of a server that names another one as the owner.
     fn not_owner(owner: &str) -> Error {
@@ -225,6 +230,54 @@ mod tests {
         assert!((200..=220).contains(&took_ms), "{took_ms}");
         let reported = |error: &Error| error.to_string().contains("until noon");
         assert!(matches!(&refused, SearchError::Owner(error) if reported(error)), "{refused:?}");
+    }
+
+    /// Returns a service with this `limits.wait_max`, whose waits end by this timer.
+    async fn service(timer: &ManualTimer, wait_max_ms: u64) -> Service {
+        let limits = Limits { wait_max: Span::from_ms(wait_max_ms), ..Limits::default() };
+        let live = Live::new(limits, false, None);
+        let store = Arc::new(MemoryStore::new("test").unwrap());
+        let node = Node::open(store, NodeSettings::default(), Platform::system()).await.unwrap();
+        let (timer, silent) = (Arc::new(timer.clone()), mpsc::channel(1).0);
+        let peers = Peers::new(timer, live.clone(), None, None, None, 3_000, silent);
+        Service::new(node, live, watch::channel(false).1, peers, None)
+    }
+
+    /// Owner and this server may both hang, or name each other for ever.
+    #[tokio::test]
+    async fn forwarded_call_ends_within_twice_the_longest_wait() {
+        const WAIT_MAX_MS: u64 = 1_000;
+        for (owner_hangs, hangs) in [(true, false), (false, true), (false, false)] {
+            let timer = ManualTimer::new(0);
+            let service = service(&timer, WAIT_MAX_MS).await;
+            let refused_after = |hangs: bool| async move {
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
+                not_owner("one:1")
+            };
+            let here = || -> LocalCall<'_, ()> {
+                Box::pin(async move { Err(refused_after(hangs).await) })
+            };
+            let there = |_| -> OwnerCall<'_, ()> {
+                Box::pin(async move { Err(refused_after(owner_hangs).await.into()) })
+            };
+            let passing = async {
+                for _ in 0..1_000 {
+                    tokio::task::yield_now().await;
+                    timer.advance_ms(10);
+                }
+            };
+            let asking = service.ask_owner(not_owner("one:1"), &here, &there);
+            let refused = tokio::select! {
+                biased;
+                result = asking => result.unwrap_err(),
+                () = passing => panic!("it asks for ever: {owner_hangs}, {hangs}"),
+            };
+            let took_ms = timer.elapsed().get();
+            let longest_ms = 2 * WAIT_MAX_MS;
+            assert!((longest_ms..=longest_ms + 30).contains(&took_ms), "{took_ms}: {refused}");
+        }
     }
 
     #[tokio::test]
