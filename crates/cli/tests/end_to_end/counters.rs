@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use snowmint_testkit::servers;
 
-use super::server::{Folder, Server, client, curl, until};
+use super::grpc;
+use super::server::{Folder, Resp, Server, TIMEOUT, client, curl, until};
 
 /// Leases of section owners. Short where servers take over from peers; long where a machine that
 /// stands still for some seconds must not lose keys; and endless.
@@ -224,21 +226,104 @@ fn three_servers_share_keys_and_replace_killed_owners() {
     round(&servers, &mut history);
 }
 
-/// Runs `what` while clients send requests for all paths to two servers: every request must
-/// succeed.
-fn requested_meanwhile<T>(servers: &[Server], paths: &[String], what: impl FnOnce() -> T) -> T {
+/// Protocol of a client. HTTP and gRPC forward a request for a key to its owner, RESP redirects the
+/// client there.
+#[derive(Clone, Copy, Debug)]
+enum Protocol {
+    Http,
+    Resp,
+    Grpc,
+}
+
+/// Clients during a planned restart: of each protocol one at each of two servers.
+const CLIENTS: [Protocol; 6] = [
+    Protocol::Http,
+    Protocol::Http,
+    Protocol::Resp,
+    Protocol::Resp,
+    Protocol::Grpc,
+    Protocol::Grpc,
+];
+
+/// Pause of a client that starts no program for each request: without it these clients would take
+/// the processors.
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl Protocol {
+    /// Requests a number of a source, or of a key of it.
+    fn number(self, server: &Server, source: &str, key: Option<&str>) -> Result<u64, String> {
+        match self {
+            Self::Http => {
+                let response = curl(&[&server.url(&path(source, key))]);
+                number_in(&response).ok_or(response)
+            }
+            Self::Resp => {
+                std::thread::sleep(PAUSE);
+                let name = key.map(|key| format!("{source}:{key}"));
+                followed(&server.resp, name.as_deref().unwrap_or(source))
+            }
+            Self::Grpc => {
+                std::thread::sleep(PAUSE);
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                let ids = runtime.unwrap().block_on(grpc::mint(server, source, key, 1));
+                ids.map(|ids| ids[0]).map_err(|status| format!("{status:?}"))
+            }
+        }
+    }
+}
+
+fn path(source: &str, key: Option<&str>) -> String {
+    let key = key.map(|key| format!("?key={key}"));
+    format!("/v1/ids/{source}{}", key.unwrap_or_default())
+}
+
+/// Requests a number like a client of Redis Cluster. It follows redirects, and asks its own server
+/// again if the server there, which may be the one that stops, has no number.
+fn followed(own: &str, name: &str) -> Result<u64, String> {
+    let (mut address, end) = (own.to_owned(), Instant::now() + TIMEOUT);
+    loop {
+        let reply = Resp::connect(&address).and_then(|mut resp| resp.call(&["INCR", name]));
+        let reply = reply.unwrap_or_else(|error| error.to_string());
+        if let Some(number) = reply.strip_prefix(':') {
+            return number.parse().map_err(|_| reply.clone());
+        }
+        let moved = reply.strip_prefix("-MOVED ").and_then(|moved| moved.split(' ').next_back());
+        match moved {
+            Some(moved) if address == own => moved.clone_into(&mut address),
+            _ if address != own => {
+                own.clone_into(&mut address);
+                std::thread::sleep(PAUSE);
+            }
+            _ => return Err(reply),
+        }
+        if Instant::now() > end {
+            return Err(format!("redirected for {TIMEOUT:?}, last {reply}"));
+        }
+    }
+}
+
+/// Returns the requests of a client: for keys of its own, so that their order is known, and to each
+/// other kind of source.
+fn wanted(client: usize) -> Vec<(&'static str, Option<String>)> {
+    let keys = (0..4).map(|number| ("messages", Some(format!("key-{client}-{number}"))));
+    let others = ["orders", "one", "default", "stamps"].map(|source| (source, None));
+    keys.chain(others).collect()
+}
+
+/// Runs `what` while clients send requests of all kinds to two servers: every request must succeed.
+fn requested_meanwhile<T>(servers: &[Server], what: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for client in 0..4 {
+        for (client, protocol) in CLIENTS.into_iter().enumerate() {
             let (server, over) = (&servers[client % 2], &over);
             scope.spawn(move || {
-                let mut history = History::default();
-                // Each client has keys of its own, so that their order is known.
-                let mine = paths.iter().skip(client).step_by(4).cycle();
-                for path in mine.take_while(|_| !over.load(Ordering::SeqCst)) {
-                    let response = curl(&[&server.url(path)]);
-                    let number = number_in(&response);
-                    history.rises(path, number.unwrap_or_else(|| panic!("{path}: {response}")));
+                let (mut history, wanted) = (History::default(), wanted(client));
+                let requests = wanted.iter().cycle();
+                for (source, key) in requests.take_while(|_| !over.load(Ordering::SeqCst)) {
+                    let name = path(source, key.as_deref());
+                    let number = protocol.number(server, source, key.as_deref());
+                    let number = number.unwrap_or_else(|no| panic!("{protocol:?} {name}: {no}"));
+                    history.rises(&name, number);
                 }
             });
         }
@@ -265,18 +350,15 @@ fn each_is_restarted(folder: &Folder, store: &str, more: &str) {
     let addresses = [0, 1, 2].map(|_| format!("127.0.0.1:{}", servers::free_port()));
     let start = |number: usize| start_at(number, &addresses[number]);
     let mut servers: Vec<_> = (0..3).map(start).collect();
-    let mut paths: Vec<String> =
-        (0..20).map(|number| format!("/v1/ids/messages?key=key-{number}")).collect();
-    let others = ["orders", "one", "default", "stamps"];
-    paths.extend(others.map(|source| format!("/v1/ids/{source}")));
     all_have_keys(&servers, || {
-        for path in &paths {
-            at_last(path, || number_in(&curl(&[&servers[0].url(path)])));
+        for (source, key) in (0..CLIENTS.len()).flat_map(wanted) {
+            let path = path(source, key.as_deref());
+            at_last(&path, || number_in(&curl(&[&servers[0].url(&path)])));
         }
     });
     for restarted in 0..3 {
         let stopping = servers.remove(restarted);
-        let again = requested_meanwhile(&servers, &paths, || {
+        let again = requested_meanwhile(&servers, || {
             assert_eq!(stopping.stop(), 0);
             let again = start(restarted);
             until("it has keys again", || again.sample("snowmint_counter_sections") > 0.0);
@@ -284,7 +366,7 @@ fn each_is_restarted(folder: &Folder, store: &str, more: &str) {
         });
         servers.insert(restarted, again);
     }
-    let fourth = requested_meanwhile(&servers, &paths, || {
+    let fourth = requested_meanwhile(&servers, || {
         let fourth = start_at(3, "127.0.0.1:0");
         until("it has keys", || fourth.sample("snowmint_counter_sections") > 0.0);
         fourth

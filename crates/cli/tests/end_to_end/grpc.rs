@@ -23,7 +23,7 @@ async fn channel(server: &Server) -> Channel {
     endpoint.timeout(TIMEOUT).connect().await.unwrap()
 }
 
-async fn mint(
+pub(super) async fn mint(
     server: &Server,
     source: &str,
     key: Option<&str>,

@@ -328,6 +328,19 @@ impl Resp {
         Ok(Self(BufReader::new(stream)))
     }
 
+    /// Sends a command whose reply is one line, and returns the reply.
+    pub(crate) fn call(&mut self, arguments: &[&str]) -> std::io::Result<String> {
+        let argument = |argument: &&str| format!("${}\r\n{argument}\r\n", argument.len());
+        let all: String = arguments.iter().map(argument).collect();
+        let request = format!("*{}\r\n{all}", arguments.len());
+        self.0.get_mut().write_all(request.as_bytes())?;
+        let mut line = String::new();
+        if self.0.read_line(&mut line)? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(line.trim_end().to_owned())
+    }
+
     /// Sends `count` INCR commands in one go, and reads the replies. Skips replies that are not
     /// numbers; stops at an error, and keeps the numbers read so far.
     pub(crate) fn incr(
