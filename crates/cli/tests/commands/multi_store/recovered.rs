@@ -43,11 +43,12 @@ fn restored_store_of_several_is_recovered_by_a_server() {
 
     let server = stores_dir.start_by(&config);
     all_serve(&server, &["b"]);
-    // The store is called on demand only, and the other store serves all requests.
+    // No request has to call it: the other store serves all of them.
     wait_until("the store is found to be an older state", || {
-        seen.add(drawn(&server, 100));
         share(&server, "a")["error"].as_str().is_some_and(|error| error.contains("rolled back"))
     });
+    assert_eq!(share(&server, "a")["serving"], false, "{}", share(&server, "a"));
+    seen.add(drawn(&server, 100));
     let recover = |more: &[&str]| -> Ran {
         let through = ["worker", "recover", "--server", &server.http, "--secondary", "a"];
         run(&[&through[..], more].concat())

@@ -244,6 +244,47 @@ async fn store_leaves_only_when_its_stripe_stays_unused() {
     assert_eq!(minted, IdBatch::Numbers(vec![101, 103, 105]), "c has no stripe");
 }
 
+async fn writes(store: &MemoryStore) -> u64 {
+    store.identity().await.unwrap().writes
+}
+
+/// The store's own node notices the rollback, and no request needs to call it.
+#[tokio::test]
+async fn rolled_back_store_is_shown_before_any_call() {
+    let several = MultiStoreWorld::new();
+    let (a, b) = (&several.a, &several.b);
+    let settings = NodeSettings { waits_for_recovery: true, ..several.settings() };
+    let platform = several.world.platform();
+    let node = Node::open(several.world.handle(), settings, platform).await.unwrap();
+    node.define("bills", &spec(r#"{"kind":"segment","stores":"a,b"}"#)).await.unwrap();
+    let source = several.within(node.source("bills")).await.unwrap();
+    let serve = async |wanted: [bool; 2]| {
+        for _ in 0..300 {
+            let stores = source.stats().stores;
+            if stores.iter().map(|status| status.serving).eq(wanted) {
+                return;
+            }
+            several.world.pass(100).await;
+        }
+        panic!("expected {wanted:?}: {:?}", source.stats().stores);
+    };
+    serve([true; 2]).await;
+    let (backups, before) = ((a.backup(), b.backup()), (writes(a).await, writes(b).await));
+    while writes(a).await == before.0 || writes(b).await == before.1 {
+        several.within(source.mint(100, None, 5_000)).await.unwrap();
+    }
+    a.restore(backups.0);
+    serve([false, true]).await;
+    let error = source.stats().stores[0].error.clone().unwrap_or_default();
+    assert!(error.contains("rolled back"), "{error}");
+    assert!(node.readiness().ready, "the other store serves: {:?}", node.readiness());
+    b.restore(backups.1);
+    serve([false; 2]).await;
+    let readiness = node.readiness();
+    let reason = "no store of source bills serves";
+    assert!(!readiness.ready && readiness.summary().contains(reason), "{readiness:?}");
+}
+
 /// Store that accepts connections and never responds.
 #[derive(Debug)]
 struct Silent;

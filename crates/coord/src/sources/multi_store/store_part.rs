@@ -80,14 +80,20 @@ impl StorePart {
         self.source.load().is_some()
     }
 
-    /// Returns the error of its own chain, or else the recorded reason.
+    /// Returns the doubt of the store's own node, which renews its presence there: then the store
+    /// gives nothing, prefetched numbers included, also if no request has called it since.
+    fn doubt(&self) -> Option<Error> {
+        self.on_source(|source| source.inner.ctx.doubts.check().err()).flatten()
+    }
+
+    /// Returns the doubt about the store, the error of its own chain, or else the recorded reason.
     pub(super) fn current_error(&self) -> Option<Error> {
         let recorded = || self.error.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let failed = self.on_source(|source| match &source.inner.backing {
+        let failed = |source: &Source| match &source.inner.backing {
             Backing::Segment(segment) => segment.now().fetch_error(),
             _ => None,
-        });
-        failed.flatten().or_else(recorded)
+        };
+        self.doubt().or_else(|| self.on_source(failed).flatten()).or_else(recorded)
     }
 
     /// Records a request's outcome: a failed store is not called while others work.
@@ -108,11 +114,11 @@ impl StorePart {
     pub(super) fn stats(&self) -> StoreStatus {
         let source = self.source.load();
         let numbers = source.as_ref().and_then(|source| source.stats().numbers).unwrap_or_default();
-        let error = self.current_error();
+        let (is_doubted, error) = (self.doubt().is_some(), self.current_error());
         let spec = source.as_ref().map(|source| source.spec()).unwrap_or_default();
         StoreStatus {
             store: self.store.clone(),
-            serving: source.is_some() && (error.is_none() || numbers.prefetched > 0),
+            serving: source.is_some() && !is_doubted && (error.is_none() || numbers.prefetched > 0),
             stripe: spec.offset.zip(spec.increment),
             worker: spec.worker,
             error: error.as_ref().map(|error| error.message().into_owned()),
