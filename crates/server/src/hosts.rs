@@ -11,7 +11,7 @@
 //! Its bounds: browsers send a `GET` without `Origin` and `Sec-Fetch-Site` for pictures, to
 //! addresses without TLS. It looks like a request of any program.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
@@ -50,6 +50,9 @@ impl Hosts {
     /// `BadRequest` for a missing host where its HTTP version requires it, or for several;
     /// `Misdirected` for another host.
     pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), Error> {
+        if names_an_address(request) {
+            return Ok(());
+        }
         match named(request)? {
             Some(host) if !self.serves_host(&host) => {
                 let host = shown(host.as_str());
@@ -156,6 +159,16 @@ fn named<B>(request: &Request<B>) -> Result<Option<Authority>, Error> {
         (None, Some(host)) => authority_of(host.as_bytes()).map(Some),
         (None, None) => Ok(None),
     }
+}
+
+/// Returns whether a request names one address of version 4 and nothing else, as most do: such a
+/// host is served by every server, and this copies nothing.
+fn names_an_address<B>(request: &Request<B>) -> bool {
+    let is_address =
+        |text: &str| text.parse::<SocketAddrV4>().is_ok() || text.parse::<Ipv4Addr>().is_ok();
+    let host = only_host(request.headers()).ok().flatten();
+    request.uri().authority().is_none()
+        && host.and_then(|host| host.to_str().ok()).is_some_and(is_address)
 }
 
 fn only_host(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Error> {

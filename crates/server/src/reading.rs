@@ -140,7 +140,7 @@ impl WaitingRequests {
     }
 
     /// Runs the work on a request, which counts toward the limit as soon as it has to wait.
-    pub(crate) async fn counted<T, F: Future<Output = T> + ?Sized>(
+    pub(crate) async fn counted<T, F: Future<Output = T>>(
         &self,
         caller: &Caller,
         Waiting { body_bytes, mut permit }: Waiting,

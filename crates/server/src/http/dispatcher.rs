@@ -14,6 +14,7 @@ use futures_util::future::BoxFuture;
 use h2::Reason;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::header::EXPECT;
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Version};
 use opentelemetry::trace::FutureExt as _;
 use snowmint_coord::Timer;
@@ -98,14 +99,14 @@ impl Dispatcher {
         {
             return Box::pin(async move { self.grpc.response(request, &from).await });
         }
-        Box::pin(async move { self.respond_and_record(request, &from).await })
+        Box::pin(self.respond_and_record(request, from))
     }
 
     /// Responds, counts the response, and records it where configured.
     async fn respond_and_record(
-        &self,
+        self: Arc<Self>,
         request: Request<Incoming>,
-        from: &ConnectionInfo,
+        from: ConnectionInfo,
     ) -> Response {
         let state = &self.state;
         let begun_us = state.service.now_us();
@@ -116,9 +117,9 @@ impl Dispatcher {
             traces.begin(Protocol::Http, line.clone(), Some(request.headers()))
         });
         let response = match &span {
-            None => self.respond(request, from).await,
+            None => self.respond(request, &from).await,
             // Boxed: it exists a second time, for the few servers with spans.
-            Some(span) => Box::pin(self.respond(request, from)).with_context(span.clone()).await,
+            Some(span) => Box::pin(self.respond(request, &from)).with_context(span.clone()).await,
         };
         let code = response.extensions().get::<Code>();
         if let Some(code) = code {
@@ -154,6 +155,11 @@ impl Dispatcher {
             Ok(caller) => caller,
             Err(rejection) => return response::set_no_store(rejection).await,
         };
+        if is_get_of_ids(&request) {
+            let (head, _) = request.into_parts();
+            let response = Box::pin(self.ids(&head, caller.clone()));
+            return self.counted(&caller, Waiting::default(), response).await;
+        }
         let (request, waiting) = if self.reads_body(&request) {
             match Box::pin(self.read_body(request, &caller)).await {
                 Ok(whole) => whole,
@@ -165,8 +171,19 @@ impl Dispatcher {
         } else {
             (request.map(|_| Body::empty()), Waiting::default())
         };
-        let response = self.route(request, caller.clone());
-        response::with_details_for(&caller, self.requests.counted(&caller, waiting, response).await)
+        let response = Box::pin(self.route(request, caller.clone()));
+        self.counted(&caller, waiting, response).await
+    }
+
+    /// Completes a response, which counts toward the limit while it waits.
+    async fn counted<F: Future<Output = Response>>(
+        &self,
+        caller: &Caller,
+        waiting: Waiting,
+        response: Pin<Box<F>>,
+    ) -> Response {
+        let response = self.requests.counted(caller, waiting, response).await;
+        response::with_details_for(caller, response)
     }
 
     /// Returns the caller of a request; or the response to one that its head rejects, before its
@@ -258,39 +275,33 @@ impl Dispatcher {
         Error::new(Code::TooSlow, message)
     }
 
-    /// Responds. A `GET` of IDs does not use the router, which would take longer than the minting.
-    /// Each way has a box of its own, since one with room for both would be copied for each request.
-    fn route(&self, request: Request<Body>, caller: Caller) -> BoxFuture<'_, Response> {
-        let source = request.uri().path().strip_prefix(ids::PATH);
-        let is_name = source.is_some_and(|name| check_name("source", name).is_ok());
-        if request.method() == Method::GET && is_name {
-            Box::pin(self.ids(request, caller))
-        } else if grpc::is_call(request.method(), request.headers()) {
-            let message = "gRPC needs HTTP/2; use it, or JSON over HTTP/1.1";
-            let rejection = ErrorResponse(Error::bad_request(message)).into_response();
-            Box::pin(response::set_no_store(rejection))
-        } else {
-            Box::pin(self.routed(request, caller))
-        }
-    }
-
-    /// Responds to a `GET` of IDs.
-    async fn ids(&self, request: Request<Body>, caller: Caller) -> Response {
-        let (uri, headers) = (request.uri(), request.headers());
-        let name = uri.path().strip_prefix(ids::PATH).unwrap_or_default();
+    /// Responds to a `GET` of IDs without the router, which would take longer than the minting.
+    async fn ids(&self, head: &Parts, caller: Caller) -> Response {
+        let name = head.uri.path().strip_prefix(ids::PATH).unwrap_or_default();
         let service = self.state.service.for_caller(caller);
-        let response = ids::of_source(&service, name, uri, headers).await;
+        let response = ids::of_source(&service, name, &head.uri, &head.headers).await;
         response::set_no_store(response.into_response()).await
     }
 
-    /// Responds as the router says.
-    async fn routed(&self, mut request: Request<Body>, caller: Caller) -> Response {
+    /// Responds to any other request.
+    async fn route(&self, mut request: Request<Body>, caller: Caller) -> Response {
+        if grpc::is_call(request.method(), request.headers()) {
+            let message = "gRPC needs HTTP/2; use it, or JSON over HTTP/1.1";
+            let rejection = ErrorResponse(Error::bad_request(message)).into_response();
+            return response::set_no_store(rejection).await;
+        }
         request.extensions_mut().insert(caller);
         match self.router.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
         }
     }
+}
+
+/// Returns whether a request asks for IDs and has no body that is read.
+fn is_get_of_ids(request: &Request<Incoming>) -> bool {
+    let name = request.uri().path().strip_prefix(ids::PATH);
+    request.method() == Method::GET && name.is_some_and(|name| check_name("source", name).is_ok())
 }
 
 /// Returns whether a body may come with this method.
