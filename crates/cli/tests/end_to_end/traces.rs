@@ -130,6 +130,17 @@ fn requests_and_store_calls_are_spans() {
     assert_eq!(attribute(&resource, "service.name").as_deref(), Some("snowmint"));
     assert_eq!(attribute(&resource, "service.instance.id").as_deref(), Some("ada"));
 
+    // Requests for one ID. The server can respond to the second at once, as it knows the source.
+    for _ in 0..2 {
+        curl(&[&server.url("/v1/ids/numbers")]);
+    }
+    until("both requests for one ID have a span", || {
+        let got = collector.0.lock().unwrap();
+        got.iter().filter(|(_, span)| span.name == "GET /v1/ids/numbers").count() == 2
+    });
+    let one = collector.named("GET /v1/ids/numbers");
+    assert_eq!(of(&one, "snowmint.count").as_deref(), Some("1"));
+
     // Failed request without a caller's span.
     curl(&[&server.url("/v1/ids/absent")]);
     let refused = collector.named("GET /v1/ids/absent");

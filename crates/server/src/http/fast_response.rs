@@ -42,11 +42,11 @@ impl FastPath {
         let service = &state.service;
         let uri = request.uri();
         let name = uri.path().strip_prefix(PATH)?;
-        // A token needs a check, and an access log a line.
+        // A token needs a check, an access log a line, and traces a span.
         if request.method() != Method::GET
             || uri.query().is_some()
             || service.access().is_some()
-            || service.live().logs_access()
+            || service.live().is_watched()
         {
             return None;
         }
