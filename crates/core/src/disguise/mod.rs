@@ -128,12 +128,13 @@ impl Disguise {
         let entry = self.entry_for(id);
         match self.kind {
             DisguiseKind::Full { id_bits, .. } => {
-                Ok((u64::from(entry.number) << id_bits) | self.cut.permute(&entry.key, 0, id))
+                Ok((u64::from(entry.number) << id_bits)
+                    | self.cut.permute(&entry.key.rounds, 0, id))
             }
             DisguiseKind::Ordered { below_bits } => {
                 let low = low_bits(below_bits);
                 let tweak = tweak(&entry.key, id >> below_bits);
-                Ok((id & !low) | self.cut.permute(&entry.key, tweak, id & low))
+                Ok((id & !low) | self.cut.permute(&entry.key.rounds, tweak, id & low))
             }
         }
     }
@@ -155,7 +156,7 @@ impl Disguise {
                 let number = disguised >> id_bits;
                 let entry =
                     self.ring.numbered(number).ok_or(DisguiseError::UnknownKey { number })?;
-                let id = self.cut.restore(&entry.key, 0, disguised & low_bits(id_bits));
+                let id = self.cut.restore(&entry.key.rounds, 0, disguised & low_bits(id_bits));
                 let in_force = self.entry_for(id).number;
                 if timed && in_force != entry.number {
                     return Err(DisguiseError::OtherKey { number: entry.number, in_force });
@@ -168,7 +169,7 @@ impl Disguise {
                 // A disguise keeps the time, and so the key.
                 let entry = self.entry_for(disguised);
                 let tweak = tweak(&entry.key, disguised >> below_bits);
-                Ok((disguised & !low) | self.cut.restore(&entry.key, tweak, disguised & low))
+                Ok((disguised & !low) | self.cut.restore(&entry.key.rounds, tweak, disguised & low))
             }
         }
     }

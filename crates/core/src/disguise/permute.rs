@@ -5,8 +5,6 @@
 //! width and key, and needs no cycle walking. The mixing multiplies two 64-bit words and folds the
 //! 128-bit product, one of the best mixers that a processor has in a few cycles.
 
-use super::Key;
-
 /// Number of rounds: even, as each pair changes both halves. 6 is the least at which, at all widths
 /// from 20 bits on, one flipped bit flips every other bit half of the time; 4 is not enough.
 pub(super) const ROUNDS: usize = 6;
@@ -39,9 +37,9 @@ impl Cut {
     /// Returns another number of the same width. `tweak` chooses among 2^64 permutations of the
     /// key.
     #[inline(always)]
-    pub(super) fn permute(self, key: &Key, tweak: u64, number: u64) -> u64 {
+    pub(super) fn permute(self, rounds: &[RoundKey; ROUNDS], tweak: u64, number: u64) -> u64 {
         let (mut high, mut low) = (number >> self.low_bits, number & self.low_mask);
-        for pair in key.rounds.chunks_exact(2) {
+        for pair in rounds.chunks_exact(2) {
             high ^= mix(pair[0], tweak, low) & self.high_mask;
             low ^= mix(pair[1], tweak, high) & self.low_mask;
         }
@@ -50,9 +48,9 @@ impl Cut {
 
     /// Returns the number from which [`Cut::permute`] made this one.
     #[inline(always)]
-    pub(super) fn restore(self, key: &Key, tweak: u64, number: u64) -> u64 {
+    pub(super) fn restore(self, rounds: &[RoundKey; ROUNDS], tweak: u64, number: u64) -> u64 {
         let (mut high, mut low) = (number >> self.low_bits, number & self.low_mask);
-        for pair in key.rounds.rchunks_exact(2) {
+        for pair in rounds.rchunks_exact(2) {
             low ^= mix(pair[1], tweak, high) & self.low_mask;
             high ^= mix(pair[0], tweak, low) & self.high_mask;
         }

@@ -25,6 +25,13 @@ pub struct Lane<G> {
     generator: G,
 }
 
+impl<C: Clock, O: Observer> Generator<C, O> {
+    /// Returns a lane for the calling thread: it takes `block` IDs at a time and counts locally.
+    pub fn lane(&self, block: usize) -> Lane<&Self> {
+        Lane::new(self, block)
+    }
+}
+
 impl<G, C, O> Lane<G>
 where
     G: Deref<Target = Generator<C, O>>,

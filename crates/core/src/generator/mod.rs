@@ -31,7 +31,8 @@ pub use settings::{
     BORROW_LEAD_MAX_MS, HOLD_LEAD_MAX_MS, MINT_WAIT_MAX_MS, Rollback, Settings, WAIT_FIXED_MS,
     WAIT_OFFSET_MAX_MS, WaitFor,
 };
-pub use shared::{GRANT_MAX, Generator, Stats};
+pub use shape::GRANT_MAX;
+pub use shared::{Generator, Stats};
 pub use wait_policy::{WaitPolicy, WaitStep};
 
 #[cfg(all(test, snowmint_loom))]

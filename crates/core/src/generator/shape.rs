@@ -5,7 +5,9 @@ use crate::layout::{Field, Layout, OutOfRange, Parts};
 use crate::time::{Tick, UnixMillis, Window};
 
 use super::settings::{Rollback, Settings};
-use super::shared::GRANT_MAX;
+
+/// Maximum number of IDs taken between two reads of the clock behind a cache.
+pub const GRANT_MAX: u64 = 1 << 16;
 
 /// The position of an ordinal's bits in an ID. This type alone packs unchecked: `new` checked the
 /// constant fields, and `advance` keeps tick and sequence within their bits. Time is the highest

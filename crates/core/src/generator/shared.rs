@@ -8,18 +8,14 @@ use crate::time::{UnixMillis, Window};
 
 use super::engine::{Engine, Grant};
 use super::error::{MintError, Short};
-use super::lane::Lane;
 use super::settings::Settings;
-use super::shape::Shape;
+use super::shape::{GRANT_MAX, Shape};
 
 /// Lowest value of `next` in a closed generator. No layout's ID sets the highest bit.
 const CLOSED: u64 = 1 << 63;
 
 /// Opening time of a shut fast path: no wall time lies within one unit of it.
 const SHUT: u64 = 1 << 63;
-
-/// Maximum number of IDs taken between two reads of the clock behind a cache.
-pub const GRANT_MAX: u64 = 1 << 16;
 
 /// A generator for any number of threads.
 ///
@@ -167,11 +163,6 @@ impl<C: Clock, O: Observer> Generator<C, O> {
             made = made.saturating_add(count);
         }
         Ok(())
-    }
-
-    /// Returns a lane for the calling thread: it takes `block` IDs at a time and counts locally.
-    pub fn lane(&self, block: usize) -> Lane<&Self> {
-        Lane::new(self, block)
     }
 
     /// Extends the window after the store's grant: IDs may be minted up to `mark`. Never shrinks

@@ -2,7 +2,6 @@
 
 use core::fmt;
 
-use super::Format;
 use crate::civil::TimeError;
 use crate::layout::{Field, OutOfRange};
 
@@ -133,19 +132,3 @@ impl fmt::Display for TextError {
 }
 
 impl core::error::Error for TextError {}
-
-/// The error of a name that no format has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownFormat;
-
-impl fmt::Display for UnknownFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no such format: there are ")?;
-        for (index, format) in Format::ALL.into_iter().enumerate() {
-            write!(f, "{}`{format}`", if index == 0 { "" } else { ", " })?;
-        }
-        Ok(())
-    }
-}
-
-impl core::error::Error for UnknownFormat {}

@@ -6,7 +6,9 @@
     reason = "lengths are at most 48; the time has 17 digits, and the other fields have 63 bits at most, so 22 digits and 3 hyphens"
 )]
 
-use super::{Radix, TEXT_BYTES_MAX, Text, TextError};
+use super::buffer::{TEXT_BYTES_MAX, Text};
+use super::error::TextError;
+use super::radix::{DIGITS_MAX, Radix};
 use crate::civil::{Civil, TimeError};
 use crate::layout::{Field, Layout, Parts};
 use crate::time::UnixMillis;
@@ -31,7 +33,7 @@ impl Writer {
 
     /// Writes the number with at least `width` digits.
     fn number(&mut self, value: u64, width: usize) {
-        let mut digits = [0; super::DIGITS_MAX];
+        let mut digits = [0; DIGITS_MAX];
         let written = Radix::Decimal.write_padded(value, &mut digits);
         let length = Radix::Decimal.encode(value).as_bytes().len().max(width);
         for &digit in written.iter().skip(written.len().saturating_sub(length)) {

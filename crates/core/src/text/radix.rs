@@ -7,7 +7,8 @@
     reason = "divisors are constants above 0, lengths are at most 20, sums of digits are checked"
 )]
 
-use super::{Text, TextError};
+use super::buffer::{TEXT_BYTES_MAX, Text};
+use super::error::TextError;
 
 /// Digits of the highest number in the base that needs most: decimal.
 pub const DIGITS_MAX: usize = 20;
@@ -401,7 +402,7 @@ impl Text {
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation, reason = "lengths are at most 20")]
     fn of_digits(digits: &Digits, length: usize) -> Self {
-        let mut bytes = [0; super::TEXT_BYTES_MAX];
+        let mut bytes = [0; TEXT_BYTES_MAX];
         bytes[..DIGITS_MAX].copy_from_slice(digits);
         Self { bytes, start: (DIGITS_MAX - length) as u8, end: DIGITS_MAX as u8 }
     }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::KEYS;
+use super::keys::KEYS;
 use crate::civil::TimeError;
 use crate::layout::{Field, LayoutError, PRESETS, Preset};
 

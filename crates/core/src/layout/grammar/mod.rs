@@ -14,17 +14,17 @@ use core::fmt;
 use core::str::FromStr;
 
 mod error;
+mod keys;
 
 pub use error::{ParseLayoutError, Word};
 
 use self::error::nearest;
+use self::keys::KEYS;
 use super::preset::{PRESETS, Preset};
 use super::{EPOCH_DEFAULT, Field, Layout, LayoutError, UNIT_MS_MAX};
 use crate::civil::Rfc3339;
 use crate::time::UnixMillis;
 
-/// The words that may stand before `=`.
-const KEYS: [&str; 6] = ["time", "clock", "worker", "sequence", "unit", "epoch"];
 const FIELDS_MAX: usize = 4;
 
 /// The first time that RFC 3339 cannot write: the start of the year 10000.
