@@ -1,7 +1,7 @@
 //! Splits a line into words as `redis-cli` and Redis do: blanks separate words, quotes may enclose
 //! them.
 
-use super::request::{ARGS_MAX, ArgSpan, ProtocolError};
+use super::protocol::{ARGS_MAX, ArgSpan, ProtocolError};
 
 /// Splits `line` (without its line feed) into words. Quotes and escapes are resolved into `words`,
 /// and `spans` has the position of each word in it.

@@ -4,11 +4,10 @@
 //! replies differ, and only after a client requested version 3 with `HELLO 3`.
 
 mod inline;
+mod protocol;
 mod reply;
 mod request;
 
+pub use protocol::{ARGS_MAX, BULK_BYTES_MAX, FRAME_BYTES_MAX, INLINE_BYTES_MAX, ProtocolError};
 pub use reply::{Encoder, Protocol};
-pub use request::{
-    ARGS_MAX, BULK_BYTES_MAX, Command, FRAME_BYTES_MAX, INLINE_BYTES_MAX, Next, Parser,
-    ProtocolError,
-};
+pub use request::{Command, Next, Parser};
