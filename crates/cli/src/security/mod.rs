@@ -8,10 +8,10 @@ mod tokens;
 
 use snowmint_coord::{BootTimer, Timer as _};
 use snowmint_server::{Access, Tls};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::Signal;
 
 use crate::config::Config;
-use crate::exit::{Failure, Outcome};
+use crate::exit::Outcome;
 use certificates::Certificates;
 pub(crate) use files::warnings;
 pub(crate) use public::{check as check_public, check_texts as check_public_texts};
@@ -27,27 +27,13 @@ const POLL_AGAIN_MS: u64 = 100;
 pub(crate) struct Security {
     tokens: Option<TokensFile>,
     certificates: Option<Certificates>,
-    hangup: Option<Signal>,
 }
 
 impl Security {
     /// Loads the files of the configuration in their current state.
     pub(crate) fn load(config: &Config) -> Outcome<Self> {
         let (tokens, certificates) = (TokensFile::load(config)?, Certificates::load(config)?);
-        Ok(Self { tokens, certificates, hangup: None })
-    }
-
-    /// Loads them for a server: from now on SIGHUP does not end the process if there are files to
-    /// follow.
-    pub(crate) fn for_a_server(config: &Config) -> Outcome<Self> {
-        let security = Self::load(config)?;
-        if security.tokens.is_none() && security.certificates.is_none() {
-            return Ok(security);
-        }
-        let hangup = signal(SignalKind::hangup()).map_err(|error| {
-            Failure::unavailable(format!("signal handlers cannot be set: {error}"))
-        })?;
-        Ok(Self { hangup: Some(hangup), ..security })
+        Ok(Self { tokens, certificates })
     }
 
     /// Returns the permissions.
@@ -61,11 +47,13 @@ impl Security {
     }
 
     /// Follows the files, for ever. An unusable file is logged, and the previous content stays.
-    pub(crate) async fn follow(mut self) {
-        let Some(mut hangup) = self.hangup.take() else { return };
+    pub(crate) async fn follow(mut self, mut hangups: Signal) {
+        if self.tokens.is_none() && self.certificates.is_none() {
+            return;
+        }
         loop {
             let requested = tokio::select! {
-                _ = hangup.recv() => true,
+                _ = hangups.recv() => true,
                 () = BootTimer.sleep_ms(POLL_MS) => false,
             };
             self.poll();

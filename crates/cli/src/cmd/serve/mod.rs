@@ -145,10 +145,12 @@ async fn serve(
 ) -> Outcome {
     // Signals are registered first: one that comes during the start must not be lost.
     let mut signals = Signals::new()?;
-    let security = Security::for_a_server(config)?;
+    let security = Security::load(config)?;
     for warning in warnings(config) {
         tracing::warn!("{warning}");
     }
+    // A reload may wait for a store, and the files of tokens do not wait with it.
+    let file_hangups = hangups()?;
     let reloading = Reloading { hangups: hangups()?, read, set_filter };
     // Ports come before worker numbers: a port in use should not cost any worker number.
     let http = listen(config, &config.server.http, "server.http").await?;
@@ -162,7 +164,7 @@ async fn serve(
         exporting.stop().await;
         return Ok(());
     };
-    let guards = (security, traces);
+    let guards = (security, file_hangups, traces);
     let served = match signals.unless_stopped(check_workers(config, &node)).await {
         Ok(Some(())) => {
             serve_on(config, &node, guards, (http, resp), &mut signals, reloading).await
@@ -250,7 +252,7 @@ fn http_settings(config: &Config) -> HttpSettings {
 async fn serve_on(
     config: &Config,
     node: &Node,
-    (security, traces): (Security, Option<Traces>),
+    (security, file_hangups, traces): (Security, Signal, Option<Traces>),
     (http, resp): (TcpListener, TcpListener),
     signals: &mut Signals,
     reloading: Reloading,
@@ -294,7 +296,7 @@ async fn serve_on(
         }
     });
     let forecasts = tokio::spawn(log_forecasts(node.clone()));
-    let following = tokio::spawn(security.follow());
+    let following = tokio::spawn(security.follow(file_hangups));
     run(config, node, &handle, signals, reloading, &supervisor).await;
     tracing::info!("stopping: requests in progress are finished; a second signal does not wait");
     attending.abort();

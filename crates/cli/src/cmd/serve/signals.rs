@@ -45,7 +45,7 @@ impl Signals {
     }
 }
 
-/// SIGHUP.
+/// Listens to SIGHUP, which from now on does not end the process.
 pub(super) fn hangups() -> Outcome<Signal> {
     listen(SignalKind::hangup())
 }
