@@ -5,11 +5,11 @@ use std::fmt;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
 use snowmint_coord::SourceInfo;
-use snowmint_coord::label::Visible;
+use snowmint_coord::label::{Visible, visible};
 use snowmint_coord::private;
 use snowmint_core::Rfc3339;
+use snowmint_server::AuditDefinition;
 
 use crate::exit::complain;
 use crate::when;
@@ -32,11 +32,11 @@ impl AuditLog {
         before: Option<&SourceInfo>,
         after: Option<&SourceInfo>,
     ) {
-        let version = |info: Option<&SourceInfo>| info.map(|info| info.version);
-        if version(before) == version(after) {
+        let (before, after) = (AuditDefinition(before), AuditDefinition(after));
+        if !before.differs_from(after) {
             return;
         }
-        let (before, after) = (Shown(before), Shown(after));
+        let (before, after) = (visible(before.to_string()), visible(after.to_string()));
         match self {
             Self::Log => {
                 let who = "the configuration";
@@ -45,21 +45,6 @@ impl AuditLog {
             Self::File(data_dir) => {
                 leave(data_dir, &format!("source {name} {how}"), before, after);
             }
-        }
-    }
-}
-
-/// A definition, in the form of the servers' trail.
-struct Shown<'a>(Option<&'a SourceInfo>);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(info) => {
-                let spec = Value::Object(info.spec.to_json()).to_string();
-                write!(f, "version {} {}", info.version, Visible(&spec))
-            }
-            None => f.write_str("none"),
         }
     }
 }

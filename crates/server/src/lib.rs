@@ -42,7 +42,7 @@ pub use config::{
     Settings, TinyidSettings,
 };
 pub use handle::{Handle, ServerDeps, start};
-pub use service::{Error, Service, moved_to, recovery_body};
+pub use service::{AuditDefinition, Error, Service, moved_to, recovery_body};
 pub use tls::{Pems, Tls, certificate_names};
 pub use trace::Traces;
 

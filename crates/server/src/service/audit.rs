@@ -58,12 +58,12 @@ impl Service {
         before: Option<&SourceInfo>,
         after: Option<&SourceInfo>,
     ) {
-        let version = |info: Option<&SourceInfo>| info.map(|info| info.version);
-        if version(before) != version(after) {
+        let (before, after) = (AuditDefinition(before), AuditDefinition(after));
+        if before.differs_from(after) {
             self.audit(About::Change, || AuditLine {
                 what: format!("source {name} {how}"),
-                before: Some(AuditDefinition(before).to_string()),
-                after: Some(AuditDefinition(after).to_string()),
+                before: Some(before.to_string()),
+                after: Some(after.to_string()),
                 why: None,
             });
         }
@@ -164,8 +164,19 @@ const fn changes(verb: Verb) -> bool {
     )
 }
 
-/// A definition, in the form of the audit trail.
-struct AuditDefinition<'a>(Option<&'a SourceInfo>);
+/// A definition, or its absence, in the form of the audit trail. It contains texts that callers
+/// chose, with their control characters: the writer of the line escapes these.
+#[derive(Clone, Copy, Debug)]
+pub struct AuditDefinition<'a>(pub Option<&'a SourceInfo>);
+
+impl AuditDefinition<'_> {
+    /// Returns whether the version is another one. A repeated equal definition keeps it.
+    #[must_use]
+    pub fn differs_from(self, other: Self) -> bool {
+        let version = |definition: Self| definition.0.map(|info| info.version);
+        version(self) != version(other)
+    }
+}
 
 impl Display for AuditDefinition<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -51,6 +51,7 @@ use crate::meter::{Meter, Protocol, Tally};
 use crate::peers::Peers;
 use crate::share::Shares;
 
+pub use audit::AuditDefinition;
 pub(crate) use authorize::Limit;
 pub(crate) use cached_source::CachedSource;
 pub use counters::CountedNumbers;
