@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use snowmint_client::{ClientDeps, RemoteStore};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::error::chain;
-use snowmint_coord::secondary::{StoreConnector, StoreConnectors};
+use snowmint_coord::store::{StoreConnector, StoreConnectors};
 use snowmint_coord::{Error, ErrorKind, LazyStore, Opening, Store};
 use snowmint_stores::Settings;
 use snowmint_wire::error::Code;

@@ -15,73 +15,55 @@
 //! over none) and no protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-pub mod batcher;
-pub mod capability;
-pub mod catalog;
 pub mod error;
-pub mod exclude;
-pub mod exclusive;
-pub mod external;
-pub mod forecast;
-mod fork_guard;
-pub mod history;
+pub mod ids;
 pub mod journal;
-pub mod json;
-pub mod label;
-mod lazy_store;
-pub mod lease;
 pub mod machine;
-pub mod member;
-pub mod memory;
-mod mint_errors;
+pub mod model;
 pub mod node;
-pub mod owner_client;
-pub mod pool;
-pub mod private;
-pub mod random;
-mod reads;
-pub mod reclaim;
-pub mod recovery;
-pub mod secondary;
-pub mod segment;
-pub mod slot;
+pub mod platform;
 pub mod sources;
 pub mod spec;
 pub mod stats;
 pub mod store;
-pub mod ticks;
-mod time_reference;
-pub mod timer;
-pub mod upstream;
-pub mod verbs;
-mod waiters;
 
-pub use capability::{Capabilities, ClockOf, PresenceBy};
-pub use catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
+/// The rooms' public modules, by the paths that other crates use.
+pub use error::label;
+pub use model::{
+    catalog, exclude, exclusive, external, history, lease, member, pool, reclaim, segment, slot,
+    ticks,
+};
+pub use node::recovery;
+pub use platform::{batcher, private, random, timer};
+pub use store::{memory, owner_client, upstream, verbs};
+
 pub use error::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Result, Retry, Verb};
-pub use exclude::Exclude;
-pub use exclusive::{Acquire, Acquired, Relinquish, StalledMember};
-pub use external::{ExternalClient, ExternalLease, ExternalLeaseStatus};
-pub use forecast::{Forecast, PoolUse, forecast};
-pub use fork_guard::ForkGuard;
 /// A boxed future. Each crate that awaits an `async fn` compiles it again. Long functions that are
 /// awaited once, such as opening a store, are compiled once behind this type.
 pub use futures_util::future::BoxFuture;
-pub use history::{Doubt, Evidence, History, JournalInfo, Known, Recalled, Standing, Starts};
-pub use lazy_store::{LazyStore, Opening};
-pub use lease::{ClaimRequest, Extend, Extended, Lease, Mark, Preference, Release, SlotRow, Term};
-pub use member::{Incarnation, Member, MemberInfo, MemberStatus, Presence, Serves};
-pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
+pub use ids::{Incarnation, Mark, Term};
+pub use model::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
+pub use model::exclude::Exclude;
+pub use model::exclusive::{Acquire, Acquired, Relinquish, StalledMember};
+pub use model::external::{ExternalClient, ExternalLease, ExternalLeaseStatus};
+pub use model::fast_forward::FastForward;
+pub use model::history::{
+    Doubt, Evidence, History, JournalInfo, Known, Recalled, Standing, Starts, StoreIdentity,
+};
+pub use model::lease::{Extend, Extended, Lease, Release, SlotRow};
+pub use model::member::{Member, MemberInfo, MemberStatus, Presence, Serves};
+pub use model::pool::{ClaimRequest, Pool, Preference, Reuse, is_worker_pool, pool_of};
+pub use model::reclaim::{Reclaim, Reclaimed};
+pub use model::segment::{Bounds, GiveBack, Reserve, Segment};
+pub use model::slot::SlotInfo;
+pub use model::ticks::Ticks;
+pub use node::forecast::{Forecast, PoolUse, forecast};
 pub use node::{
     AfterCrash, DefinedRoom, END_MS, Listed, NewStripe, Node, NodeSettings, OwnSources,
     PermittedPools, Platform, Readiness, Reason, SourceInfo,
 };
-pub use owner_client::OwnerClient;
-pub use pool::{Pool, Reuse, is_worker_pool, pool_of};
-pub use reclaim::{Reclaim, Reclaimed};
-pub use secondary::StoreConnector;
-pub use segment::{Bounds, GiveBack, Reserve, Segment};
-pub use slot::SlotInfo;
+pub use platform::fork_guard::ForkGuard;
+pub use platform::timer::{BootTimer, ManualTimer, Timer};
 pub use sources::{
     BOUND_MAX, Decoded, EmptyHook, FullHook, IdBatch, NumberLane, NumberRange, NumberStats,
     PrefillHooks, PrefillStats, RetryPolicy, SectionAssignment, SegmentHandle, Source, SourceStats,
@@ -89,11 +71,13 @@ pub use sources::{
 };
 pub use spec::SourceSpec;
 pub use stats::{NodeStats, StepCount, StoreCalls, Times, TimesSeen};
-pub use store::{FastForward, Store, StoreIdentity};
-pub use ticks::Ticks;
-pub use time_reference::TimeReference;
-pub use timer::{BootTimer, ManualTimer, Timer};
-pub use upstream::{Upstream, Upstreams};
+pub use store::capability::{Capabilities, ClockOf, PresenceBy};
+pub use store::lazy_store::{LazyStore, Opening};
+pub use store::memory::{MemoryBackup, MemoryClock, MemoryStore};
+pub use store::owner_client::OwnerClient;
+pub use store::time_reference::TimeReference;
+pub use store::upstream::{Upstream, Upstreams};
+pub use store::{Store, StoreConnector};
 
 /// Examples of the README, tested as examples of this crate.
 #[cfg(doctest)]

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use snowmint_coord::label::check_label;
 use snowmint_coord::member::LABEL_BYTES_MAX;
+use snowmint_coord::model::name::check_label;
 
 use crate::exit::{Failure, Outcome};
 

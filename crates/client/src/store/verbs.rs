@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use snowmint_coord::pool::SlotDefaults;
-use snowmint_coord::secondary::StoreConnector;
+use snowmint_coord::store::StoreConnector;
 use snowmint_coord::{
     Acquire, Acquired, Bounds, Capabilities, Catalog, ClaimRequest, Definition, Doubt, Error,
     Evidence, Exclude, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known,

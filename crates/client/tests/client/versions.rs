@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use snowmint_client::RemoteStore;
-use snowmint_coord::secondary::{StoreConnector, StoreConnectors};
 use snowmint_coord::spec::Kind;
+use snowmint_coord::store::{StoreConnector, StoreConnectors};
 use snowmint_coord::{
     Exclude, IdBatch, Mark, MemoryStore, NewDefinition, Node, NodeSettings, Platform, Pool, Reuse,
     SourceSpec, SourceState, Store,

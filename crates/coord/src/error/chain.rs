@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::label::Visible;
+use crate::error::label::Visible;
 
 /// Formats an error with all its causes, as logs show it: `extend: store is unavailable: socket
 /// closed`. The text is one line, whatever characters a cause has. Causes that the text already

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::{Error, ErrorKind, PoolFull};
-use crate::label::visible;
-use crate::lease::Mark;
+use crate::error::label::visible;
+use crate::ids::Mark;
 
 /// Defines the constructors of kinds whose sentence each place writes.
 macro_rules! constructors {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{PoolFull, Retry};
-use crate::lease::Mark;
+use crate::ids::Mark;
 
 /// Kind of failure, with the values that programs act on. The sentence is the error's
 /// [`message`](super::Error::message).

@@ -3,9 +3,13 @@
 
 mod chain;
 mod constructors;
+mod generator;
+pub mod json;
 mod kind;
+pub mod label;
 mod parts;
 mod pool_full;
+mod retry;
 mod verb;
 
 use std::borrow::Cow;
@@ -16,9 +20,10 @@ pub use chain::chain;
 pub use kind::ErrorKind;
 use kind::Sentence;
 
-use crate::label::visible;
+use crate::error::label::visible;
 pub use parts::ErrorParts;
 pub use pool_full::{Holder, PoolFull};
+pub use retry::Retry;
 pub use verb::Verb;
 
 /// Outcome of every fallible operation in this crate.
@@ -43,17 +48,6 @@ struct Repr {
     retry: Retry,
     not_applied: bool,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
-}
-
-/// Whether the same call can succeed later without any other change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retry {
-    /// No retry helps without a change of the call or configuration, or an operator.
-    Never,
-    /// A retry may succeed at once.
-    Now,
-    /// A retry may succeed after this many milliseconds.
-    AfterMs(u64),
 }
 
 impl Error {
@@ -208,8 +202,8 @@ impl std::error::Error for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::label::is_control;
-    use crate::lease::Mark;
+    use crate::error::label::is_control;
+    use crate::ids::Mark;
     use std::error::Error as _;
 
     #[test]

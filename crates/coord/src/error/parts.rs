@@ -1,7 +1,7 @@
 //! Error kinds as rows of plain values, and back, for transport between processes.
 
 use super::{Error, ErrorKind, PoolFull};
-use crate::lease::Mark;
+use crate::ids::Mark;
 
 /// All values of an error kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

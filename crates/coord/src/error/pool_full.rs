@@ -4,7 +4,7 @@ use std::fmt;
 
 use snowmint_core::{Rfc3339, UnixMillis};
 
-use crate::member::Incarnation;
+use crate::ids::Incarnation;
 
 /// Counts that explain why no slot could be claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::lock::DataDir;
 use crate::error::{Error, Result};
-use crate::private;
+use crate::platform::private;
 
 /// Layer below a journal. [`LocalDisk`] is the operating system's; a simulation has one in memory,
 /// with a machine that can die at any point of a write.

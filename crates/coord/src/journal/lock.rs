@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::private::{self, FILE_MODE};
+use crate::platform::private::{self, FILE_MODE};
 
 /// Name of the lock file in a data directory.
 const LOCK_FILE: &str = "lock";

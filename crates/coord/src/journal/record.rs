@@ -7,9 +7,8 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::binding::Binding;
 use crate::error::Result;
-use crate::history::{History, JournalInfo, Known};
-use crate::lease::{Mark, Term};
-use crate::member::Incarnation;
+use crate::ids::{Incarnation, Mark, Term};
+use crate::model::history::{History, JournalInfo, Known};
 
 /// Content of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

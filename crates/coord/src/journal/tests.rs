@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::error::ErrorKind;
-use crate::lease::{Mark, Term};
-use crate::member::Incarnation;
+use crate::ids::{Incarnation, Mark, Term};
 
 /// Offset of the first byte of a copy's content.
 const CONTENT_STARTS: u64 = frame::HEADER_BYTES as u64;
@@ -16,7 +15,7 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(name: &str) -> Self {
-        let number = crate::random::number().unwrap();
+        let number = crate::platform::random::number().unwrap();
         let path = std::env::temp_dir().join(format!("snowmint-journal-{name}-{number:x}"));
         std::fs::create_dir(&path).unwrap();
         Self(path.canonicalize().unwrap())

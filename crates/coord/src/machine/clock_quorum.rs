@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
-use crate::member::{Incarnation, MemberInfo};
+use crate::ids::Incarnation;
+use crate::model::member::MemberInfo;
 
 /// Smallest number of other clocks: when two clocks disagree, it is unknown which one is wrong.
 const OTHERS_MIN: usize = 2;
@@ -147,7 +148,7 @@ impl ClockQuorum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::member::{Member, Presence};
+    use crate::model::member::{Member, Presence};
 
     const TTL_MS: u64 = 10_000;
     const HOUR_MS: u64 = 3_600_000;
@@ -164,7 +165,7 @@ mod tests {
             joined_at: sample,
             renewed_at: sample,
             live: Presence::live(TTL_MS, sample, ours),
-            status: crate::member::MemberStatus::default(),
+            status: crate::model::member::MemberStatus::default(),
         }
     }
 

@@ -4,9 +4,10 @@ use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use super::window::{Position, WindowAction, WindowMachine};
 use super::window_policy::WindowPolicy;
-use super::{Now, RequestNumbers, backoff_ms};
+use super::{Now, RequestNumbers};
 use crate::error::{Error, ErrorKind, Result, Retry};
-use crate::lease::{Extended, Lease, Release};
+use crate::model::lease::{Extended, Lease, Release};
+use crate::platform::backoff::backoff_ms;
 
 /// Retry interval, in milliseconds, after an error that no retry of ours can change: an operator
 /// may have changed its cause.

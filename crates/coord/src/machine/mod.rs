@@ -5,9 +5,11 @@
 //! clocks that step and stores that respond late, twice, or never.
 
 mod clock_quorum;
+pub(crate) mod demand;
 mod guard;
 mod lease;
 mod presence;
+pub mod section_assignment;
 mod sections;
 mod serving;
 #[cfg(test)]
@@ -16,8 +18,6 @@ mod window;
 mod window_policy;
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
-
-use crate::error::Retry;
 
 pub(crate) use clock_quorum::{ClockQuorum, IDLE_POLL_MS, QuorumResult};
 pub use guard::ClockGuard;
@@ -41,25 +41,6 @@ pub struct Now {
     /// request: a copy of this process's memory that runs elsewhere gets another number, so the
     /// store does not take its requests for repeats of ours.
     pub chance: fn() -> u64,
-}
-
-/// Returns the wait before the next call to a store: longer after each failure in a row, up to 2 s.
-/// A store that comes back is found soon, and a struggling store is not loaded.
-pub(crate) fn backoff_ms(failures: u32) -> u64 {
-    const FIRST_MS: u64 = 50;
-    const LAST_MS: u64 = 2_000;
-    let doublings = failures.saturating_sub(1).min(6);
-    (FIRST_MS << doublings).min(LAST_MS)
-}
-
-/// Returns [`backoff_ms`], or the store's own wait if that is longer, up to 60 s.
-pub(crate) fn retry_ms(failures: u32, advice: Retry) -> u64 {
-    const ADVISED_MS_MAX: u64 = 60_000;
-    let advised_ms = match advice {
-        Retry::AfterMs(ms) => ms.min(ADVISED_MS_MAX),
-        Retry::Now | Retry::Never => 0,
-    };
-    backoff_ms(failures).max(advised_ms)
 }
 
 /// Request numbers: different in each machine, and in each call of one machine.

@@ -2,9 +2,10 @@
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
-use super::{Now, backoff_ms};
+use super::Now;
 use crate::error::{Error, ErrorKind, Result};
-use crate::member::Presence;
+use crate::model::member::Presence;
+use crate::platform::backoff::backoff_ms;
 
 /// Action due for a member's presence.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use snowmint_core::ElapsedMillis;
 
-use crate::member::{Incarnation, MemberStatus, Serves, UNREACHABLE_MAX};
+use crate::ids::Incarnation;
+use crate::model::member::{MemberStatus, Serves, UNREACHABLE_MAX};
 
 /// Shortest time for which something is given up, in milliseconds.
 const WITHDRAWAL_MS_MIN: u64 = 10_000;

@@ -2,9 +2,11 @@
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
-use super::{Now, RequestNumbers, WindowPolicy, backoff_ms};
+use super::{Now, RequestNumbers, WindowPolicy};
 use crate::error::{Error, Result};
-use crate::lease::{Extend, Extended, Lease, Mark, NotExtended, Release};
+use crate::ids::Mark;
+use crate::model::lease::{Extend, Extended, Lease, NotExtended, Release};
+use crate::platform::backoff::backoff_ms;
 
 /// Position of a slot's generators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

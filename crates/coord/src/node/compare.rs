@@ -5,8 +5,8 @@ use snowmint_core::UnixMillis;
 
 use super::settings::NodeSettings;
 use crate::error::{Error, Result, Verb, chain};
+use crate::ids::Incarnation;
 use crate::machine::{QuorumResult, compare_clocks};
-use crate::member::Incarnation;
 use crate::sources::NodeContext;
 
 /// Interval at which members that seem gone are looked for.

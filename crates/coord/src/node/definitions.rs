@@ -5,16 +5,16 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::{NodeState, SourceInfo};
-use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{Error, Result, Verb, chain};
-use crate::forecast::check_life;
-use crate::history::check_ends;
-use crate::pool::{check_group, pool_of};
+use crate::model::catalog::{Catalog, Definition, NewDefinition, SourceState};
+use crate::model::history::check_ends;
+use crate::model::pool::{check_group, pool_of};
+use crate::node::forecast::check_life;
 use crate::sources::{
     Backing, Defined, GeneratorConfig, IdCodec, SourceInner, Unused, check_value, compare_check,
 };
 use crate::spec::{MinterPlan, Plan, SegmentPlan, SnowflakePlan, SourceSpec, SpecError, Unique};
-use crate::upstream::upstream_of;
+use crate::store::upstream::upstream_of;
 
 pub(super) fn read_spec(definition: &Definition) -> Result<SourceSpec> {
     SourceSpec::from_stored(&definition.spec).map_err(|error| {
@@ -71,7 +71,7 @@ impl NodeState {
         if let Plan::Snowflake(plan) = &plan
             && plan.minter_plan == MinterPlan::Process
         {
-            let pool = pool_of(plan, self.settings.reuse);
+            let pool = pool_of(&plan.layout, self.settings.reuse);
             check_group(&pool, self.ctx.store.group_max())?;
         }
         let mut canonical = spec.canonical().map_err(invalid)?;
@@ -90,7 +90,7 @@ impl NodeState {
     fn check_upstream(&self, name: &str, plan: &Plan) -> Result<()> {
         match plan {
             Plan::Segment(SegmentPlan { upstream: Some(upstream), .. }) => {
-                upstream_of(&self.settings.upstreams, name, upstream).map(drop)
+                upstream_of(&self.settings.upstreams, name, &upstream.name).map(drop)
             }
             plan => self.secondary_stores.check_known(name, plan),
         }

@@ -2,8 +2,8 @@
 
 use super::NodeState;
 use super::definitions::read_spec;
-use crate::catalog::{Catalog, Definition, SourceState};
 use crate::error::{Error, Result, Verb};
+use crate::model::catalog::{Catalog, Definition, SourceState};
 use crate::spec::{DisguiseMode, DisguisePlan, DisguiseVersion, Plan, SourceSpec, Unique};
 
 impl NodeState {

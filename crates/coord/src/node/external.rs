@@ -1,4 +1,4 @@
-//! External leases ([`external`](crate::external)): worker numbers for processes that mint by
+//! External leases ([`external`](crate::model::external)): worker numbers for processes that mint by
 //! themselves.
 //!
 //! An external client knows no terms, so the servers' clocks decide here. A server with a clock too
@@ -9,16 +9,16 @@ use snowmint_core::UnixMillis;
 use super::external_cache::CachedSlot;
 use super::{Node, NodeState};
 use crate::error::{Error, ErrorKind, Result, Verb, chain};
-use crate::exclusive::Relinquish;
-use crate::external::{
+use crate::ids::{Incarnation, Mark, Term};
+use crate::model::exclusive::Relinquish;
+use crate::model::external::{
     ExternalClient, ExternalLease, ExternalLeaseStatus, KEEP_MS_MAX, external_count, external_pool,
     is_external, is_external_in,
 };
-use crate::lease::{ClaimRequest, Extend, Mark, Preference, Release, Term};
-use crate::member::Incarnation;
-use crate::pool::Pool;
-use crate::random;
-use crate::slot::SlotInfo;
+use crate::model::lease::{Extend, Release};
+use crate::model::pool::{ClaimRequest, Pool, Preference};
+use crate::model::slot::SlotInfo;
+use crate::platform::random;
 
 /// Attempts to find a client's slots while other servers win.
 const TRIES: u32 = 5;

@@ -5,9 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use snowmint_core::UnixMillis;
 
-use crate::external::ExternalClient;
-use crate::lease::{Lease, Mark, Term};
-use crate::slot::SlotInfo;
+use crate::ids::{Mark, Term};
+use crate::model::external::ExternalClient;
+use crate::model::lease::Lease;
+use crate::model::slot::SlotInfo;
 
 /// Slot of an external lease, as it was last seen.
 #[derive(Clone, Debug)]

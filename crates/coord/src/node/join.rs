@@ -6,17 +6,17 @@ use snowmint_core::{ElapsedMillis, UnixMillis};
 use super::compare;
 use super::settings::{AfterCrash, NodeSettings};
 use super::store_knowledge::StoreKnowledge;
-use crate::catalog::Catalog;
 use crate::error::{Error, ErrorKind, Result, Verb, chain};
-use crate::history::Recalled;
+use crate::ids::{Incarnation, Mark, Term};
 use crate::journal::JournalLease;
-use crate::lease::{ClaimRequest, Extend, Lease, Mark, Preference, Release, Term};
 use crate::machine::{Granted, PresenceMachine};
-use crate::member::{Incarnation, Member};
-use crate::pool::Pool;
-use crate::random;
+use crate::model::catalog::Catalog;
+use crate::model::history::{Recalled, StoreIdentity};
+use crate::model::lease::{Extend, Lease, Release};
+use crate::model::member::Member;
+use crate::model::pool::{ClaimRequest, Pool, Preference};
+use crate::platform::random;
 use crate::sources::NodeContext;
-use crate::store::StoreIdentity;
 
 /// Largest distance of a journal's mark ahead of the clock at which minting may resume from it: its
 /// own lead and a bit.
@@ -347,11 +347,12 @@ mod tests {
     use super::super::store_knowledge::StoreFingerprint;
     use super::super::tests::{START, World};
     use super::*;
-    use crate::catalog::NewDefinition;
-    use crate::history::Known;
-    use crate::lease::Term;
-    use crate::pool::Reuse;
-    use crate::store::{FastForward, Store};
+    use crate::ids::Term;
+    use crate::model::catalog::NewDefinition;
+    use crate::model::fast_forward::FastForward;
+    use crate::model::history::Known;
+    use crate::model::pool::Reuse;
+    use crate::store::Store;
 
     fn ctx(world: &World, store: Arc<dyn Store>) -> NodeContext {
         let parts = world.platform();

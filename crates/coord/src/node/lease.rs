@@ -8,16 +8,17 @@ use snowmint_core::{UnixMillis, Window};
 use super::readiness::Reason;
 use super::saved_definitions::is_away;
 use crate::error::{Error, Result};
+use crate::ids::Mark;
 use crate::journal::JournalLease;
-use crate::lease::{Mark, Release};
 use crate::machine::{LeaseMachine, Now, Position, WindowMachine, WindowPolicy};
-use crate::pool::{Pool, Reuse, pool_of};
-use crate::random;
+use crate::model::lease::Release;
+use crate::model::pool::{Pool, Reuse, pool_of};
+use crate::platform::random;
+use crate::platform::waiters::Waiters;
 use crate::sources::{
     Backing, GeneratorConfig, GeneratorSet, NodeContext, SlotWindow, SourceInner,
 };
 use crate::spec::{RollbackPlan, SnowflakePlan, Unique};
-use crate::waiters::Waiters;
 
 /// Limit on the slots of a node's leases that serve no own source. A journal has room for some
 /// hundreds of leases, and each definition of a source decides how many clock values a worker has.
@@ -67,7 +68,7 @@ pub(super) fn place(
         Some(name) if is_own => LeaseUsers::Own(name),
         Some(_) => LeaseUsers::Others,
     };
-    let pool = pool_of(plan, reuse);
+    let pool = pool_of(&plan.layout, reuse);
     (LeaseKey { pool: pool.name.clone(), users }, pool)
 }
 

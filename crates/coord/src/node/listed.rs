@@ -1,8 +1,8 @@
 //! Sources in the form in which they are listed.
 
 use super::NodeState;
-use crate::catalog::{Catalog, SourceState};
 use crate::error::Error;
+use crate::model::catalog::{Catalog, SourceState};
 use crate::sources::StoreStatus;
 use crate::spec::SourceSpec;
 

@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 
 use snowmint_core::ElapsedMillis;
 
-use crate::catalog::{Definition, SourceState};
 use crate::error::{Error, ErrorKind, Result, Verb};
+use crate::model::catalog::{Definition, SourceState};
 use crate::sources::NodeContext;
 use crate::store::Store;
 

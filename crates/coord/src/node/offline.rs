@@ -12,12 +12,12 @@ use snowmint_core::UnixMillis;
 use super::join::JOURNAL_LEAD_MS_MAX;
 use super::lease::ActiveLease;
 use crate::error::{Error, Result};
+use crate::ids::{Incarnation, Mark};
 use crate::journal::JournalLease;
-use crate::lease::{Lease, Mark};
 use crate::machine::{Granted, Now, WindowAction, WindowMachine};
-use crate::member::Incarnation;
-use crate::pool::{Pool, Reuse};
-use crate::random;
+use crate::model::lease::Lease;
+use crate::model::pool::{Pool, Reuse};
+use crate::platform::random;
 
 /// Returns the leases of one group of slots with something left to mint at `wall`; empty when the
 /// journal has none.
@@ -162,7 +162,7 @@ impl ActiveLease {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lease::Term;
+    use crate::ids::Term;
 
     const NOW: UnixMillis = UnixMillis::new(1_000_000);
 

@@ -10,9 +10,9 @@ use snowmint_core::Rfc3339;
 
 use super::builtin::BUILTIN;
 use super::{Node, NodeState, Reason};
-use crate::catalog::SourceState;
 use crate::error::{Error, Result};
-use crate::pool::pool_of;
+use crate::model::catalog::SourceState;
+use crate::model::pool::pool_of;
 use crate::sources::{Backing, SourceInner, StoreStatus};
 use crate::spec::{Order, Plan, SnowflakePlan, SourceSpec};
 
@@ -92,7 +92,7 @@ impl NodeState {
         if plan.order == Order::Global {
             return None;
         }
-        let (name, pool) = (&source.name, pool_of(plan, self.settings.reuse).name);
+        let (name, pool) = (&source.name, pool_of(&plan.layout, self.settings.reuse).name);
         if backing.generators().is_some() {
             let until = backing.mark();
             let message = || format!("the window of source {name} in pool {pool} ends at {until}");

@@ -1,8 +1,8 @@
 //! Probes of peers at their addresses, in the same way as clients reach them.
 
 use super::Node;
-use crate::member::Incarnation;
-use crate::sources::Server;
+use crate::ids::Incarnation;
+use crate::machine::section_assignment::Server;
 
 impl Node {
     /// Records that a peer sharing counters or a global order with this node did not respond to a

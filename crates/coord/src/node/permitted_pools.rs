@@ -9,12 +9,12 @@ use snowmint_core::UnixMillis;
 use super::definitions::read_spec;
 use super::settings::{NodeSettings, PRESENCE_TTL_MS};
 use super::{Node, NodeState};
-use crate::catalog::{Definition, SourceState};
 use crate::error::{Error, ErrorKind, Result, Verb};
-use crate::external::{KEEP_MS_MAX, is_external};
-use crate::lease::Mark;
+use crate::ids::Mark;
 use crate::machine::WindowPolicy;
-use crate::pool::{Pool, pool_of};
+use crate::model::catalog::{Definition, SourceState};
+use crate::model::external::{KEEP_MS_MAX, is_external};
+use crate::model::pool::{Pool, pool_of};
 use crate::spec::{MinterPlan, Plan};
 use crate::store::Store;
 
@@ -55,7 +55,7 @@ impl PermittedPools {
         if plan.minter_plan != MinterPlan::Process {
             return;
         }
-        let pool = pool_of(&plan, settings.reuse);
+        let pool = pool_of(&plan.layout, settings.reuse);
         let new = PermittedPool { pool, unit_ms: 1, lead_ms: 0 };
         let permitted = self.pools.entry(new.pool.name.clone()).or_insert(new);
         permitted.unit_ms = permitted.unit_ms.max(plan.layout.unit_ms().into());
@@ -152,8 +152,8 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::Reuse;
-    use crate::segment::SegmentRow;
+    use crate::model::pool::Reuse;
+    use crate::model::segment::SegmentRow;
 
     fn definition(name: &str, spec: &str) -> Definition {
         Definition {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::Node;
 use crate::error::{Error, Result, Verb};
-use crate::recovery::{Configured, Recovery, accept_other_server};
+use crate::model::fast_forward::FastForward;
+use crate::model::history::StoreIdentity;
+use crate::node::recovery::{Configured, Recovery, accept_other_server};
 use crate::spec::SourceSpec;
-use crate::store::{FastForward, StoreIdentity};
 
 /// Longest time for a store to move all of its rows: some tens of thousands at most.
 const MOVE_MS_MAX: u64 = 60_000;

@@ -2,12 +2,14 @@
 
 use super::definitions::read_spec;
 use super::{Node, SourceInfo};
-use crate::catalog::{Definition, Restripe, check_name, check_version};
 use crate::error::{Error, ErrorKind, Result, Verb};
-use crate::lease::Mark;
-use crate::segment::NUMBER_MAX;
-use crate::spec::{Plan, SegmentPlan, SourceSpec, Stripe};
-use crate::upstream::UpstreamPlan;
+use crate::ids::Mark;
+use crate::model::catalog::{Definition, Restripe, check_version};
+use crate::model::name::check_name;
+use crate::model::segment::NUMBER_MAX;
+use crate::model::stripe::Stripe;
+use crate::spec::upstream::UpstreamPlan;
+use crate::spec::{Plan, SegmentPlan, SourceSpec};
 
 /// Attempts to choose a mark while other writers move it. The distance doubles each time.
 const TRIES: u32 = 20;

@@ -2,8 +2,8 @@
 
 use super::Node;
 use super::definitions::read_spec;
-use crate::catalog::{Definition, SourceState};
 use crate::error::{Result, Verb};
+use crate::model::catalog::{Definition, SourceState};
 use crate::spec::{Plan, SourceSpec};
 use crate::store::Store;
 
@@ -60,7 +60,7 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::SegmentRow;
+    use crate::model::segment::SegmentRow;
 
     #[test]
     fn a_definition_takes_a_name_and_the_places_of_its_queue() {

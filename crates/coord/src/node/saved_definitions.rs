@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Node, NodeState};
-use crate::catalog::{Definition, SourceState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::SavedDefinition;
-use crate::segment::SegmentRow;
+use crate::model::catalog::{Definition, SourceState};
+use crate::model::segment::SegmentRow;
 use crate::sources::SourceInner;
 use crate::spec::SourceSpec;
 

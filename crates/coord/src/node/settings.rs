@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use snowmint_core::SystemClock;
 
-use crate::capability::ClockOf;
-use crate::exclusive::stall_ms;
 use crate::journal::{Disk, LocalDisk};
 use crate::machine::WindowPolicy;
-use crate::pool::Reuse;
-use crate::secondary::StoreConnectors;
-use crate::sources::{GeneratorConfig, Keyrings, NodeClock, NodeObserver};
+use crate::model::exclusive::stall_ms;
+use crate::model::pool::Reuse;
+use crate::platform::clock::{NodeClock, NodeObserver};
+use crate::platform::timer::{BootTimer, Timer};
+use crate::sources::{GeneratorConfig, Keyrings};
 use crate::spec::SnowflakePlan;
-use crate::time_reference::TimeReference;
-use crate::timer::{BootTimer, Timer};
-use crate::upstream::Upstreams;
+use crate::store::StoreConnectors;
+use crate::store::capability::ClockOf;
+use crate::store::time_reference::TimeReference;
+use crate::store::upstream::Upstreams;
 
 /// Behaviour when the mark of the slot that this owner had last lies ahead of the clock, as after a
 /// crash without a journal.

@@ -2,8 +2,8 @@
 
 use super::definitions::read_spec;
 use super::{Listed, Node, SourceInfo};
-use crate::catalog::SourceState;
 use crate::error::{Error, Result, Verb};
+use crate::model::catalog::SourceState;
 use crate::spec::{MinterPlan, Plan, SnowflakePlan, SourceSpec};
 
 /// Result of a check of a definition's list of stores: the version of the stored definition that it

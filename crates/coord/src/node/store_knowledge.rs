@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::settings::NodeSettings;
-use crate::catalog::Catalog;
 use crate::error::{Error, ErrorKind, Result, Verb, chain};
-use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing, check_ends};
-use crate::lease::Term;
-use crate::pool::SlotDefaults;
+use crate::ids::Term;
+use crate::model::catalog::Catalog;
+use crate::model::history::{
+    Doubt, Evidence, JournalInfo, Known, Recalled, Standing, StoreIdentity, check_ends,
+};
+use crate::model::pool::SlotDefaults;
 use crate::sources::NodeContext;
-use crate::store::StoreIdentity;
 
 /// Fingerprint of the store.
 #[derive(Clone, Debug, Default)]

@@ -11,10 +11,10 @@ use std::sync::{Arc, PoisonError};
 
 use super::NodeState;
 use super::saved_definitions::is_away;
-use crate::catalog::Definition;
 use crate::error::Verb;
 use crate::journal::JournalTail;
-use crate::segment::GiveBack;
+use crate::model::catalog::Definition;
+use crate::model::segment::GiveBack;
 use crate::sources::{Backing, InitialState, SegmentSource, SourceInner, Unused};
 
 /// Largest number of tails in a journal: its room is limited.

@@ -14,8 +14,8 @@ use super::{
     CounterSource, Defined, GeneratorSet, GlobalOrder, InitialState, MultiStoreSource, NodeContext,
     NumberRange, RemoteSource, SegmentSource, StoreMinted,
 };
-use crate::catalog::SourceState;
 use crate::error::{Error, Result};
+use crate::model::catalog::SourceState;
 use crate::spec::{MinterPlan, Order, Plan, SegmentPlan, SnowflakePlan};
 
 /// Backing that a source mints from.

@@ -5,10 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::NodeContext;
 use super::journal_budget::ReservedFor;
-use crate::catalog::usable;
 use crate::error::{Result, Verb};
-use crate::segment::{Bounds, Reserve, Segment};
-use crate::spec::Stripe;
+use crate::model::catalog::usable;
+use crate::model::segment::{Bounds, Reserve, Segment};
+use crate::model::stripe::Stripe;
 use crate::store::Store;
 
 /// Stripes that embedded clients mint by: for each source the one requested last, with its

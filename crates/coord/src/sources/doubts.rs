@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::history::Recalled;
+use crate::model::history::Recalled;
 
 /// Doubts about a node's store.
 #[derive(Debug, Default)]

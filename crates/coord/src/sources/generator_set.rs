@@ -5,17 +5,13 @@ use std::sync::Arc;
 
 use snowmint_core::generator::WaitFor;
 use snowmint_core::{
-    Clock, ClockSequence, Generator, Layout, MintError, Observer, OutOfRange, Pause, Ring,
-    Rollback, SequenceStart, Settings, Short, UnixMillis, Window,
+    Clock, ClockSequence, Generator, Layout, MintError, OutOfRange, Ring, Rollback, SequenceStart,
+    Settings, Short, UnixMillis, Window,
 };
 
 use crate::machine::Position;
+use crate::platform::clock::{NodeClock, NodeObserver};
 use crate::spec::{RollbackPlan, SnowflakePlan, StartPlan};
-
-/// The clock that a node's generators read.
-pub type NodeClock = Arc<dyn Pause + Send + Sync>;
-/// Receiver of clock steps.
-pub type NodeObserver = Arc<dyn Observer + Send + Sync>;
 
 /// Layout and behaviour of a generator. Two sources that share a generator must agree on all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,11 +13,12 @@ use snowmint_core::{Clock as _, MintError, UnixMillis};
 use super::WINDOW_WAIT_MS;
 use super::counter::hash_slot;
 use super::generator_set::GeneratorConfig;
-use super::section_assignment::Server;
-use super::section_windows::{Demand, NotOwned, SectionWindows};
+use super::section_windows::{NotOwned, SectionWindows};
 use super::{SnowflakeBacking, SourceInner};
 use crate::error::{Error, Result, Retry};
-use crate::pool::SECTIONS;
+use crate::machine::demand::Demand;
+use crate::machine::section_assignment::Server;
+use crate::model::pool::SECTIONS;
 use crate::spec::SnowflakePlan;
 
 /// Length of a window ahead of now, in milliseconds, and at least this many units of the layout.

@@ -4,7 +4,6 @@ mod backing;
 mod calls;
 mod client_stripes;
 mod counter;
-mod demand;
 mod doubts;
 mod generator_set;
 mod global_order;
@@ -21,7 +20,6 @@ mod prefill_holder;
 mod queue_room;
 mod remote_source;
 mod retry_policy;
-mod section_assignment;
 mod section_windows;
 mod segment;
 mod source_inner;
@@ -35,11 +33,12 @@ use std::sync::atomic::Ordering;
 
 use snowmint_core::text::Format;
 
+pub use crate::machine::section_assignment::{SectionAssignment, SectionLocation, Server};
+pub use crate::platform::clock::{NodeClock, NodeObserver};
 pub(crate) use backing::{Backing, SnowflakeBacking};
 pub(crate) use counter::CounterSource;
 pub use counter::{BOUND_MAX, KEY_BYTES_MAX, RUN_MAX, hash_slot};
 pub(crate) use generator_set::{GeneratorConfig, GeneratorSet, SlotWindow};
-pub use generator_set::{NodeClock, NodeObserver};
 pub(crate) use global_order::GlobalOrder;
 pub use id_batch::{Decoded, IdBatch, NumberRange};
 pub(crate) use id_codec::{IdCodec, check_value, compare_check};
@@ -51,9 +50,7 @@ pub(crate) use node_context::NodeContext;
 pub use prefill::{EmptyHook, FullHook, PrefillHooks, PrefillStats};
 pub(crate) use remote_source::RemoteSource;
 pub use retry_policy::RetryPolicy;
-pub(crate) use section_assignment::FRESH_MS;
-pub use section_assignment::{SectionAssignment, SectionLocation, Server};
-pub(crate) use section_windows::{Demand, SectionWindows};
+pub(crate) use section_windows::SectionWindows;
 pub(crate) use segment::{InitialState, NumberBlock, SegmentSource, Unused};
 pub use segment::{NumberLane, NumberStats, SegmentHandle};
 pub(crate) use source_inner::{Defined, SourceInner};
@@ -61,7 +58,7 @@ pub use stats::SourceStats;
 pub(crate) use store_minted::StoreMinted;
 
 use crate::error::{Error, Result};
-pub use crate::pool::SECTIONS;
+pub use crate::model::pool::SECTIONS;
 use crate::spec::{Kind, Order, Plan, SourceSpec};
 
 /// Most IDs of one call.

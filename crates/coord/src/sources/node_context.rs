@@ -7,24 +7,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use snowmint_core::UnixMillis;
 use tokio::sync::{Notify, SetOnce};
 
+use super::SectionWindows;
 use super::client_stripes::ClientStripes;
 use super::doubts::Doubts;
 use super::journal_budget::{JournalBudget, ReservedFor, ended};
 use super::peer_probes::PeerProbes;
 use super::queue_room::QueueRoom;
 use super::section_windows::LeaseStamp;
-use super::{NodeClock, NodeObserver, SectionWindows};
 use crate::error::{Error, ErrorKind, Result, Retry, Verb};
-use crate::fork_guard::ForkGuard;
-use crate::lease::{Extend, Extended};
 use crate::machine::{ClockGuard, ClockQuorum, Now, compare_clocks};
-use crate::random;
-use crate::segment::{Reserve, Segment};
-use crate::spec::Stripe;
+use crate::model::lease::{Extend, Extended};
+use crate::model::segment::{Reserve, Segment};
+use crate::model::stripe::Stripe;
+use crate::platform::clock::{NodeClock, NodeObserver};
+use crate::platform::fork_guard::ForkGuard;
+use crate::platform::random;
+use crate::platform::timer::Timer;
 use crate::stats::{CountingObserver, NodeMetrics};
 use crate::store::Store;
-use crate::timer::Timer;
-use crate::upstream::Upstreams;
+use crate::store::upstream::Upstreams;
 
 /// Milliseconds before a retry after the definition changed; meanwhile the node reads it.
 pub(super) const STALE_MS: u64 = 20;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use super::Server;
-use crate::member::Incarnation;
+use crate::ids::Incarnation;
 
 /// Unreachable peers, and peers to probe.
 #[derive(Debug, Default)]

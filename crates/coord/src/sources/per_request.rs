@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::{NodeContext, RetryPolicy};
 use crate::error::{Error, ErrorKind, Result};
-use crate::machine::backoff_ms;
-use crate::segment::Segment;
+use crate::model::segment::Segment;
+use crate::platform::backoff::backoff_ms;
 
 /// A source that reserves numbers in the store and makes IDs of them.
 pub(super) trait PerRequest: Sync {

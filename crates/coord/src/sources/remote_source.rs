@@ -9,8 +9,8 @@ use super::backing::Backing;
 use super::counter::Slots;
 use super::{IdBatch, NodeContext};
 use crate::error::{Error, Result};
-use crate::owner_client::OwnerClient;
 use crate::spec::{Kind, Order, Plan};
+use crate::store::owner_client::OwnerClient;
 
 /// Keys of one call that are requested from servers at the same time.
 const REQUESTS_MAX: usize = 64;

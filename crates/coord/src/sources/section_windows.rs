@@ -13,10 +13,10 @@ use snowmint_core::ElapsedMillis;
 use tokio::sync::Notify;
 
 use super::counter::{KeyRoom, KeyTable};
-pub(crate) use super::demand::Demand;
-use super::section_assignment::{SectionAssignment, SectionLocation, Server};
-use crate::lease::Mark;
-use crate::pool::SECTIONS;
+use crate::ids::Mark;
+use crate::machine::demand::Demand;
+use crate::machine::section_assignment::{SectionAssignment, SectionLocation, Server};
+use crate::model::pool::SECTIONS;
 
 /// Window of one section: values from `base` to below `limit` may be issued. Aligned, so that a
 /// number of any section costs one cache line.
@@ -303,7 +303,7 @@ impl SectionWindows {
 
     /// Records that this process owns a section: everything below the floor of its lease may have
     /// been issued. `request` identifies our hold to the store.
-    pub(crate) fn hold(&self, section: u16, lease: &crate::lease::Lease, request: u64) {
+    pub(crate) fn hold(&self, section: u16, lease: &crate::model::lease::Lease, request: u64) {
         self.cell(section).base.fetch_max(lease.floor.get(), Ordering::AcqRel);
         let hold = self.hold_of(section);
         hold.term.store(lease.term.get(), Ordering::Release);
@@ -429,10 +429,10 @@ mod tests {
         ElapsedMillis::new(ms)
     }
 
-    fn lease(mark: u64) -> crate::lease::Lease {
+    fn lease(mark: u64) -> crate::model::lease::Lease {
         let mark = Mark::new(mark);
-        let term = crate::lease::Term::new(1);
-        crate::lease::Lease {
+        let term = crate::ids::Term::new(1);
+        crate::model::lease::Lease {
             pool: "sections".into(),
             slot: 7,
             term,

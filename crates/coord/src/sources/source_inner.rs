@@ -13,9 +13,9 @@ use super::{
     Backing, CounterSource, GlobalOrder, IdCodec, InitialState, NodeContext, NumberBlock,
     NumberRange, RetryPolicy, SegmentSource, SnowflakeBacking, WINDOW_WAIT_MS,
 };
-use crate::catalog::SourceState;
 use crate::error::{Error, ErrorKind, Result, Retry};
-use crate::fork_guard::ForkGuard;
+use crate::model::catalog::SourceState;
+use crate::platform::fork_guard::ForkGuard;
 use crate::spec::{Kind, Plan, PrefillPlan, SerialPlan, SnowflakePlan, SourceSpec, Stripe};
 
 /// Current definition of a source.

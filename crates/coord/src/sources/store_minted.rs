@@ -14,11 +14,11 @@ use snowmint_core::{ElapsedMillis, Layout, Observer as _, Parts, Tick, UnixMilli
 use super::NodeContext;
 use super::per_request::{PerRequest, store_late};
 use super::segment::check_forward;
-use crate::capability::ClockOf;
 use crate::error::{Error, ErrorKind, Result};
-use crate::segment::{Bounds, Reserve, Segment};
+use crate::model::segment::{Bounds, Reserve, Segment};
+use crate::model::ticks::Ticks;
 use crate::spec::SnowflakePlan;
-use crate::ticks::Ticks;
+use crate::store::capability::ClockOf;
 
 /// A snowflake source that the store mints.
 pub(crate) struct StoreMinted {

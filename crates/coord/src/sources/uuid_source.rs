@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 use ulid::Ulid;
 use uuid::{ContextV7, Timestamp, Uuid};
 
-use super::generator_set::NodeClock;
 use crate::error::{Error, Result};
-use crate::random;
+use crate::platform::clock::NodeClock;
+use crate::platform::random;
 use crate::spec::UuidPlan;
 
 /// 100 ns ticks from 1582-10-15, the Gregorian calendar's start, to 1970-01-01 (RFC 9562, 5.1).

@@ -11,15 +11,18 @@ mod error;
 pub mod keys;
 mod plan;
 pub(crate) mod stored;
+pub(crate) mod stores;
 mod tables;
 #[cfg(test)]
 mod tests;
+pub mod upstream;
+mod written;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::json;
+use crate::error::json;
 pub use duration::{Span, SpanError};
 pub use error::SpecError;
 pub use plan::{

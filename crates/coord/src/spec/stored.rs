@@ -2,16 +2,14 @@
 //! copies of definitions.
 //!
 //! It is the users' JSON, except that the key `upstream` is stored as `origin`: stored texts keep
-//! the name with which they were first written. This is the only place that translates.
+//! the name with which they were first written.
+//! [`catalog`](crate::model::catalog) translates.
 
 use serde_json::{Map, Value};
 
 use super::{SourceSpec, SpecError};
-use crate::json;
-
-/// The users' name of the key, and its name in stored texts.
-const UPSTREAM: &str = "upstream";
-const STORED_UPSTREAM: &str = "origin";
+use crate::error::json;
+use crate::model::catalog::stored_key::{name_for_store, name_for_users};
 
 impl SourceSpec {
     /// Parses a stored text.
@@ -30,26 +28,16 @@ impl SourceSpec {
     #[must_use]
     pub fn to_stored(&self) -> String {
         let mut keys = self.to_json();
-        rename(&mut keys, UPSTREAM, STORED_UPSTREAM);
+        name_for_store(&mut keys);
         Value::from(keys).to_string()
-    }
-}
-
-/// Gives the keys of a stored text the names that users know.
-pub(crate) fn name_for_users(keys: &mut Map<String, Value>) {
-    rename(keys, STORED_UPSTREAM, UPSTREAM);
-}
-
-fn rename(keys: &mut Map<String, Value>, from: &str, to: &str) {
-    if let Some(value) = keys.remove(from) {
-        keys.insert(to.to_owned(), value);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::NewDefinition;
+    use crate::model::catalog::NewDefinition;
+    use crate::model::catalog::stored_key::{STORED_UPSTREAM, UPSTREAM};
 
     #[test]
     fn upstream_is_stored_as_origin() {

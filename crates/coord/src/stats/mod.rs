@@ -10,7 +10,7 @@ use snowmint_core::clock::{Direction, Outcome};
 use snowmint_core::{ClockStep, ElapsedMillis, Observer};
 
 use crate::error::{Error, Verb};
-use crate::sources::NodeObserver;
+use crate::platform::clock::NodeObserver;
 
 pub use times::{BOUNDS_US, Times, TimesSeen};
 

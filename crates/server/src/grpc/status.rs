@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use snowmint_coord::json;
+use snowmint_coord::error::json;
 use snowmint_wire::error::Code;
 use tonic::metadata::MetadataMap;
 use tonic::{Code as GrpcCode, Status};

@@ -2,7 +2,7 @@
 //! parser's own text has another style, and may quote control characters.
 
 use serde_json::error::Category;
-use snowmint_coord::json;
+use snowmint_coord::error::json;
 
 use super::Error;
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use snowmint_coord::pool::SlotDefaults;
-use snowmint_coord::secondary::StoreConnector;
+use snowmint_coord::store::StoreConnector;
 use snowmint_coord::{
     Acquire, Acquired, Capabilities, Catalog, ClaimRequest, ClockOf, Definition, Doubt, Error,
     ErrorKind, Evidence, Exclude, Extend, Extended, FastForward, GiveBack, Incarnation,

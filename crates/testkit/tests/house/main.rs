@@ -199,9 +199,9 @@ fn only_stores_name_a_database_and_they_name_no_protocol() {
 fn real_time_and_randomness_enter_only_in_named_files() {
     let homes = [
         ("core", "src/clock/system.rs"),
-        ("coord", "src/timer/mod.rs"),
-        ("coord", "src/timer/"),
-        ("coord", "src/random.rs"),
+        ("coord", "src/platform/timer/mod.rs"),
+        ("coord", "src/platform/timer/"),
+        ("coord", "src/platform/random.rs"),
     ];
     let banned =
         ["SystemTime::now", "Instant::now", "thread::sleep", "tokio::time::sleep", "getrandom::"];
@@ -223,7 +223,7 @@ fn real_time_and_randomness_enter_only_in_named_files() {
 fn process_wide_state_is_only_where_it_is_named() {
     let homes = [
         "core/src/clock/system.rs",
-        "coord/src/timer/mod.rs",
+        "coord/src/platform/timer/mod.rs",
         "stores/src/sqlite/file.rs",
         // Tables, which nothing changes.
         "core/src/text/radix.rs",

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use snowmint_coord::catalog::{Definition, SourceState, check_name};
+use snowmint_coord::spec::upstream::UpstreamPlan;
 use snowmint_coord::spec::{Kind, Plan, SegmentPlan, SourceSpec, StepRule, StepSpec, Stripe};
-use snowmint_coord::upstream::UpstreamPlan;
 use snowmint_stores::legacy::{LegacySystem, Numbers, Sequence, SequenceState};
 
 use super::merge::{KeyPart, Merged};

@@ -139,7 +139,7 @@ impl Keeping {
             }
             None => Mark::MAX,
         };
-        let pool = pool_of(&plan, here.reuse);
+        let pool = pool_of(&plan.layout, here.reuse);
         let (mut all, mut by_space) =
             (HoldersByNumber::new(), BTreeMap::<String, HoldersByNumber>::new());
         let mut senseless = Vec::new();

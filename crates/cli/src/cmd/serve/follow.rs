@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use snowmint_coord::Node;
-use snowmint_coord::secondary::StoreConnector;
+use snowmint_coord::store::StoreConnector;
 use snowmint_server::Service;
 use tracing_subscriber::EnvFilter;
 

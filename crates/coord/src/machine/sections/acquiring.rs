@@ -7,10 +7,10 @@ use snowmint_core::ElapsedMillis;
 use super::owned_section::OwnedSection;
 use super::{Actor, SectionChange, SectionsMachine};
 use crate::error::{Error, ErrorKind, Result};
-use crate::exclusive::{Acquire, Acquired, LENGTH_MAX};
 use crate::machine::Now;
-use crate::pool::SECTIONS;
-use crate::sources::Demand;
+use crate::machine::demand::Demand;
+use crate::model::exclusive::{Acquire, Acquired, LENGTH_MAX};
+use crate::model::pool::SECTIONS;
 
 impl SectionsMachine {
     pub(super) fn acquire_due(&mut self, now: Now, actor: &Actor) -> Option<Acquire> {

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use super::{Actor, SectionsMachine};
-use crate::member::{Incarnation, MemberInfo, Serves};
-use crate::sources::{SectionAssignment, Server};
+use crate::ids::Incarnation;
+use crate::machine::section_assignment::{SectionAssignment, Server};
+use crate::model::member::{MemberInfo, Serves};
 
 impl SectionsMachine {
     /// Returns the section owners, to which callers are sent. None while sections are being

@@ -3,7 +3,7 @@
 use snowmint_core::ElapsedMillis;
 
 use super::cost::Cost;
-use crate::machine::backoff_ms;
+use crate::platform::backoff::backoff_ms;
 
 /// Largest number of sections that one call acquires, extends or relinquishes.
 pub(super) const BATCH_MAX: usize = 1_000;

@@ -1,7 +1,7 @@
 //! Sections of counters, and slots of global-order sources: acquiring them, keeping them ahead of
 //! need, and handing them over.
 //!
-//! Sections are exclusive slots ([`exclusive`](crate::exclusive)). The lease on them is the
+//! Sections are exclusive slots ([`exclusive`](crate::model::exclusive)). The lease on them is the
 //! member's own, so an idle section costs nothing. Sections that are wanted at the same time are
 //! acquired, extended and relinquished in one call each.
 
@@ -21,11 +21,13 @@ use self::owned_section::OwnedSection;
 use self::unconfirmed::Unconfirmed;
 use super::{Now, RequestNumbers};
 use crate::error::{Result, chain};
-use crate::exclusive::{Acquire, Relinquish, RenewalWatch};
-use crate::lease::{Extend, Extended, Lease, Mark, NotExtended, Term};
-use crate::member::{Incarnation, MemberInfo, Serves};
-use crate::pool::{Pool, SECTIONS};
-use crate::sources::{Demand, FRESH_MS, SectionAssignment};
+use crate::ids::{Incarnation, Mark, Term};
+use crate::machine::demand::Demand;
+use crate::machine::section_assignment::{FRESH_MS, SectionAssignment};
+use crate::model::exclusive::{Acquire, Relinquish, RenewalWatch};
+use crate::model::lease::{Extend, Extended, Lease, NotExtended};
+use crate::model::member::{MemberInfo, Serves};
+use crate::model::pool::{Pool, SECTIONS};
 
 /// Wait before the members are listed again, after a caller was redirected.
 const LIST_AGAIN_MS: u64 = 200;

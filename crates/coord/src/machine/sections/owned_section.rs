@@ -2,10 +2,11 @@
 
 use snowmint_core::ElapsedMillis;
 
-use crate::lease::{Extend, Mark, Term};
+use crate::ids::{Mark, Term};
+use crate::machine::demand::Demand;
 use crate::machine::{Now, RequestNumbers};
-use crate::pool::Pool;
-use crate::sources::Demand;
+use crate::model::lease::Extend;
+use crate::model::pool::Pool;
 
 /// Duration of a window below which the next one is twice as long. A window that lasted over ten
 /// times as long is followed by one half as long.

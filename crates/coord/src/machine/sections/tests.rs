@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::error::Error;
-use crate::exclusive::{Acquired, stall_ms};
-use crate::member::{Member, MemberStatus, Presence};
-use crate::pool::{SECTIONS, sections_pool};
+use crate::model::exclusive::{Acquired, stall_ms};
+use crate::model::member::{Member, MemberStatus, Presence};
+use crate::model::pool::{SECTIONS, sections_pool};
 use snowmint_core::UnixMillis;
 
 const LEASE_MS: u64 = 8_000;

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::error::{Error, Result};
-use crate::lease::{Extend, Extended, Lease, Mark, Term};
-use crate::member::Incarnation;
+use crate::ids::{Incarnation, Mark, Term};
+use crate::model::lease::{Extend, Extended, Lease};
 
 const START: u64 = 1_000_000;
 

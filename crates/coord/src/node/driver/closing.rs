@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 
 use super::{Completion, Driver, DriverCommand, Stage};
 use crate::error::{Error, ErrorKind, Result, Verb};
-use crate::lease::Release;
-use crate::member::Incarnation;
+use crate::ids::Incarnation;
+use crate::model::lease::Release;
 use crate::node::tails::SortedTails;
 use crate::node::{Readiness, Reason, node_closed};
 use crate::sources::NodeContext;

@@ -9,10 +9,10 @@ use super::super::journal_writer::{JournalMark, Written};
 use super::super::lease::{ActiveLease, LeaseKey};
 use super::{Completion, Driver, JOIN_RETRY_MS_MAX, PAST_MAX, Stage, reuses_numbers};
 use crate::error::{Error, ErrorKind, Result, chain};
+use crate::ids::{Incarnation, Mark};
 use crate::journal::JournalLease;
-use crate::lease::{Extend, Extended, Mark, Release};
 use crate::machine::{Granted, LeaseAction, LeaseEvent, Now, PresenceMachine, WindowAction};
-use crate::member::Incarnation;
+use crate::model::lease::{Extend, Extended, Release};
 
 /// Shortest lead that an operator must have accepted: a journal's own lead is shorter.
 const ACCEPTED_LEAD_MS_MIN: u64 = JOURNAL_LEAD_MS_MAX + 1;

@@ -7,8 +7,9 @@ use snowmint_core::{UnixMillis, Window};
 
 use super::super::NodeState;
 use crate::error::{Error, chain};
-use crate::lease::{Lease, Mark};
-use crate::random;
+use crate::ids::Mark;
+use crate::model::lease::Lease;
+use crate::platform::random;
 use crate::sources::{GeneratorConfig, GeneratorSet, SlotWindow, SnowflakeBacking, SourceInner};
 use crate::spec::{Plan, SnowflakePlan};
 

@@ -13,11 +13,11 @@ use snowmint_core::{Clock, ElapsedMillis};
 
 use super::{Completion, Driver, Stage};
 use crate::error::{Result, Verb};
-use crate::lease::Release;
+use crate::ids::Incarnation;
 use crate::machine::{Now, WindowMachine};
-use crate::member::Incarnation;
-use crate::pool::is_worker_pool;
-use crate::slot::SlotInfo;
+use crate::model::lease::Release;
+use crate::model::pool::is_worker_pool;
+use crate::model::slot::SlotInfo;
 
 /// Wait after the first reason to doubt, plus a spread: many nodes that start at the same time have
 /// it at the same time.

@@ -6,9 +6,9 @@ use super::super::join::{self, ClaimArgs, ClaimLeftovers};
 use super::super::lease::LeaseKey;
 use super::{Completion, Driver, Stage};
 use crate::error::Error;
-use crate::lease::Extend;
+use crate::ids::Incarnation;
 use crate::machine::{LeaseAction, LeaseEvent, Now, WindowAction};
-use crate::member::Incarnation;
+use crate::model::lease::Extend;
 
 impl Driver {
     pub(super) fn poll_leases(&mut self, now: Now) {

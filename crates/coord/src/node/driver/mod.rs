@@ -35,16 +35,18 @@ use super::settings::NodeSettings;
 use super::store_knowledge::StoreFingerprint;
 use super::{NodeState, node_closed};
 use crate::error::{Error, Result, Verb};
-use crate::history::Standing;
+use crate::ids::Incarnation;
+use crate::ids::Mark;
 use crate::journal::{Disk, JournalLease, disk};
-use crate::lease::{Extend, Extended, Mark, Release};
 use crate::machine::{
     Granted, IDLE_POLL_MS, Now, PresenceAction, PresenceMachine, SectionsMachine, Serving,
     WindowMachine,
 };
-use crate::member::{Incarnation, Member};
-use crate::pool::{Reuse, sections_pool};
-use crate::slot::SlotInfo;
+use crate::model::history::Standing;
+use crate::model::lease::{Extend, Extended, Release};
+use crate::model::member::Member;
+use crate::model::pool::{Reuse, sections_pool};
+use crate::model::slot::SlotInfo;
 use crate::sources::SourceInner;
 
 /// Longest sleep of the loop: the clock may be set meanwhile.

@@ -6,8 +6,8 @@ use snowmint_core::Clock;
 
 use super::super::join::{self, LeakedSlot};
 use super::{Completion, Driver};
-use crate::lease::Release;
 use crate::machine::Now;
+use crate::model::lease::Release;
 
 /// Wait before a release without a result is sent again.
 const RETRY_MS: u64 = 500;

@@ -6,12 +6,13 @@ use snowmint_core::Clock as _;
 
 use super::{Completion, Driver, Stage};
 use crate::error::{Result, Verb, chain};
-use crate::exclusive::{Acquired, Relinquish};
-use crate::lease::{Extend, Extended, Term};
+use crate::ids::{Incarnation, Term};
+use crate::machine::section_assignment::Server;
 use crate::machine::{Actor, Now, SectionChange, SectionsAction, WithdrawalReasons};
-use crate::member::{Incarnation, MemberInfo};
-use crate::pool::SECTIONS;
-use crate::sources::Server;
+use crate::model::exclusive::{Acquired, Relinquish};
+use crate::model::lease::{Extend, Extended};
+use crate::model::member::MemberInfo;
+use crate::model::pool::SECTIONS;
 
 /// Result of a task for sections.
 pub(super) enum SectionsDone {

@@ -2,12 +2,11 @@
 
 use super::super::store_knowledge::StoreKnowledge;
 use super::Driver;
-use crate::catalog::Catalog;
 use crate::error::Error;
-use crate::history::{History, Known};
-use crate::lease::Mark;
+use crate::ids::Mark;
 use crate::machine::WindowMachine;
-use crate::store::StoreIdentity;
+use crate::model::catalog::Catalog;
+use crate::model::history::{History, Known, StoreIdentity};
 
 impl Driver {
     /// Returns what this process, its journal, and the journal's earlier processes know of the

@@ -8,14 +8,14 @@ use super::super::lease::{
     ActiveLease, GeneratorGroup, GroupKey, LeaseKey, OTHERS_SLOTS_MAX, group_key, place,
 };
 use super::Driver;
-use crate::catalog::{Catalog, SourceState};
 use crate::error::{Error, Result, chain};
 use crate::machine::WindowPolicy;
+use crate::model::catalog::{Catalog, SourceState};
+use crate::model::pool::Pool;
 use crate::node::node_closed;
-use crate::pool::Pool;
+use crate::platform::waiters::Waiters;
 use crate::sources::{Defined, SourceInner};
 use crate::spec::{MinterPlan, Order, Plan, SnowflakePlan};
-use crate::waiters::Waiters;
 
 impl Driver {
     pub(super) fn attach(&mut self, source: &Arc<SourceInner>, reply: oneshot::Sender<Result<()>>) {

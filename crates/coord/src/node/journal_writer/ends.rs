@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{JournalWriter, KEPT_BYTES_MAX, OpenJournal, SOURCES_BYTES_MAX};
+use crate::ids::Mark;
 use crate::journal::{JournalTail, Record};
-use crate::lease::Mark;
 use crate::node::tails::TAILS_MAX;
 use crate::sources::{Reported, Reserved, ReservedFor};
 

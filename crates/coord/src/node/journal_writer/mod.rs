@@ -11,16 +11,15 @@ use self::write::Write;
 pub(super) use self::write::{JournalMark, Written};
 use super::store_knowledge::StoreFingerprint;
 use crate::error::{Error, Result, chain};
-use crate::history::{JournalInfo, Known};
+use crate::ids::{Incarnation, Mark};
 use crate::journal::{
     Directory, Disk, Journal, JournalLease, JournalTail, Past, Record, SavedDefinition, disk,
 };
-use crate::lease::Mark;
 use crate::machine::{Now, WindowMachine};
-use crate::member::Incarnation;
-use crate::random;
-use crate::store::StoreIdentity;
-use crate::waiters::Waiters;
+use crate::model::history::StoreIdentity;
+use crate::model::history::{JournalInfo, Known};
+use crate::platform::random;
+use crate::platform::waiters::Waiters;
 
 /// Byte limit for definitions: half of what a journal holds.
 const SOURCES_BYTES_MAX: usize = 1 << 19;
@@ -444,9 +443,9 @@ impl JournalWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::NAME_BYTES_MAX;
+    use crate::ids::Term;
     use crate::journal::LocalDisk;
-    use crate::lease::Term;
+    use crate::model::name::NAME_BYTES_MAX;
     use crate::node::driver::PAST_MAX;
     use crate::node::lease::OTHERS_SLOTS_MAX;
     use crate::node::tails::TAILS_MAX;

@@ -3,9 +3,9 @@
 use snowmint_core::UnixMillis;
 
 use crate::error::Result;
+use crate::ids::Term;
 use crate::journal::{Journal, Record};
-use crate::lease::Term;
-use crate::waiters::Waiters;
+use crate::platform::waiters::Waiters;
 
 /// Mark of a lease in the journal.
 #[derive(Clone, Debug)]

@@ -8,7 +8,8 @@
 use super::super::SourceInfo;
 use super::workers;
 use crate::error::{Error, ErrorKind};
-use crate::spec::{MinterPlan, Plan, SegmentPlan, SnowflakePlan, SourceSpec, Stripe};
+use crate::model::stripe::Stripe;
+use crate::spec::{MinterPlan, Plan, SegmentPlan, SnowflakePlan, SourceSpec};
 
 /// Store's definition of the source, if the store was reached.
 pub(super) enum Has {
@@ -252,7 +253,7 @@ fn free_offsets(stores: usize, stripes: &[(Stripe, Option<u64>)]) -> Option<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::SourceState;
+    use crate::model::catalog::SourceState;
 
     fn wanted() -> Wanted {
         Wanted::Stripes(Box::new(SourceSpec::from_json(r#"{"kind":"segment"}"#).unwrap()))

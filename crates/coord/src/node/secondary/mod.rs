@@ -17,12 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use snowmint_core::ElapsedMillis;
 
 use super::{Node, NodeSettings, Platform};
-use crate::catalog::check_name;
 use crate::error::{Error, Result};
-use crate::secondary::{StoreConnector, StoreConnectors};
+use crate::model::name::check_name;
 use crate::sources::{MultiStoreSource, NodeContext};
 use crate::spec::{Plan, SourceSpec};
-use crate::store::Store;
+use crate::store::{Store, StoreConnector, StoreConnectors};
 use store_supervisor::StoreSupervisor;
 
 /// All secondary stores of a node.

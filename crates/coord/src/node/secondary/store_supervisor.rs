@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use super::SecondaryStore;
 use super::agree::{Has, StoreComparison, Wanted, judge};
 use crate::error::{Error, ErrorKind, chain};
-use crate::machine::backoff_ms;
 use crate::node::{Node, SourceInfo};
+use crate::platform::backoff::backoff_ms;
 use crate::sources::{MultiStoreSource, NodeContext};
 use crate::spec::{Plan, SourceSpec};
 

@@ -58,7 +58,7 @@ mod tests {
     use super::super::super::SourceInfo;
     use super::super::agree::Wanted;
     use super::*;
-    use crate::catalog::SourceState;
+    use crate::model::catalog::SourceState;
 
     fn spec(more: &str) -> SourceSpec {
         let json = format!(r#"{{"layout":"redis","mint":"store",{more}}}"#);

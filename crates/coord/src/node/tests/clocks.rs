@@ -1,8 +1,8 @@
 //! Node with a clock that disagrees with other sources, or with marks ahead of it.
 
 use super::*;
-use crate::lazy_store::LazyStore;
-use crate::member::{Member, Presence};
+use crate::model::member::{Member, Presence};
+use crate::store::lazy_store::LazyStore;
 
 /// Time server that is this far ahead of this machine's clock, or does not respond.
 #[derive(Debug)]

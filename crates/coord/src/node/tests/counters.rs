@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::error::Retry;
-use crate::exclusive::stall_ms;
-use crate::pool::SECTIONS;
-use crate::segment::NUMBER_MAX;
-use crate::sources::{BOUND_MAX, SectionLocation};
+use crate::machine::section_assignment::SectionLocation;
+use crate::model::exclusive::stall_ms;
+use crate::model::pool::SECTIONS;
+use crate::model::segment::NUMBER_MAX;
+use crate::sources::BOUND_MAX;
 use crate::spec::Kind;
 
 const TTL_MS: u64 = 9_000;
@@ -330,7 +331,7 @@ async fn store_confirmation_rejects_sections_of_peers() {
     let other = joined(&store, now).await;
     let sections = [sure.section(b"alice").unwrap(), plain.section(b"alice").unwrap()];
     let acquire = crate::Acquire {
-        pool: crate::pool::sections_pool(),
+        pool: crate::model::pool::sections_pool(),
         member: other,
         owner: String::new(),
         slots: sections.map(u64::from).to_vec(),
@@ -379,7 +380,7 @@ async fn member_absent_beyond_its_lease_reacquires_sections() {
     let other = joined(&store, now).await;
     let renewals = known.presence.renewals;
     let acquire = crate::Acquire {
-        pool: crate::pool::sections_pool(),
+        pool: crate::model::pool::sections_pool(),
         member: other,
         owner: String::new(),
         slots: vec![u64::from(source.section(b"alice").unwrap())],
@@ -416,7 +417,7 @@ async fn a_source_counts_no_further_than_there_are_numbers() {
     let other = joined(&store, now).await;
     let highest = NUMBER_MAX - 500;
     let acquire = crate::Acquire {
-        pool: crate::pool::sections_pool(),
+        pool: crate::model::pool::sections_pool(),
         member: other,
         owner: String::new(),
         slots: vec![u64::from(far.section(b"{one}").unwrap())],

@@ -4,8 +4,8 @@ use futures_util::FutureExt as _;
 
 use super::faulty::Meanwhile;
 use super::*;
-use crate::catalog::{Definition, NewDefinition};
-use crate::lease::Mark;
+use crate::ids::Mark;
+use crate::model::catalog::{Definition, NewDefinition};
 use crate::sources::{DisguiseKeys, Keyrings};
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";

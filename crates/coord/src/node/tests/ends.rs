@@ -7,10 +7,10 @@ use tokio::sync::Notify;
 use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, drawn, joined};
 use super::*;
-use crate::catalog::NewDefinition;
 use crate::journal::{DataDir, inspect};
-use crate::recovery::RecoveryRequest;
-use crate::segment::{GiveBack, Reserve};
+use crate::model::catalog::NewDefinition;
+use crate::model::segment::{GiveBack, Reserve};
+use crate::node::recovery::RecoveryRequest;
 
 /// Interval at which a node reads the catalog, and the longest time between two of its polls.
 const CATALOG_MS: u64 = 3_400 + 1_000;

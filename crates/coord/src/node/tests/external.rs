@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use super::kills::in_time;
 use super::*;
 use crate::error::ErrorKind;
-use crate::exclusive::Relinquish;
-use crate::external::{ExternalClient, ExternalLease, ExternalLeaseStatus, KEEP_MS_MAX};
-use crate::memory::MemoryClock;
+use crate::model::exclusive::Relinquish;
+use crate::model::external::{ExternalClient, ExternalLease, ExternalLeaseStatus, KEEP_MS_MAX};
+use crate::store::memory::MemoryClock;
 
 const KEEP_MS: u64 = 5_000;
 /// Largest distance between clocks that are compared with samples as old as a presence.

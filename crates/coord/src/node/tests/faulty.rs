@@ -7,23 +7,25 @@ use snowmint_core::UnixMillis;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::capability::Capabilities;
-use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::error::Retry;
-use crate::exclude::Exclude;
-use crate::exclusive::{Acquire, Acquired, Relinquish};
-use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
-use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
-use crate::member::{Member, MemberInfo, MemberStatus, Presence};
-use crate::owner_client::OwnerClient;
-use crate::pool::SlotDefaults;
-use crate::reclaim::{Reclaim, Reclaimed};
-use crate::secondary::StoreConnector;
-use crate::segment::{GiveBack, Reserve, Segment};
-use crate::slot::SlotInfo;
-use crate::store::StoreIdentity;
-use crate::time_reference::TimeReference;
-use crate::verbs::set_to_lose;
+use crate::ids::Mark;
+use crate::model::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
+use crate::model::exclude::Exclude;
+use crate::model::exclusive::{Acquire, Acquired, Relinquish};
+use crate::model::history::{
+    Doubt, Evidence, JournalInfo, Known, Recalled, Standing, StoreIdentity,
+};
+use crate::model::lease::{Extend, Extended, Lease, Release};
+use crate::model::member::{Member, MemberInfo, MemberStatus, Presence};
+use crate::model::pool::{ClaimRequest, SlotDefaults};
+use crate::model::reclaim::{Reclaim, Reclaimed};
+use crate::model::segment::{GiveBack, Reserve, Segment};
+use crate::model::slot::SlotInfo;
+use crate::store::StoreConnector;
+use crate::store::capability::Capabilities;
+use crate::store::owner_client::OwnerClient;
+use crate::store::time_reference::TimeReference;
+use crate::store::verbs::set_to_lose;
 
 /// Action that happens next to a verb.
 pub(super) struct Meanwhile(pub(super) Box<dyn FnOnce() + Send>);

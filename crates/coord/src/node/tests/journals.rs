@@ -3,8 +3,8 @@
 use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, drawn, joined};
 use super::*;
-use crate::history::Standing;
-use crate::recovery::{JournalState, RecoveryRequest};
+use crate::model::history::Standing;
+use crate::node::recovery::{JournalState, RecoveryRequest};
 
 /// Opens a server of this name, with a journal of its own.
 async fn open(world: &World, dir: &Scratch, owner: &str) -> Node {

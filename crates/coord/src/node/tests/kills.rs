@@ -8,12 +8,11 @@ use snowmint_core::Clock;
 
 use super::*;
 use crate::error::ErrorKind;
-use crate::history::{Recalled, Starts, recall};
 use crate::journal::{DataDir, inspect};
-use crate::pool::Reuse;
-use crate::random;
+use crate::model::history::{Recalled, Starts, StoreIdentity, recall};
+use crate::model::pool::Reuse;
+use crate::platform::random;
 use crate::sources::Source;
-use crate::store::StoreIdentity;
 
 const YEAR_MS: u64 = 31_556_952_000;
 

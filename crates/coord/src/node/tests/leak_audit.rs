@@ -1,7 +1,8 @@
 //! Claims that a network kept, and delivers when they are no longer waited for.
 
 use super::*;
-use crate::lease::{ClaimRequest, Extend, Lease, Preference, Release};
+use crate::model::lease::{Extend, Lease, Release};
+use crate::model::pool::{ClaimRequest, Preference};
 use crate::node::join::{LeakedSlot, release_leaked};
 
 fn by_hand(worker: u64) -> NodeSettings {
@@ -12,7 +13,7 @@ fn by_hand(worker: u64) -> NodeSettings {
 async fn late_claim(world: &World, node: &Node, slot: u64, request: u64) -> Lease {
     let Plan::Snowflake(plan) = spec("{}").check().unwrap() else { panic!() };
     let claim = ClaimRequest {
-        pool: pool_of(&plan, node.core().settings.reuse),
+        pool: pool_of(&plan.layout, node.core().settings.reuse),
         member: node.incarnation().unwrap(),
         owner: String::new(),
         count: 1,

@@ -6,8 +6,8 @@ use super::disk::Failing;
 use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, drawn, joined};
 use super::*;
-use crate::recovery::{Configured, Recovery};
-use crate::segment::GiveBack;
+use crate::model::segment::GiveBack;
+use crate::node::recovery::{Configured, Recovery};
 
 fn with_journal(dir: &Scratch) -> NodeSettings {
     NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() }

@@ -45,11 +45,11 @@ use snowmint_core::{ManualClock, Observer, UnixMillis};
 
 use super::*;
 use crate::error::ErrorKind;
-use crate::memory::MemoryStore;
+use crate::model::fast_forward::FastForward;
+use crate::platform::timer::{ManualTimer, Timer};
 use crate::sources::{Decoded, IdBatch, PrefillHooks};
 use crate::spec::{SourceSpec, Span};
-use crate::store::FastForward;
-use crate::timer::{ManualTimer, Timer};
+use crate::store::memory::MemoryStore;
 use faulty::Faulty;
 
 /// 2026-06-01T00:00:00Z, well inside the default layout.

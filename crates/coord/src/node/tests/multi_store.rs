@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use snowmint_core::ManualClock;
 
 use super::*;
-use crate::secondary::{StoreConnector, StoreConnectors};
 use crate::sources::IdBatch;
+use crate::store::{StoreConnector, StoreConnectors};
 
 /// Store that is always reachable.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, drawn, joined};
 use super::*;
-use crate::recovery::RecoveryRequest;
+use crate::node::recovery::RecoveryRequest;
 
 const NAMES: [&str; 2] = ["default", "other"];
 

@@ -6,8 +6,8 @@ use super::disk::Forgetful;
 use super::kills::{Scratch, in_time, mint_some};
 use super::*;
 use crate::error::ErrorKind;
-use crate::lazy_store::LazyStore;
 use crate::sources::Source;
+use crate::store::lazy_store::LazyStore;
 
 /// World with a store that can be unavailable when a process starts.
 struct Away {

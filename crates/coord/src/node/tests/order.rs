@@ -4,8 +4,8 @@ use snowmint_core::{Layout, UnixMillis};
 
 use super::*;
 use crate::error::Retry;
-use crate::exclusive::stall_ms;
-use crate::pool::{SECTIONS, SECTIONS_POOL};
+use crate::model::exclusive::stall_ms;
+use crate::model::pool::{SECTIONS, SECTIONS_POOL};
 use crate::sources::Decoded;
 
 const TTL_MS: u64 = 9_000;

@@ -4,7 +4,7 @@ use snowmint_core::Layout;
 
 use super::segments::drawn;
 use super::*;
-use crate::lease::Mark;
+use crate::ids::Mark;
 
 const ONE: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":1}}"#;
 const BY_STORE: &str = r#"{"layout":"redis","mint":"store","worker":77}"#;

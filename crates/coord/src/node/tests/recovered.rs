@@ -6,9 +6,9 @@ use super::disk::Hanging;
 use super::faulty::Meanwhile;
 use super::kills::{Scratch, in_time};
 use super::*;
-use crate::history::{JOURNALS_MAX, JournalInfo, Recalled};
 use crate::journal::{DataDir, inspect};
-use crate::segment::{GiveBack, Reserve, Segment};
+use crate::model::history::{JOURNALS_MAX, JournalInfo, Recalled};
+use crate::model::segment::{GiveBack, Reserve, Segment};
 
 pub(super) const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
 
@@ -124,7 +124,7 @@ async fn numbers_reserved_for_embedded_clients_are_reported() {
     assert_eq!(refused.kind().code(), "store_rolled_back");
     let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
     assert_eq!(recovery.known().ends["bills"], 501);
-    let forward = recovery.plan(&crate::recovery::RecoveryRequest::default()).unwrap();
+    let forward = recovery.plan(&recovery::RecoveryRequest::default()).unwrap();
     node.recover(&forward).await.unwrap();
     joined(&world, &node).await;
     assert_eq!(drawn(&world, &node, 1).await, [501]);
@@ -151,7 +151,7 @@ async fn process_without_journal_reports_reserved_numbers() {
     assert_eq!((standing.known.ends["bills"], standing.journals.len()), (101, 0));
     let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
     assert_eq!(recovery.unsaid(), None);
-    let forward = recovery.plan(&crate::recovery::RecoveryRequest::default()).unwrap();
+    let forward = recovery.plan(&recovery::RecoveryRequest::default()).unwrap();
     node.recover(&forward).await.unwrap();
     joined(&world, &node).await;
     assert_eq!(drawn(&world, &node, 1).await, [101]);
@@ -336,7 +336,7 @@ async fn a_journal_that_the_store_has_forgotten_joins_again() {
     assert!(!is_known().await, "the store must have forgotten it");
     // Each new process is a reason to read the list.
     store
-        .define(&crate::catalog::NewDefinition {
+        .define(&crate::model::catalog::NewDefinition {
             name: "bills".into(),
             spec: "{}".into(),
             identity: "{}".into(),

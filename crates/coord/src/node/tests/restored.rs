@@ -6,8 +6,8 @@ use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, drawn, for_program, joined, taken};
 use super::*;
 use crate::journal::{DataDir, inspect};
-use crate::recovery::RecoveryRequest;
-use crate::segment::Reserve;
+use crate::model::segment::Reserve;
+use crate::node::recovery::RecoveryRequest;
 
 fn settings(dir: Option<&Scratch>) -> NodeSettings {
     let data_dir = dir.map(|dir| dir.0.clone());
@@ -63,7 +63,7 @@ async fn handed_out(world: &World, node: &Node, whose: Whose, count: u32) -> Vec
         return drawn(world, node, count).await;
     }
     let stored = world.handle().get("bills").await.unwrap();
-    let stripe = crate::spec::Stripe::of_text(&stored.spec).unwrap();
+    let stripe = crate::model::stripe::Stripe::of_text(&stored.spec).unwrap();
     let (source, definition_version) = ("bills".into(), stored.version);
     let wanted = Reserve { source, length: count.into(), definition_version, within: None };
     let segment = in_time(world, for_program(node, &wanted)).await.unwrap();
@@ -355,7 +355,7 @@ async fn marks_of_numbers_that_are_never_used_again_are_reported() {
     for (journalled, killed) in [(true, false), (true, true), (false, false)] {
         let (world, dir) = (World::new(), Scratch::new());
         let dir = Some(&dir).filter(|_| journalled);
-        let never = || NodeSettings { reuse: crate::pool::Reuse::Never, ..settings(dir) };
+        let never = || NodeSettings { reuse: crate::model::pool::Reuse::Never, ..settings(dir) };
         let node = Node::open(world.handle(), never(), world.platform()).await.unwrap();
         joined(&world, &node).await;
         node.define("orders", &spec("{}")).await.unwrap();

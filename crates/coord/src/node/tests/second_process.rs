@@ -3,8 +3,8 @@
 
 use super::kills::in_time;
 use super::*;
-use crate::catalog::NewDefinition;
-use crate::exclusive::Relinquish;
+use crate::model::catalog::NewDefinition;
+use crate::model::exclusive::Relinquish;
 
 /// Returns a world with a node that holds two rights, which it extends at the same time.
 async fn with_two_rights() -> (World, Node, Vec<Source>) {

@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use super::*;
-use crate::segment::NumberInterval;
+use crate::model::ticks::NumberInterval;
 use crate::sources::NumberStats;
-use crate::upstream::Upstream;
+use crate::store::upstream::Upstream;
 
 fn stats(source: &Source) -> NumberStats {
     source.stats().numbers.unwrap()

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use snowmint_core::{ManualClock, UnixMillis};
 
 use super::*;
-use crate::memory::MemoryClock;
 use crate::sources::{Decoded, IdBatch};
+use crate::store::memory::MemoryClock;
 
 const DAY_MS: u64 = 86_400_000;
 

@@ -4,7 +4,7 @@ use snowmint_core::UnixMillis;
 
 use super::*;
 use crate::error::Retry;
-use crate::member::Serves;
+use crate::model::member::Serves;
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -297,7 +297,7 @@ async fn joining_node_gets_its_sections_at_store_speed() {
     let world = World::new();
     let (first, source) = counters::server(&world, "one:1").await;
     for key in 0.. {
-        if first.stats().sections >= u64::from(crate::pool::SECTIONS) {
+        if first.stats().sections >= u64::from(crate::model::pool::SECTIONS) {
             break;
         }
         counters::count(&source, &key.to_string()).await.unwrap();
@@ -306,6 +306,6 @@ async fn joining_node_gets_its_sections_at_store_speed() {
     // Until it is seen, and a moment more.
     world.pass(3_000 + 500).await;
     let left = first.stats().sections;
-    assert!(left < u64::from(crate::pool::SECTIONS) * 6 / 10, "{left} are not relinquished");
+    assert!(left < u64::from(crate::model::pool::SECTIONS) * 6 / 10, "{left} are not relinquished");
     drop(second);
 }

@@ -10,7 +10,7 @@ use super::*;
 use crate::error::Verb;
 use crate::sources::{DisguiseKeys, Keyrings};
 use crate::stats::NodeStats;
-use crate::upstream::Upstream;
+use crate::store::upstream::Upstream;
 
 pub(super) fn calls(stats: &NodeStats, verb: &str) -> (u64, u64) {
     let of_verb = stats.store_calls.iter().find(|calls| calls.verb == verb);

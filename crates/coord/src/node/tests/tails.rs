@@ -7,10 +7,10 @@ use super::disk::{Failing, Hanging};
 use super::kills::in_time;
 use super::segments::Tap;
 use super::*;
-use crate::history::History;
 use crate::journal::{DataDir, Disk, inspect};
+use crate::model::history::History;
 use crate::sources::{NumberStats, ReservedFor};
-use crate::upstream::Upstream;
+use crate::store::upstream::Upstream;
 
 /// Directory that is removed at the end.
 struct Scratch(PathBuf);

@@ -4,7 +4,7 @@ use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, for_program, joined, wanted};
 use super::*;
 use crate::journal::{DataDir, inspect};
-use crate::spec::Stripe;
+use crate::model::stripe::Stripe;
 
 /// Stripe of deployment 5 of 16.
 const FIVE_OF_16: NewStripe = NewStripe { offset: 5, increment: 16, first: None, if_version: None };

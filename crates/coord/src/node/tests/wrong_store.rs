@@ -7,11 +7,11 @@ use super::disk::Failing;
 use super::faulty::{Faults, Meanwhile};
 use super::kills::{Scratch, in_time};
 use super::*;
-use crate::catalog::NewDefinition;
-use crate::history::Recalled;
-use crate::memory::MemoryBackup;
-use crate::segment::Reserve;
+use crate::model::catalog::NewDefinition;
+use crate::model::history::Recalled;
+use crate::model::segment::Reserve;
 use crate::sources::NumberStats;
+use crate::store::memory::MemoryBackup;
 
 const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
 const ONE: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":1}}"#;

@@ -3,7 +3,7 @@
 use super::key::CounterKey;
 use super::{BOUND_MAX, CountError, CounterSource, WindowBounds};
 use crate::error::{Error, Result};
-use crate::segment::NUMBER_MAX;
+use crate::model::segment::NUMBER_MAX;
 
 impl CounterSource {
     /// Returns the highest number that the key may have returned to any caller; 0 if there is none.

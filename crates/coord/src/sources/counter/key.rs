@@ -1,7 +1,7 @@
 //! Counter keys, and the section that each key belongs to.
 
 use crate::error::{Error, Result};
-use crate::pool::SECTIONS;
+use crate::model::pool::SECTIONS;
 
 /// Longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 255;

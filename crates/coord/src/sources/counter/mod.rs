@@ -2,7 +2,7 @@
 //! (`WeChat`'s seqsvr).
 //!
 //! Keys belong to sections, and a section to one process at a time
-//! ([`exclusive`](crate::exclusive)). A section has one mark for all its keys, so the store is
+//! ([`exclusive`](crate::model::exclusive)). A section has one mark for all its keys, so the store is
 //! written once for many numbers, whatever the number of keys. A key that is new, or has a new
 //! owner, continues above everything that the mark allowed before. So the numbers of a key rise and
 //! have gaps.
@@ -28,13 +28,14 @@ pub(super) use self::key_table::KeyTable;
 use self::key_table::Shard;
 pub(super) use self::room::KeyRoom;
 use super::NodeContext;
-use super::section_assignment::Server;
-use super::section_windows::{Demand, LeaseStamp, NotOwned, SectionWindows, WindowBounds};
-use crate::catalog::SourceState;
+use super::section_windows::{LeaseStamp, NotOwned, SectionWindows, WindowBounds};
 use crate::error::{Error, Result, Retry, Verb};
-use crate::exclusive::Acquire;
-use crate::pool::sections_pool;
-use crate::segment::NUMBER_MAX;
+use crate::machine::demand::Demand;
+use crate::machine::section_assignment::Server;
+use crate::model::catalog::SourceState;
+use crate::model::exclusive::Acquire;
+use crate::model::pool::sections_pool;
+use crate::model::segment::NUMBER_MAX;
 use crate::spec::CounterPlan;
 
 /// Milliseconds that a waiter waits for news before it checks again.

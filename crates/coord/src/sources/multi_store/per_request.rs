@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use super::{MultiStoreSource, StorePart};
 use crate::error::{Error, ErrorKind, Result, Retry, Verb};
-use crate::machine::backoff_ms;
+use crate::platform::backoff::backoff_ms;
 use crate::sources::{Backing, NumberRange, RetryPolicy, Source};
 
 /// Milliseconds that a request waits for one store while another store is left. Numbers in a later

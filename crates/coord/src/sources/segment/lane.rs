@@ -7,7 +7,7 @@ use snowmint_core::cursor::Run;
 
 use super::SegmentSource;
 use crate::error::Result;
-use crate::fork_guard::ForkGuard;
+use crate::platform::fork_guard::ForkGuard;
 use crate::sources::Source;
 
 /// Direct access to the counter of an undisguised segment source. Clones share it.

@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering;
 
 use super::SegmentSource;
 use crate::error::{Error, ErrorKind, Result};
-use crate::segment::{Bounds, NumberInterval};
+use crate::model::segment::Bounds;
+use crate::model::ticks::NumberInterval;
 use crate::spec::{Period, SerialPlan};
 
 impl SegmentSource {

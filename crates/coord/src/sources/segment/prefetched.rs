@@ -1,6 +1,6 @@
 //! Prefetched numbers as they came, so that another process can use the rest when the source ends.
 
-use crate::segment::{GiveBack, Segment};
+use crate::model::segment::{GiveBack, Segment};
 
 /// Numbers that came together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use snowmint_core::cursor::Run;
 
 use super::SegmentSource;
 use crate::error::{Error, Result};
-use crate::segment::Segment;
+use crate::model::segment::Segment;
 use crate::sources::NumberRange;
 use crate::sources::per_request::PerRequest as _;
 

@@ -12,11 +12,11 @@ use super::prefetched::{InitialState, Piece};
 use super::step::{FetchTotals, StepState};
 use super::{Prefetched, SegmentSource};
 use crate::error::{Error, ErrorKind, Result, Retry, chain};
-use crate::machine::retry_ms;
-use crate::segment::{Bounds, Reserve, Segment};
+use crate::model::segment::{Bounds, Reserve, Segment};
+use crate::model::stripe::Stripe;
+use crate::platform::backoff::retry_ms;
 use crate::sources::ReservedFor;
 use crate::sources::node_context::STALE_MS;
-use crate::spec::Stripe;
 
 /// Number of parts of a segment. The rate is measured when a part is opened, so that the hot path
 /// need not do it.
@@ -159,7 +159,7 @@ impl Refill {
             // A final error is being tried again: a new period may have begun.
             Some(error) if !self.fetching || error.retry() != Retry::Never => error.clone(),
             _ => {
-                let mark = crate::lease::Mark::new(self.seen_end);
+                let mark = crate::ids::Mark::new(self.seen_end);
                 Error::window_spent(mark).with_retry(Retry::AfterMs(5))
             }
         }

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::SegmentSource;
 use crate::error::{Error, ErrorKind, Result, Retry};
-use crate::segment::{Bounds, Segment};
+use crate::model::segment::{Bounds, Segment};
 use crate::sources::node_context::STALE_MS;
-use crate::upstream::{ALLOCATIONS_MAX, UpstreamPlan, upstream_of};
+use crate::spec::upstream::UpstreamPlan;
+use crate::store::upstream::{ALLOCATIONS_MAX, upstream_of};
 
 /// A call of the upstream, counted until this is dropped.
 struct Allocating<'a>(&'a AtomicUsize);
@@ -44,7 +45,7 @@ impl SegmentSource {
         length: u64,
         plan: &UpstreamPlan,
     ) -> Result<Segment> {
-        let upstream = upstream_of(&self.ctx.upstreams, &self.name, plan)?;
+        let upstream = upstream_of(&self.ctx.upstreams, &self.name, &plan.name)?;
         let mut attempts = 0;
         loop {
             let allocated = {

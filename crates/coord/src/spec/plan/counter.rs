@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::value;
-use crate::segment::NUMBER_MAX;
+use crate::model::segment::NUMBER_MAX;
 use crate::spec::{Kind, SourceSpec, SpecError};
 
 /// Default step: a restart skips at most as many numbers of each key, and one store write brings

@@ -4,7 +4,7 @@ use snowmint_core::layout::Field;
 
 use super::check::value;
 use super::{RollbackPlan, SnowflakePlan, StartPlan};
-use crate::secondary::workers;
+use crate::spec::stores::workers;
 use crate::spec::{MintBy, Order, SourceSpec, SpecError, Unique};
 
 /// Minter of a snowflake source's IDs.

@@ -6,18 +6,18 @@ mod counter;
 mod minter_plan;
 mod segment;
 mod serial;
-mod stripe;
+mod stripe_keys;
 
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
 
 use super::{Order, Unique};
+pub use crate::model::stripe::Stripe;
 pub(super) use check::check;
 pub use counter::{Confirm, CounterPlan, CounterSpec, KeyNames};
 pub use minter_plan::MinterPlan;
 pub use segment::{SegmentPlan, StepPlan};
 pub use serial::{Period, SerialParts, SerialPlan};
-pub use stripe::Stripe;
 
 /// A source in which everything is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]

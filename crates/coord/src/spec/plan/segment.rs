@@ -3,11 +3,12 @@
 use snowmint_core::text::Format;
 
 use super::check::{disguise, text, value};
+use super::stripe_keys;
 use super::{DisguisePlan, SerialPlan, Stripe};
-use crate::secondary::names;
-use crate::segment::NUMBER_MAX;
+use crate::model::segment::NUMBER_MAX;
+use crate::spec::stores::names;
+use crate::spec::upstream::UpstreamPlan;
 use crate::spec::{Kind, SourceSpec, Span, SpecError, StepRule, StepSpec};
-use crate::upstream::UpstreamPlan;
 
 const SIZE_DEFAULT: u64 = 1_000;
 const MIN_DEFAULT: u64 = 100;
@@ -215,7 +216,7 @@ fn within(key: &'static str, count: u64, least: u64) -> Result<u64, SpecError> {
 impl SegmentPlan {
     pub(super) fn check(spec: &SourceSpec) -> Result<Self, SpecError> {
         let step = StepPlan::check(&spec.step.clone().unwrap_or_default())?;
-        let stripe = Stripe::check(spec)?;
+        let stripe = stripe_keys::check(spec)?;
         if let Some(serial) = &spec.serial {
             reject_keys_of_plain_numbers(spec)?;
             let (serial, stores) = (SerialPlan::check(serial)?, stores(spec)?);

@@ -347,7 +347,7 @@ mod tests {
             assert_eq!(plan.parts_of(low).number, 1);
             assert_eq!(plan.parts_of(end - 1).number, plan.number_max());
             assert_eq!(plan.text_of(end), None, "between two periods lies a number that none has");
-            assert!(end < crate::segment::NUMBER_MAX);
+            assert!(end < crate::model::segment::NUMBER_MAX);
             assert_eq!(SerialPlan::check(&plan.to_spec()), Ok(plan));
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_coord::secondary::StoreConnector;
+use snowmint_coord::store::StoreConnector;
 use snowmint_coord::{
     MemoryStore, NewDefinition, Node, NodeSettings, Platform, Result, SourceSpec, Store,
 };

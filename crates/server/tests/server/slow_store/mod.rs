@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use snowmint_coord::pool::SlotDefaults;
-use snowmint_coord::secondary::StoreConnectors;
+use snowmint_coord::store::StoreConnectors;
 use snowmint_coord::{
     Acquire, Acquired, Catalog, ClaimRequest, Definition, Doubt, Error, Evidence, Exclude, Extend,
     Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use snowmint_coord::secondary::StoreConnector;
+use snowmint_coord::store::StoreConnector;
 use snowmint_coord::{NewDefinition, Result, SourceSpec, Store};
 use snowmint_wire::grpc::store::store_client::StoreClient;
 use snowmint_wire::grpc::store::{DescribeRequest, INSTANCE, ReserveRequest};

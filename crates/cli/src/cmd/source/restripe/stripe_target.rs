@@ -1,7 +1,7 @@
 //! Holder of a stripe: a deployment, through one of its servers, or a store.
 
 use serde_json::{Map, Value, json};
-use snowmint_coord::secondary::StoreConnector as _;
+use snowmint_coord::store::StoreConnector as _;
 use snowmint_coord::{
     END_MS, ErrorKind, NewStripe, Node, NodeSettings, Platform, SourceInfo, SourceSpec,
 };

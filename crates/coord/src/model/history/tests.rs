@@ -1,0 +1,257 @@
+//! Tests of stores that are rolled back, counted on and recovered, against a record of everything
+//! seen.
+
+use super::*;
+use crate::model::fast_forward::FastForward;
+
+/// A store with its starts, maintained by the rules.
+#[derive(Clone)]
+struct Kept {
+    identity: StoreIdentity,
+    starts: Starts,
+}
+
+impl Kept {
+    fn new() -> Self {
+        Self { identity: StoreIdentity { id: "s".into(), writes: 0 }, starts: Starts::default() }
+    }
+
+    fn write(&mut self) -> StoreIdentity {
+        self.identity.writes += 1;
+        self.identity.clone()
+    }
+
+    fn start(&mut self) -> StoreIdentity {
+        let history = History::of(&self.identity.id).started().unwrap();
+        let text = self.starts.with(&history.start, None);
+        self.identity.id = history.to_string();
+        let identity = self.write();
+        self.starts = Starts::read(&text, identity.writes).unwrap();
+        identity
+    }
+
+    fn recover(&mut self, writes: u64, recoveries: u64) -> StoreIdentity {
+        let history = History::of(&self.identity.id);
+        let recoveries = history.recoveries.max(recoveries) + 1;
+        let history = History { recoveries, in_doubt: false, ..history }.started().unwrap();
+        let text = self.starts.with(&history.start, Some(self.identity.writes + 1));
+        self.identity.id = history.to_string();
+        self.identity.writes = self.identity.writes.max(writes);
+        let identity = self.write();
+        self.starts = Starts::read(&text, identity.writes).unwrap();
+        identity
+    }
+
+    fn recall(&self, seen: &StoreIdentity) -> Result<Recalled, &'static str> {
+        recall("it", seen, &self.identity, &self.starts).map_err(|error| error.kind().code())
+    }
+}
+
+const ROLLED_BACK: Result<Recalled, &str> = Err("store_rolled_back");
+
+#[test]
+fn identities_are_read_as_they_are_written() {
+    for text in ["s", "s!", "s.0.abc", "s.0.abc!", "s.3.abc", "s.3."] {
+        assert_eq!(History::of(text).to_string(), text);
+    }
+    assert!(History::of("s.0.abc!").in_doubt && !History::of("s.0.abc").in_doubt);
+}
+
+#[test]
+fn continued_store_has_every_seen_write() {
+    let mut kept = Kept::new();
+    let mut seen = vec![kept.write(), kept.start()];
+    for round in 0..3 * STARTS_MAX {
+        seen.push(if round % 3 == 0 { kept.start() } else { kept.write() });
+    }
+    for seen in &seen {
+        assert_eq!(kept.recall(seen), Ok(Recalled::Same), "{seen:?}");
+    }
+}
+
+/// The loss is detected however far the store counts on and whichever process starts meanwhile.
+#[test]
+fn lost_writes_stay_detectable() {
+    let mut kept = Kept::new();
+    kept.start();
+    kept.write();
+    let backup = kept.clone();
+    let lost = [kept.write(), kept.start(), kept.write()];
+    for writes in [0, 1, 5, 1000] {
+        let mut back = backup.clone();
+        if writes > 0 {
+            back.start();
+        }
+        (0..writes).for_each(|_| drop(back.write()));
+        for seen in &lost {
+            assert_eq!(back.recall(seen), ROLLED_BACK, "{writes} {seen:?}");
+        }
+        assert_eq!(back.recall(&backup.identity), Ok(Recalled::Same));
+    }
+    // No process starts, and a handle that saw less continues to write: the lost start is still
+    // missed.
+    let mut back = backup;
+    (0..1000).for_each(|_| drop(back.write()));
+    assert_eq!(back.recall(&lost[1]), ROLLED_BACK);
+    assert_eq!(back.recall(&lost[2]), ROLLED_BACK);
+}
+
+#[test]
+fn a_failover_and_one_back_are_two_histories() {
+    let mut first = Kept::new();
+    first.start();
+    let mut second = first.clone();
+    let seen_there = [second.start(), second.write(), second.write()];
+    let seen_here = [first.start(), first.write()];
+    (0..10).for_each(|_| drop((first.write(), second.write())));
+    for seen in &seen_there {
+        assert_eq!(first.recall(seen), ROLLED_BACK);
+    }
+    for seen in &seen_here {
+        assert_eq!(second.recall(seen), ROLLED_BACK);
+    }
+}
+
+/// A process that saw more learns of the recovery; a process that saw nothing of the lost state
+/// continues. Later losses are detected again.
+#[test]
+fn recovery_begins_a_new_history() {
+    let mut kept = Kept::new();
+    kept.start();
+    let backup = kept.clone();
+    let lost = [kept.write(), kept.start(), kept.write()];
+    for writes in [0, 3, 50] {
+        let mut back = backup.clone();
+        back.recover(writes, 0);
+        let after = back.clone();
+        let lost_again = back.write();
+        for seen in &lost {
+            assert_eq!(back.recall(seen), Ok(Recalled::Recovered), "{seen:?}");
+        }
+        assert_eq!(back.recall(&backup.identity), Ok(Recalled::Same));
+        let mut again = after.clone();
+        again.start();
+        (0..9).for_each(|_| drop(again.write()));
+        assert_eq!(again.recall(&lost_again), ROLLED_BACK);
+        assert_eq!(again.recall(&after.identity), Ok(Recalled::Same));
+    }
+}
+
+#[test]
+fn stores_without_history_are_compared_by_count() {
+    let mut kept = Kept::new();
+    let old = [kept.write(), kept.write()];
+    let backup = kept.clone();
+    let lost = kept.write();
+    for seen in &old {
+        assert_eq!(kept.recall(seen), Ok(Recalled::Same));
+    }
+    let mut back = backup;
+    back.start();
+    assert_eq!(back.recall(&old[1]), Ok(Recalled::Same));
+    assert_eq!(
+        back.recall(&lost),
+        ROLLED_BACK,
+        "the first start came where another process had written"
+    );
+}
+
+#[test]
+fn store_with_another_id_is_rejected() {
+    let (seen, found) = ("a.0.1", "b.0.1");
+    let identity = |id: &str| StoreIdentity { id: id.into(), writes: 1 };
+    let starts = Starts::read("1-1", 1).unwrap();
+    let refused = recall("it", &identity(seen), &identity(found), &starts).unwrap_err();
+    assert_eq!(refused.kind().code(), "store_mismatch");
+    assert!(
+        recall("it", &StoreIdentity { id: String::new(), writes: 0 }, &identity(found), &starts)
+            .is_ok()
+    );
+}
+
+#[test]
+fn reports_together_know_the_larger() {
+    let known = |mark, end, writes| Known {
+        mark,
+        ends: [("a".to_owned(), end)].into(),
+        writes,
+        ..Known::default()
+    };
+    let journal = |id: &str| JournalInfo {
+        id: id.into(),
+        owner: String::new(),
+        host: String::new(),
+        seen_at_ms: 0,
+        has_reported: false,
+        is_heard_of: false,
+    };
+    let mut standing = Standing::default();
+    for id in ["3", "2", "1"] {
+        standing.record_report(&journal(id), None);
+    }
+    standing.record_report(&journal("1"), Some(&known(99, 99, 99)));
+    assert_eq!(standing.known, Known::default(), "it may know more when that counts");
+    standing.begin(&Doubt { evidence: String::new(), seen: 2, found: 1 });
+    assert_eq!(standing.missing().count(), 3);
+    standing.record_report(&journal("1"), Some(&known(5, 20, 1)));
+    standing.record_report(&journal("3"), Some(&known(2, 30, 9)));
+    standing.record_report(&journal("1"), None);
+    assert_eq!(standing.known, known(5, 30, 9));
+    assert_eq!(standing.missing().map(|journal| &*journal.id).collect::<Vec<_>>(), ["2"]);
+    standing.end(&FastForward { forget_journals: vec!["2".into()], ..FastForward::default() });
+    let left: Vec<_> = standing.missing().map(|journal| &*journal.id).collect();
+    assert_eq!(left, ["1", "3"], "the one that was named is given up");
+    assert_eq!(standing.doubt, None);
+    assert_eq!(standing.known, Known::default());
+}
+
+#[test]
+fn the_journals_that_joined_last_are_remembered() {
+    let mut standing = Standing::default();
+    for number in 0..JOURNALS_MAX + 10 {
+        let (id, seen_at_ms) = (format!("{number:05}"), u64::try_from(number).unwrap());
+        let names = (String::new(), String::new());
+        let journal = JournalInfo {
+            id,
+            owner: names.0,
+            host: names.1,
+            seen_at_ms,
+            has_reported: false,
+            is_heard_of: false,
+        };
+        standing.record_report(&journal, None);
+    }
+    assert_eq!(standing.journals.len(), JOURNALS_MAX);
+    assert_eq!(standing.journals[0].id, "00010");
+    // A missing journal stays listed, however many join while the store is in doubt.
+    standing.begin(&Doubt { evidence: String::new(), seen: 2, found: 1 });
+    let late =
+        JournalInfo { id: "late".into(), seen_at_ms: u64::MAX, ..standing.journals[0].clone() };
+    standing.record_report(&late, Some(&Known::default()));
+    assert_eq!(standing.missing().count(), JOURNALS_MAX);
+}
+
+#[test]
+fn sources_below_known_ends_are_named_up_to_a_limit() {
+    let ends = |count: u64| (0..count).map(|number| (format!("s-{number:02}"), 7)).collect();
+    let evidence_of = |count| {
+        let error = check_ends("this process", &ends(count), &[]).unwrap_err();
+        match error.kind() {
+            ErrorKind::StoreRolledBack { evidence, seen: 7, found: 0 } => evidence.clone(),
+            _ => panic!("{error}"),
+        }
+    };
+    check_ends("this process", &ends(0), &[]).unwrap();
+    assert_eq!(evidence_of(1), r#"next number of source "s-00" seen by this process"#);
+    let two = r#"next number of source "s-00" seen by this process (and "s-01" (seen 7, found 0))"#;
+    assert_eq!(evidence_of(2), two);
+    let many = evidence_of(30);
+    assert!(many.ends_with(r#""s-16" (seen 7, found 0), 13 more)"#), "{many}");
+}
+
+#[test]
+fn doubt_keeps_its_stored_keys() {
+    let doubt = Doubt { evidence: "a journal".into(), seen: 2, found: 1 };
+    let stored = serde_json::to_string(&doubt).unwrap();
+    assert_eq!(stored, r#"{"witness":"a journal","seen":2,"found":1}"#);
+}

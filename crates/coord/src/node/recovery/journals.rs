@@ -1,0 +1,101 @@
+//! Journals that know how far a store had come: those that have reported, those that were read, and
+//! those that are missing.
+
+use std::fmt;
+
+use super::Recovery;
+use crate::error::{Error, Result};
+use crate::model::history::JournalInfo;
+
+/// State of a journal in a recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalState {
+    /// Its server has reported what the journal knows.
+    Reported,
+    /// Its file was read.
+    Read,
+    /// An operator has named it as lost.
+    LeftOut,
+    /// Its knowledge is unknown.
+    Missing,
+    /// Its knowledge is unknown, and only another journal names it: the store has lost its join.
+    HeardOf,
+}
+
+impl fmt::Display for JournalState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reported => "reported",
+            Self::Read => "read here",
+            Self::LeftOut => "left out",
+            Self::Missing => "MISSING",
+            Self::HeardOf => "MISSING, known only from another journal",
+        })
+    }
+}
+
+impl Recovery {
+    /// Adds the journals that the read journals name, and checks that every journal to leave out is
+    /// known.
+    pub(super) fn record_named_journals(&mut self) -> Result<()> {
+        for other in self.read.iter().flat_map(|record| &record.journals) {
+            if self.standing.journals.iter().all(|known| known.id != other.id) {
+                self.standing.record_named(other);
+            }
+        }
+        let is_known = |id: &String| self.standing.journals.iter().any(|known| known.id == *id);
+        match self.without.iter().find(|id| !is_known(id)) {
+            None => Ok(()),
+            Some(id) => Err(Error::invalid(format!(
+                "journal {id:?} (--without) is unknown to the store and to the journals read; \
+                 check the ID"
+            ))),
+        }
+    }
+
+    /// Returns the journals that have joined the store.
+    pub fn journals(&self) -> impl Iterator<Item = (&JournalInfo, JournalState)> {
+        self.standing.journals.iter().map(|journal| (journal, self.state(journal)))
+    }
+
+    fn state(&self, journal: &JournalInfo) -> JournalState {
+        if self.without.contains(&journal.id) {
+            JournalState::LeftOut
+        } else if self.read.iter().any(|record| record.id == journal.id) {
+            JournalState::Read
+        } else if journal.has_reported {
+            JournalState::Reported
+        } else if journal.is_heard_of {
+            JournalState::HeardOf
+        } else {
+            JournalState::Missing
+        }
+    }
+
+    /// Returns the reason why the store cannot be moved yet: missing reports. `None` when all have
+    /// arrived.
+    #[must_use]
+    pub fn unsaid(&self) -> Option<String> {
+        let is_missing =
+            |state: JournalState| matches!(state, JournalState::Missing | JournalState::HeardOf);
+        let mut missing = self.journals().filter(|(_, state)| is_missing(*state));
+        let (first, _) = missing.next()?;
+        let count = missing.count() + 1;
+        Some(format!(
+            "{count} journals have not reported what they know, among them {} of {}: numbers that only they know would repeat. \
+             Start their servers, which report by themselves; or name their data directories (--journal DIR); or, where \
+             one is lost, name it (--without ID), and the numbers that only it may have known (--segment SOURCE=NUMBER)",
+            first.id,
+            first.of()
+        ))
+    }
+}
+
+impl JournalInfo {
+    /// Describes the owner of the journal, for people.
+    #[must_use]
+    pub fn of(&self) -> String {
+        let owner = if self.owner.is_empty() { "an unnamed owner" } else { &self.owner };
+        format!("{owner} on {}", self.host)
+    }
+}

@@ -1,0 +1,368 @@
+use snowmint_core::Layout;
+
+use super::plan::{Going, plan};
+use super::*;
+use crate::ids::Term;
+use crate::journal::JournalLease;
+use crate::model::catalog::NewDefinition;
+use crate::model::history::{JournalInfo, Recalled, StoreIdentity};
+use crate::store::memory::MemoryStore;
+
+#[test]
+fn recovery_plan_exceeds_everything_known() {
+    let reached = UnixMillis::new(1_000_000);
+    let lease = |mark| JournalLease {
+        pool: "workers-10".into(),
+        slot: 0,
+        term: Term::new(1),
+        mark: Mark::new(mark),
+        released: false,
+        granted: Mark::ZERO,
+    };
+    let journal = Record {
+        writes: 7,
+        leases: vec![lease(5), lease(9_000_000)],
+        segments: [("a".to_owned(), Mark::new(50))].into(),
+        ..Record::default()
+    };
+    let named = [("a".to_owned(), Mark::new(40)), ("b".to_owned(), Mark::new(3))];
+    let forward = plan(&journal.known(), None, &named, &Going::default(), reached);
+    assert_eq!(forward.marks_at_least, Mark::new(9_000_000));
+    assert_eq!(forward.writes_at_least, 7);
+    assert_eq!(forward.segments, [("a".into(), Mark::new(50)), ("b".into(), Mark::new(3))]);
+    let bare = plan(&Known::default(), None, &[], &Going::default(), reached);
+    assert_eq!(bare.marks_at_least, Mark::from(reached));
+    let late = Some(UnixMillis::new(u64::MAX >> 1));
+    let named = plan(&Known::default(), late, &[], &Going::default(), reached);
+    assert_eq!(named.marks_at_least, Mark::new(u64::MAX >> 1));
+}
+
+/// The ID bounds more than the number if the source was restriped after the restored state.
+#[test]
+fn recovery_uses_the_current_stripe() {
+    let stripe = |offset, increment, lowest, first_at| {
+        Stripe::new(offset, increment, lowest, first_at).unwrap()
+    };
+    let next = |now: Option<Stripe>, end, ids: Option<u64>| {
+        let named = |number| ("bills".to_owned(), number);
+        let known = Known {
+            ends: [named(end)].into(),
+            ids: ids.into_iter().map(named).collect(),
+            ..Known::default()
+        };
+        let stripes = now.into_iter().map(|stripe| ("bills".to_owned(), stripe)).collect();
+        let going = Going { stripes, ..Going::default() };
+        plan(&known, None, &[], &going, UnixMillis::ZERO).segments[0].1.get()
+    };
+    // Plain numbers up to 101, then stripe 5 of 16.
+    let lost = stripe(5, 16, 101, 101);
+    let ids = Some(lost.free_from(1_101));
+    assert_eq!(ids, Some(16_086));
+    assert_eq!(next(Some(lost), 1_101, ids), 1_101, "nothing of it is lost");
+    assert_eq!(next(Some(Stripe::ALL), 1_101, ids), 16_086);
+    assert_eq!(next(Some(stripe(2, 4, 1, 1)), 1_101, ids), 4_022, "which is 16,086");
+    assert_eq!(next(None, 1_101, ids), 16_086, "by whatever stripe it is defined again");
+    // The reports of journals of earlier versions have no IDs.
+    assert_eq!(next(Some(Stripe::ALL), 1_101, None), 1_101);
+    assert_eq!(next(Some(lost), 1_101, None), 1_101);
+    assert_eq!(next(Some(stripe(1, 1, 1, 900)), 1_101, None), 2_000);
+    let top = Mark::MAX.get();
+    assert_eq!(next(Some(stripe(1, 1, 1, top - 1)), top, Some(top)), top);
+}
+
+#[test]
+fn store_minted_source_passes_the_same_time() {
+    let layout = Layout::REDIS;
+    let reached = layout.epoch().saturating_add(5_000);
+    let going = Going { minting: vec![("orders".to_owned(), layout)], ..Going::default() };
+    let forward = plan(&Known::default(), None, &[], &going, reached);
+    assert_eq!(forward.segments, [("orders".to_owned(), Mark::new(5_001 << 10))]);
+    let late = Some(UnixMillis::new(u64::MAX >> 1));
+    let forward = plan(&Known::default(), late, &[], &going, reached);
+    let last = layout.tick_max().get() << 10;
+    assert_eq!(forward.segments, [("orders".to_owned(), Mark::new(last))], "and no further");
+}
+
+fn info(id: &str) -> JournalInfo {
+    let (owner, host) = ("shop".to_owned(), "here".to_owned());
+    JournalInfo {
+        id: id.into(),
+        owner,
+        host,
+        seen_at_ms: 0,
+        has_reported: false,
+        is_heard_of: false,
+    }
+}
+
+const NOW: UnixMillis = UnixMillis::new(1_790_000_000_000);
+
+async fn look(store: &MemoryStore, read: &[&Record], without: &[&str]) -> Result<Recovery> {
+    let read = read.iter().map(|record| (*record).clone()).collect();
+    let without: Vec<_> = without.iter().map(|id| (*id).to_owned()).collect();
+    let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
+    let sources = BTreeMap::new();
+    let configured = Configured { sources: &sources, settings: &settings };
+    Recovery::look(Some(store), read, &without, configured, NOW).await
+}
+
+#[tokio::test]
+async fn missing_known_journal_blocks_recovery() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let found = store.identity().await.unwrap();
+    let doubt = Doubt { evidence: "a member".into(), seen: found.writes + 1, found: found.writes };
+    store.doubt(&doubt, &lost_by(&found)).await.unwrap();
+    store.report(&info("a"), Some(&Known::default())).await.unwrap();
+    store.report(&info("b"), None).await.unwrap();
+
+    let read = Record { id: "c".into(), journals: vec![info("d")], ..Record::default() };
+    let unsaid = async |read: &[&Record], without: &[&str]| {
+        look(&store, read, without).await.unwrap().unsaid()
+    };
+    assert!(unsaid(&[], &[]).await.is_some());
+    assert_eq!(unsaid(&[], &["b"]).await, None);
+    assert!(unsaid(&[&read], &["b"]).await.is_some(), "that one knows another");
+    assert_eq!(unsaid(&[&read], &["b", "d"]).await, None);
+    let b = Record { id: "b".into(), ..Record::default() };
+    assert_eq!(unsaid(&[&b], &[]).await, None);
+    assert!(look(&store, &[], &["absent"]).await.is_err());
+    assert!(look(&store, &[], &[]).await.unwrap().doubt().is_some());
+}
+
+#[tokio::test]
+async fn recovery_plan_rejects_operator_mistakes() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let recovery = look(&store, &[], &[]).await.unwrap();
+    let day = Some(NOW.saturating_add(DAY_MS));
+    let later = Some(NOW.saturating_add(DAY_MS + 1));
+    let at = |mark, far_ahead| RecoveryRequest { mark, far_ahead, ..RecoveryRequest::default() };
+    assert!(recovery.plan(&at(day, false)).is_ok());
+    assert!(recovery.plan(&at(later, false)).is_err());
+    assert!(recovery.plan(&at(later, true)).is_ok());
+
+    let named = |name: &str| RecoveryRequest {
+        segments: vec![(name.to_owned(), Mark::new(9))],
+        ..RecoveryRequest::default()
+    };
+    assert!(recovery.plan(&named("numbers")).is_ok(), "a start defines it");
+    let refused = recovery.plan(&named("nubmers")).unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::NotFound), "{refused}");
+}
+
+/// Returns evidence of one more write than the store has.
+fn lost_by(found: &StoreIdentity) -> Evidence {
+    let seen = StoreIdentity { writes: found.writes + 1, ..found.clone() };
+    Evidence { id: found.id.clone(), seen, ends: BTreeMap::new(), other_server: false }
+}
+
+/// Puts a store in doubt, with a report that it was recovered `recoveries` times.
+async fn doubted(store: &MemoryStore, recoveries: u64) {
+    let found = store.identity().await.unwrap();
+    let doubt = Doubt { evidence: "a member".into(), seen: found.writes + 1, found: found.writes };
+    store.doubt(&doubt, &lost_by(&found)).await.unwrap();
+    store.report(&info("a"), Some(&Known { recoveries, ..Known::default() })).await.unwrap();
+}
+
+async fn recovered(store: &MemoryStore) -> Result<Term> {
+    let forward = look(store, &[], &[]).await?.plan(&RecoveryRequest::default())?;
+    store.fast_forward(&forward).await?;
+    Ok(store.ground().await?.term)
+}
+
+/// Everything issued after the first recovery is lost with it.
+#[tokio::test]
+async fn second_restore_of_a_backup_moves_further() {
+    let store = MemoryStore::new("recovery").unwrap();
+    store.report(&info("a"), None).await.unwrap();
+    let backup = store.backup();
+    doubted(&store, 0).await;
+    let first = recovered(&store).await.unwrap();
+    store.restore(backup);
+    doubted(&store, 1).await;
+    assert!(recovered(&store).await.unwrap() > first);
+}
+
+/// The second restored state does not have the first recovery, and the next recovery gets another
+/// number.
+#[tokio::test]
+async fn lost_recovery_is_detected_after_the_next_one() {
+    let store = MemoryStore::new("recovery").unwrap();
+    store.report(&info("a"), None).await.unwrap();
+    let backup = store.backup();
+    doubted(&store, 0).await;
+    recovered(&store).await.unwrap();
+    let seen = store.identity().await.unwrap();
+    store.restore(backup);
+    doubted(&store, 1).await;
+    recovered(&store).await.unwrap();
+    let after = store.handle("recovery").unwrap();
+    assert_eq!(after.recall("a member", &seen).await.unwrap(), Recalled::Recovered);
+}
+
+/// Its IDs are above its numbers only under another stripe.
+#[tokio::test]
+async fn unchanged_stripe_continues_with_the_next_number() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let (name, spec) = ("bills".to_owned(), r#"{"kind":"segment","offset":5,"increment":16}"#);
+    let new = NewDefinition {
+        name: name.clone(),
+        spec: spec.into(),
+        identity: "{}".into(),
+        enabled: None,
+    };
+    store.define(&new).await.unwrap();
+    doubted(&store, 0).await;
+    let free = Stripe::of_text(spec).unwrap().free_from(1_101);
+    assert!(free > 16_000, "{free}");
+    let known = Known {
+        ends: [(name.clone(), 1_101)].into(),
+        ids: [(name.clone(), free)].into(),
+        ..Known::default()
+    };
+    store.report(&info("a"), Some(&known)).await.unwrap();
+    let plan = look(&store, &[], &[]).await.unwrap().plan(&RecoveryRequest::default()).unwrap();
+    assert_eq!(plan.segments, [(name, Mark::new(1_101))]);
+}
+
+#[tokio::test]
+async fn outdated_plan_moves_nothing() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    let plan = look(&store, &[], &[]).await.unwrap().plan(&RecoveryRequest::default()).unwrap();
+    // A repeated report of a journal is no change.
+    let again = JournalInfo { seen_at_ms: 9, ..info("a") };
+    store.report(&again, Some(&Known::default())).await.unwrap();
+    let known = Known { ends: [("numbers".to_owned(), 9_000)].into(), ..Known::default() };
+    store.report(&info("b"), Some(&known)).await.unwrap();
+    let refused = store.fast_forward(&plan).await.unwrap_err();
+    assert!(refused.to_string().contains("look again"), "{refused}");
+
+    let plan = look(&store, &[], &[]).await.unwrap().plan(&RecoveryRequest::default()).unwrap();
+    store.report(&again, Some(&Known::default())).await.unwrap();
+    store.fast_forward(&plan).await.unwrap();
+    assert!(store.fast_forward(&plan).await.is_err(), "another recovery was faster");
+}
+
+/// The plan of a store without a doubt has no reports.
+#[tokio::test]
+async fn a_doubt_that_begins_after_the_plan_is_not_ended_by_it() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let planned = look(&store, &[], &[]).await.unwrap().plan(&RecoveryRequest::default()).unwrap();
+    doubted(&store, 0).await;
+    let refused = store.fast_forward(&planned).await.unwrap_err();
+    assert!(refused.to_string().contains("look again"), "{refused}");
+    assert!(store.standing().await.unwrap().doubt.is_some());
+}
+
+/// The replica has all writes or lacks some. Of two operators, the one who looks first accepts it.
+#[tokio::test]
+async fn an_operator_accepts_a_server_that_took_over() {
+    for loses in [false, true] {
+        let store = MemoryStore::new("recovery").unwrap();
+        let writer = store.handle("recovery").unwrap();
+        store.report(&info("a"), None).await.unwrap();
+        let mut replica = store.backup();
+        writer.accept_lead(Mark::new(7)).await.unwrap();
+        if !loses {
+            replica = store.backup();
+        }
+        let seen = writer.identity().await.unwrap();
+        store.take_over(replica);
+        let refused = store.report(&info("a"), None).await.unwrap_err();
+        assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
+        assert_eq!(look(&store, &[], &[]).await.unwrap().doubt(), None);
+
+        let before = Evidence::of_operator(store.standing().await.unwrap().id);
+        accept_other_server(&store).await.unwrap();
+        let after = store.standing().await.unwrap();
+        assert!(after.doubt.is_some() && after.missing().count() == 1, "{after:?}");
+        // A second operator has looked before, or looks now.
+        let doubt = Doubt { evidence: "a member".into(), seen: 0, found: 0 };
+        store.doubt(&doubt, &before).await.unwrap();
+        accept_other_server(&store).await.unwrap();
+        assert_eq!(store.standing().await.unwrap(), after);
+        for handle in [&store, &writer] {
+            let refused = handle.accept_lead(Mark::new(8)).await.unwrap_err();
+            assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
+        }
+        assert!(look(&store, &[], &[]).await.unwrap().unsaid().is_some());
+        let known = Known { writes: seen.writes, ..Known::default() };
+        store.report(&info("a"), Some(&known)).await.unwrap();
+        recovered(&store).await.unwrap();
+        let recalled = store.recall("a member", &seen).await.unwrap();
+        assert_eq!(recalled == Recalled::Recovered, loses);
+        store.accept_lead(Mark::new(8)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn server_that_wrote_store_is_not_accepted_again() {
+    let store = MemoryStore::new("recovery").unwrap();
+    store.report(&info("a"), None).await.unwrap();
+    let before = (store.identity().await.unwrap(), store.standing().await.unwrap());
+    accept_other_server(&store).await.unwrap();
+    assert_eq!((store.identity().await.unwrap(), store.standing().await.unwrap()), before);
+}
+
+/// The handle's knowledge of its store decides, whatever an operator says.
+#[tokio::test]
+async fn a_server_with_another_store_is_not_accepted() {
+    let (store, other) =
+        (MemoryStore::new("recovery").unwrap(), MemoryStore::new("recovery").unwrap());
+    let knows = store.handle("recovery").unwrap();
+    knows.accept_lead(Mark::new(7)).await.unwrap();
+    store.take_over(other.backup());
+    let found = store.identity().await.unwrap();
+    let refused = accept_other_server(&knows).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
+    let doubt = Doubt { evidence: "a member".into(), seen: 0, found: 0 };
+    let refused = knows.doubt(&doubt, &Evidence::of_operator(found.id.clone())).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
+    assert_eq!(store.identity().await.unwrap(), found);
+}
+
+/// The former server may have been recovered, and its journals may know more by now.
+#[tokio::test]
+async fn reports_from_before_a_server_took_over_do_not_count() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let known = Known { ends: [("numbers".to_owned(), 500)].into(), ..Known::default() };
+    doubted(&store, 0).await;
+    store.report(&info("a"), Some(&known)).await.unwrap();
+    let replica = store.backup();
+    recovered(&store).await.unwrap();
+    store.take_over(replica);
+    assert_eq!(look(&store, &[], &[]).await.unwrap().unsaid(), None);
+    accept_other_server(&store).await.unwrap();
+    let found = look(&store, &[], &[]).await.unwrap();
+    assert!(found.unsaid().is_some());
+    assert_eq!(found.known(), Known::default());
+}
+
+/// Their reports may be as old, and only their own namespace's step can void them.
+#[tokio::test]
+async fn server_is_rejected_while_another_namespace_is_in_doubt() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let other = store.handle("other").unwrap();
+    other.report(&info("a"), None).await.unwrap();
+    doubted(&store, 0).await;
+    recovered(&store).await.unwrap();
+    store.take_over(store.backup());
+    let before = store.standing().await.unwrap();
+    let refused = accept_other_server(&store).await.unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::Conflict), "{refused}");
+    assert_eq!(store.standing().await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_plan_moves_no_other_store() {
+    let (store, other) =
+        (MemoryStore::new("recovery").unwrap(), MemoryStore::new("recovery").unwrap());
+    let planned = look(&store, &[], &[]).await.unwrap().plan(&RecoveryRequest::default()).unwrap();
+    // Writes between the plan and the move change nothing of it.
+    store.accept_lead(Mark::new(7)).await.unwrap();
+    store.fast_forward(&planned).await.unwrap();
+    store.restore(other.backup());
+    let found = store.identity().await.unwrap();
+    assert!(store.fast_forward(&planned).await.is_err());
+    assert_eq!(store.identity().await.unwrap(), found);
+}

@@ -1,0 +1,207 @@
+//! The memory store: the verbs over rows in memory, for tests, for the simulated world, and for IDs
+//! that need not outlive the process.
+//!
+//! | capability | |
+//! |---|---|
+//! | whose clock | the caller's |
+//! | durable on reply | no |
+//! | safe over failover | no |
+//! | presence by | a record that is renewed |
+//!
+//! With [`MemoryStore::with_clock`] it uses a clock of its own, which tests set.
+
+mod clock;
+mod rows;
+mod world;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+
+use crate::error::{Error, Result};
+use crate::model::history::StoreIdentity;
+use crate::model::lease::SlotRow;
+use crate::model::name::check_name;
+use crate::platform::random;
+use crate::store::capability::{Capabilities, ClockOf, PresenceBy};
+use crate::store::verbs::{Access, Backend, BackendStore, Failure, Rows as _};
+pub use clock::MemoryClock;
+pub use rows::MemoryRows;
+pub use world::MemoryBackup;
+use world::{Shared, World};
+
+/// A handle on one namespace of a store in memory. The store lives as long as a handle on it.
+pub type MemoryStore = BackendStore<MemoryBackend>;
+
+/// Back end of such a handle.
+pub struct MemoryBackend {
+    shared: Arc<Shared>,
+    namespace: String,
+    clock: Option<MemoryClock>,
+    closed: AtomicBool,
+}
+
+impl MemoryStore {
+    /// Capabilities of the store; with a clock of its own, `clock` is [`ClockOf::Store`].
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        clock: ClockOf::Caller,
+        durable_on_reply: false,
+        safe_over_failover: false,
+        presence: PresenceBy::Record,
+    };
+
+    /// Creates an empty store that uses its callers' clocks.
+    ///
+    /// # Errors
+    /// `Invalid` for a bad namespace; `Unavailable` without randomness for its identity.
+    pub fn new(namespace: &str) -> Result<Self> {
+        Self::open(namespace, None)
+    }
+
+    /// Creates an empty store that uses `clock`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_clock(namespace: &str, clock: MemoryClock) -> Result<Self> {
+        Self::open(namespace, Some(clock))
+    }
+
+    fn open(namespace: &str, clock: Option<MemoryClock>) -> Result<Self> {
+        let identity = StoreIdentity { id: random::incarnation()?.to_string(), writes: 0 };
+        Self::on(Arc::new(Shared::new(World::new(identity))), namespace, clock)
+    }
+
+    /// Returns another handle on the same store, in the same or another namespace.
+    ///
+    /// # Errors
+    /// `Invalid` for a bad namespace.
+    pub fn handle(&self, namespace: &str) -> Result<Self> {
+        let MemoryBackend { shared, clock, .. } = self.backend();
+        Self::on(Arc::clone(shared), namespace, clock.clone())
+    }
+
+    fn on(shared: Arc<Shared>, namespace: &str, clock: Option<MemoryClock>) -> Result<Self> {
+        check_name("namespace", namespace)?;
+        let (namespace, closed) = (namespace.to_owned(), AtomicBool::new(false));
+        Ok(Self::over(MemoryBackend { shared, namespace, clock, closed }))
+    }
+
+    /// Copies all data of the store, in all its namespaces.
+    #[must_use]
+    pub fn backup(&self) -> MemoryBackup {
+        MemoryBackup(self.backend().shared.with(|world| world.clone()))
+    }
+
+    /// Replaces all data of the store, in all its namespaces, by a copy, so that tests see the
+    /// effects of a store rollback. This handle, unlike all others, forgets what it has seen.
+    pub fn restore(&self, backup: MemoryBackup) {
+        self.backend().shared.with(|world| *world = backup.0);
+        self.forget();
+    }
+
+    /// Restores a copy as a replica that takes over: not the server that acknowledged the writes
+    /// missing here.
+    pub fn take_over(&self, backup: MemoryBackup) {
+        self.restore(backup);
+        self.backend().shared.with(|world| world.is_replica = true);
+    }
+
+    /// Returns the store's row of a slot; `None` if it was never claimed. For test observers:
+    /// members get this data only through the verbs.
+    #[must_use]
+    pub fn row(&self, pool: &str, slot: u64) -> Option<SlotRow> {
+        let MemoryBackend { shared, namespace, .. } = self.backend();
+        shared.with(|world| world.spaces.get(namespace)?.slots.get(pool)?.get(&slot).cloned())
+    }
+}
+
+impl fmt::Debug for MemoryBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryBackend").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Backend for MemoryBackend {
+    type Rows = MemoryRows;
+
+    fn capabilities(&self) -> Capabilities {
+        let clock = if self.clock.is_some() { ClockOf::Store } else { ClockOf::Caller };
+        Capabilities { clock, ..MemoryStore::CAPABILITIES }
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn label(&self) -> String {
+        "the memory store".into()
+    }
+
+    async fn begin(&self, access: Access) -> Result<MemoryRows, Failure<Infallible>> {
+        if self.closed.load(Ordering::SeqCst) {
+            let label = self.label();
+            return Err(Failure::from(Error::closed(format!("{label} is closed; open it again"))));
+        }
+        let clock = self.clock.as_ref().map(MemoryClock::now);
+        let rows = MemoryRows::begin(&self.shared, &self.namespace, clock);
+        if access == Access::Write {
+            rows.check_server()?;
+        }
+        Ok(rows)
+    }
+
+    fn map_error(&self, error: Infallible) -> Error {
+        match error {}
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.closed.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::catalog::NewDefinition;
+    use crate::model::segment::Reserve;
+    use crate::store::Store as _;
+
+    #[test]
+    fn the_docs_show_the_capabilities() {
+        assert!(MemoryStore::CAPABILITIES.shown_in(include_str!("mod.rs")));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn concurrent_handles_run_steps_in_turn() {
+        const EACH: u64 = 200;
+        let store = MemoryStore::new("default").unwrap();
+        let (name, text) = ("bills".to_owned(), "{}".to_owned());
+        let (spec, identity) = (text.clone(), text);
+        let new = NewDefinition { name, spec, identity, enabled: None };
+        let version = store.define(&new).await.unwrap().version;
+        let reserve =
+            Reserve { source: new.name, length: 1, definition_version: version, within: None };
+        let takers = (0..8).map(|_| {
+            let (store, reserve) = (store.handle("default").unwrap(), reserve.clone());
+            tokio::spawn(async move {
+                let mut taken = Vec::new();
+                for _ in 0..EACH {
+                    taken.push(store.reserve(&reserve).await.unwrap().first);
+                }
+                taken
+            })
+        });
+        let mut taken = Vec::new();
+        for taker in takers.collect::<Vec<_>>() {
+            taken.append(&mut taker.await.unwrap());
+        }
+        taken.sort_unstable();
+        assert_eq!(taken, (1..=8 * EACH).collect::<Vec<_>>());
+        assert_eq!(store.identity().await.unwrap().writes, 1 + 8 * EACH);
+    }
+}

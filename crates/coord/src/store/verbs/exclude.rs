@@ -1,0 +1,49 @@
+//! Exclusion of slots.
+
+use async_trait::async_trait;
+use snowmint_core::UnixMillis;
+
+use super::members::infos;
+use super::{Rows, RunVerb, Verb, VerbResult};
+use crate::model::exclude::{Exclude, check_exclude, decide_exclude};
+
+/// Excludes some of the slots of a request: as many as one step can write.
+pub(super) struct ExcludeVerb<'a> {
+    pub(super) exclude: &'a Exclude,
+    pub(super) slots: &'a [u64],
+    pub(super) now: UnixMillis,
+}
+
+#[async_trait]
+impl RunVerb for ExcludeVerb<'_> {
+    type Output = ();
+
+    fn verb(&self) -> Verb {
+        Verb::Exclude
+    }
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
+        let Exclude { pool, .. } = self.exclude;
+        check_exclude(self.exclude)?;
+        let now = rows.time(self.now);
+        let stored = rows.pool(&pool.name).await?;
+        if let Some((stored, _)) = &stored {
+            pool.check_same(stored)?;
+        }
+        let before = stored.as_ref().map_or(0, |(_, next)| *next);
+        // Slots are read before members: if the reads are not at one moment, every holder found
+        // here is among the members.
+        let found = rows.named_slots(&pool.name, self.slots).await?;
+        let members = infos(rows, now).await?;
+        let ground = rows.namespace().await?.ground;
+        let excluded = decide_exclude(self.exclude, found, &members, ground, before, now)?;
+        if excluded.rows.is_empty() && excluded.next == before {
+            return Ok(((), false));
+        }
+        if stored.is_none() || excluded.next != before {
+            rows.put_pool(pool, excluded.next).await?;
+        }
+        rows.put_slots(&pool.name, &excluded.rows).await?;
+        Ok(((), true))
+    }
+}

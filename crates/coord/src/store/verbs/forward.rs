@@ -1,0 +1,158 @@
+//! Operator steps: recovery, and acceptance of a lead.
+
+use async_trait::async_trait;
+
+use super::history::{check_plan, end_doubt, read_starts};
+use super::slots::put_slots;
+use super::{Access, NamespaceRow, Rows, RowsResult, RunVerb, STARTS, Verb, VerbResult};
+use crate::ids::Mark;
+use crate::model::catalog::Definition;
+use crate::model::fast_forward::FastForward;
+use crate::model::history::{History, StoreIdentity};
+use crate::model::lease::{SlotRow, check_mark, fast_forwarded};
+use crate::model::pool::SlotDefaults;
+
+/// Position of a walk over everything that has a mark.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Walk {
+    /// Number of sources done.
+    sources: usize,
+    /// Last slot done, by pool and number.
+    slot: Option<(String, u64)>,
+    /// Count of writes of the first step. A process that saw as many or more saw writes that are
+    /// missing.
+    began_at: Option<u64>,
+}
+
+/// One step of the walk: as much as fits. The first step also moves the defaults of slots without a
+/// row, so that no low mark is made behind the walk; the last gives the store its new identity.
+pub(super) struct FastForwardVerb<'a> {
+    pub(super) forward: &'a FastForward,
+    /// Identity of the store if it gets a new one.
+    pub(super) new_id: &'a str,
+    pub(super) from: Walk,
+}
+
+#[async_trait]
+impl RunVerb for FastForwardVerb<'_> {
+    /// The store's identity when the walk is done, otherwise its position.
+    type Output = Result<String, Walk>;
+    const ACCESS: Access = Access::Forward;
+
+    fn verb(&self) -> Verb {
+        Verb::FastForward
+    }
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Self::Output> {
+        self.forward.check()?;
+        if let Some(planned_on) = &self.forward.planned_on {
+            check_plan(rows, planned_on).await?;
+        }
+        let mut walk = self.from.clone();
+        let began_at = *walk.began_at.get_or_insert(rows.identity().writes.saturating_add(1));
+        let mut namespace = rows.namespace().await?;
+        if walk.sources == 0 && walk.slot.is_none() {
+            namespace.ground = namespace.ground.fast_forwarded(self.forward);
+            let catalog_version = namespace.catalog_version.max(self.forward.catalog_at_least);
+            namespace.catalog_version = catalog_version.saturating_add(1);
+            rows.put_namespace(namespace).await?;
+        }
+        let ground = namespace.ground.term;
+        let room = self.forward_sources(rows, &mut walk, R::WRITES_MAX).await?;
+        if walk.sources < self.forward.segments.len() {
+            return Ok((Err(walk), true));
+        }
+        let slots = Self::slots_after(rows, &walk).await?;
+        let moved = slots.get(..room.min(slots.len())).unwrap_or_default();
+        let mark = self.forward.marks_at_least;
+        let fast_forwarded =
+            |(pool, row): &(String, SlotRow)| fast_forwarded(pool, row, mark, ground);
+        let moved_on = moved.iter().map(|slot| (slot.0.as_str(), fast_forwarded(slot)));
+        put_slots(rows, moved_on).await?;
+        if let Some((pool, row)) = moved.last() {
+            walk.slot = Some((pool.clone(), row.slot));
+        }
+        if slots.len() > room {
+            return Ok((Err(walk), true));
+        }
+        let StoreIdentity { id, writes } = rows.identity().clone();
+        let history = History::of(&id).recovered(self.forward, self.new_id);
+        let mut history = history?;
+        let starts = read_starts(rows).await?;
+        rows.put_note(STARTS, starts.with(&history.start, Some(began_at))).await?;
+        history.in_doubt = end_doubt(rows, self.forward).await?;
+        let (id, writes) = (history.to_string(), writes.max(self.forward.writes_at_least));
+        rows.accept(StoreIdentity { id: id.clone(), writes }).await?;
+        Ok((Ok(id), true))
+    }
+}
+
+impl FastForwardVerb<'_> {
+    /// Moves up to `room` sources, and returns the remaining room.
+    async fn forward_sources<R: Rows>(
+        &self,
+        rows: &mut R,
+        walk: &mut Walk,
+        room: usize,
+    ) -> RowsResult<R, usize> {
+        let mut room = room;
+        for (name, mark) in self.forward.segments.iter().skip(walk.sources).take(room) {
+            let stored = rows.definition(name).await?;
+            rows.put_definition(&Definition::fast_forwarded(stored, name, *mark)).await?;
+            walk.sources += 1;
+            room -= 1;
+        }
+        Ok(room)
+    }
+
+    async fn slots_after<R: Rows>(
+        rows: &mut R,
+        walk: &Walk,
+    ) -> RowsResult<R, Vec<(String, SlotRow)>> {
+        let mut slots = rows.all_slots().await?;
+        slots.retain(|(pool, row)| {
+            walk.slot.as_ref().is_none_or(|(last, number)| (pool, row.slot) > (last, *number))
+        });
+        slots.sort_by(|(pool, row), (other, than)| (pool, row.slot).cmp(&(other, than.slot)));
+        Ok(slots)
+    }
+}
+
+/// Allows claims to use marks up to here.
+pub(super) struct AcceptLeadVerb {
+    pub(super) until: Mark,
+}
+
+#[async_trait]
+impl RunVerb for AcceptLeadVerb {
+    type Output = ();
+
+    fn verb(&self) -> Verb {
+        Verb::AcceptLead
+    }
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
+        check_mark(self.until)?;
+        let row = rows.namespace().await?;
+        let ground = SlotDefaults { accepted_lead: self.until, ..row.ground };
+        rows.put_namespace(NamespaceRow { ground, ..row }).await?;
+        Ok(((), true))
+    }
+}
+
+/// Reads the defaults for slots without a row.
+pub(super) struct GroundVerb;
+
+#[async_trait]
+impl RunVerb for GroundVerb {
+    type Output = SlotDefaults;
+    const ACCESS: Access = Access::Read;
+
+    fn verb(&self) -> Verb {
+        Verb::Ground
+    }
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, SlotDefaults> {
+        Ok((rows.namespace().await?.ground, false))
+    }
+}

@@ -1,0 +1,211 @@
+//! State of the store that a handle has seen: the identity and the count of writes, kept together.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::history::{check_server_of, is_in_doubt, put_start, read_starts, refuse_doubt};
+use super::{Access, Failure, Rows, RowsResult, THIS_PROCESS};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::history::{History, Recalled, Starts, StoreIdentity, recall};
+
+/// State of a store that a handle has seen.
+#[derive(Clone, Debug)]
+pub(super) struct SeenByHandle {
+    identity: Arc<StoreIdentity>,
+    /// Count that the store had at least when it lacked a write of this handle's state. Since then
+    /// the handle's own write may have raised the count past the lost one.
+    short: Option<u64>,
+}
+
+impl SeenByHandle {
+    fn new(identity: StoreIdentity) -> Self {
+        Self { identity: Arc::new(identity), short: None }
+    }
+
+    /// Compares the store with this state, as [`recall`] does.
+    pub(super) fn recall(&self, found: &StoreIdentity, starts: &Starts) -> Result<Recalled> {
+        let recalled = recall(THIS_PROCESS, &self.identity, found, starts)?;
+        let Some(short) = self.short.filter(|_| recalled == Recalled::Same) else {
+            return Ok(recalled);
+        };
+        let (before, now) = (History::of(&self.identity.id), History::of(&found.id));
+        if now.recoveries > before.recoveries {
+            return Ok(Recalled::Recovered);
+        }
+        let evidence = format!("write count seen by {THIS_PROCESS}");
+        Err(Error::store_rolled_back(evidence, self.identity.writes, short))
+    }
+
+    /// Returns the count from which on nothing was kept of what this handle has seen; `None` if
+    /// the store's count shows it.
+    pub(super) fn lost_from(&self) -> Option<u64> {
+        Some(self.short?.saturating_add(1))
+    }
+
+    /// Returns whether the store is in this state or in a later one of the same history.
+    fn is_kept_by(&self, found: &StoreIdentity) -> bool {
+        let seen = &self.identity;
+        self.short.is_none() && seen.id == found.id && seen.writes <= found.writes
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Lineage {
+    /// `None` before the first step on rows.
+    seen: Mutex<Option<SeenByHandle>>,
+    /// Whether this handle has left a start.
+    has_begun: AtomicBool,
+}
+
+impl Lineage {
+    pub(super) const fn new() -> Self {
+        Self { seen: Mutex::new(None), has_begun: AtomicBool::new(false) }
+    }
+
+    /// Resets the state to that of a newly opened handle.
+    pub(super) fn forget(&self) {
+        *self.lock() = None;
+        self.has_begun.store(false, Ordering::SeqCst);
+    }
+
+    /// Records the state that an earlier process has seen.
+    pub(super) fn remember(&self, seen: &StoreIdentity) {
+        let is_known = !seen.id.is_empty();
+        let mut known = self.lock();
+        if known.is_none() && is_known {
+            *known = Some(SeenByHandle::new(seen.clone()));
+        }
+    }
+
+    pub(super) fn seen(&self) -> Option<Arc<StoreIdentity>> {
+        self.by_handle().map(|seen| seen.identity)
+    }
+
+    pub(super) fn by_handle(&self) -> Option<SeenByHandle> {
+        self.lock().clone()
+    }
+
+    /// Returns the base for steps of the back end's own: `None` before this handle has left a
+    /// start, in doubt, and where the store lacks writes.
+    pub(super) fn begun(&self) -> Option<Arc<StoreIdentity>> {
+        let seen = self.by_handle().filter(|_| self.has_begun.load(Ordering::SeqCst))?;
+        let is_base = seen.short.is_none() && !History::says_doubt(&seen.identity.id);
+        is_base.then_some(seen.identity)
+    }
+
+    /// Records that a step has written to the store, and found that it lacks an earlier write. The
+    /// count hides that from later steps.
+    pub(super) fn is_short(&self, found: u64) {
+        if let Some(seen) = self.lock().as_mut() {
+            seen.short = Some(seen.short.unwrap_or(found).min(found));
+        }
+    }
+
+    /// Records the identity after a step; `begins` if the step left a start.
+    pub(super) fn saw(&self, identity: StoreIdentity, access: Access, begins: bool) {
+        let mut seen = self.lock();
+        // The rest of a store in doubt, which may have counted further, is not the state that was
+        // seen.
+        if access == Access::Read && seen.is_some() && History::says_doubt(&identity.id) {
+            return;
+        }
+        let is_newest = seen.as_ref().is_none_or(|seen| {
+            let is_short = seen.short.is_some() && seen.identity.id == identity.id;
+            !is_short && seen.identity.writes <= identity.writes
+        });
+        if access == Access::Forward || is_newest {
+            *seen = Some(SeenByHandle::new(identity));
+        }
+        drop(seen);
+        if begins {
+            self.has_begun.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Records the count after a step of the back end's own, in the history that the step was
+    /// given.
+    pub(super) fn counted(&self, id: &str, writes: u64) {
+        let mut seen = self.lock();
+        let is_later = |seen: &&mut SeenByHandle| {
+            seen.short.is_none() && seen.identity.id == id && seen.identity.writes < writes
+        };
+        if let Some(seen) = seen.as_mut().filter(is_later) {
+            seen.identity = Arc::new(StoreIdentity { id: id.to_owned(), writes });
+        }
+    }
+
+    /// Checks the store against the seen state: a handle that saw another store detects a
+    /// replacement, and a handle that saw more of this store detects an older copy.
+    pub(super) async fn check<R: Rows>(
+        &self,
+        rows: &mut R,
+        access: Access,
+        seen: Option<&SeenByHandle>,
+        label: &str,
+    ) -> RowsResult<R, ()> {
+        let found = rows.identity().clone();
+        if access == Access::Write {
+            refuse_doubt(rows).await?;
+        }
+        let Some(seen) = seen else { return Ok(()) };
+        if seen.is_kept_by(&found) {
+            return Ok(());
+        }
+        let known = &seen.identity;
+        // An operator who recovers a store in doubt reads the rest of it.
+        let is_same = History::of(&known.id).store == History::of(&found.id).store;
+        if is_same && access == Access::Read && is_in_doubt(rows).await? {
+            return Ok(());
+        }
+        let starts = read_starts(rows).await?;
+        let rolled_back = |seen, found| {
+            Failure::from(Error::store_rolled_back(format!("change count of {label}"), seen, found))
+        };
+        let recalled = seen.recall(&found, &starts);
+        check_server_of(rows, &recalled)?;
+        match recalled {
+            Ok(Recalled::Same) => Ok(()),
+            Ok(Recalled::Recovered) => {
+                let writes = found.writes;
+                // Users of this handle get one error, to learn that their leases and numbers are
+                // void.
+                self.saw(found, Access::Forward, false);
+                Err(rolled_back(known.writes, writes))
+            }
+            Err(error) => match *error.kind() {
+                ErrorKind::StoreRolledBack { seen, found, .. } => Err(rolled_back(seen, found)),
+                _ => Err(Failure::from(error)),
+            },
+        }
+    }
+
+    /// Checks that the store is the one that was seen, in whatever state: doubts and reports
+    /// concern that store.
+    pub(super) fn check_store<R: Rows>(rows: &R, seen: Option<&SeenByHandle>) -> Result<()> {
+        let Some(SeenByHandle { identity, .. }) = seen else { return Ok(()) };
+        let (expected, found) =
+            (History::of(&identity.id).store, History::of(&rows.identity().id).store);
+        if expected == found {
+            return Ok(());
+        }
+        Err(Error::store_mismatch(format!(
+            "store is {found}, but {THIS_PROCESS} used {expected}; to use it in its place, move it \
+             forward (snowmint worker fast-forward)"
+        )))
+    }
+
+    /// Leaves a start with a step that writes, if this handle has left none. Returns whether it
+    /// did.
+    pub(super) async fn begin<R: Rows>(&self, rows: &mut R) -> RowsResult<R, bool> {
+        if self.has_begun.load(Ordering::SeqCst) {
+            return Ok(false);
+        }
+        let history = put_start(rows, None).await?;
+        rows.name(history.to_string())?;
+        Ok(true)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<SeenByHandle>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

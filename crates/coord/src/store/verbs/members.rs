@@ -1,0 +1,177 @@
+//! The verbs on members.
+
+use std::collections::HashSet;
+
+use async_trait::async_trait;
+use snowmint_core::UnixMillis;
+
+use super::slots::put_slots;
+use super::{Access, Rows, RowsResult, RunVerb, Verb, VerbResult, step_slots};
+use crate::ids::Incarnation;
+use crate::model::lease::given_up;
+use crate::model::member::{
+    Member, MemberInfo, MemberRow, MemberStatus, Presence, check, check_presence, not_joined,
+};
+
+pub(super) struct JoinVerb<'a> {
+    pub(super) member: &'a Member,
+    pub(super) presence: Presence,
+    pub(super) now: UnixMillis,
+}
+
+#[async_trait]
+impl RunVerb for JoinVerb<'_> {
+    type Output = ();
+
+    fn verb(&self) -> Verb {
+        Verb::Join
+    }
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
+        check(self.member, self.presence)?;
+        let now = rows.time(self.now);
+        let known = rows.members().await?;
+        let before = known.iter().find(|row| row.member.incarnation == self.member.incarnation);
+        let member = self.member.clone();
+        let row = match before {
+            None => MemberRow::new(member, self.presence, now),
+            Some(before) => match before.renewed(self.presence, now) {
+                Some(row) => MemberRow { member, ..row },
+                None => return Ok(((), false)),
+            },
+        };
+        rows.put_member(&row).await?;
+        forget(rows, &known, self.member.incarnation, now).await?;
+        Ok(((), true))
+    }
+}
+
+/// Removes the records of members that are long gone and hold nothing.
+async fn forget<R: Rows>(
+    rows: &mut R,
+    known: &[MemberRow],
+    joined: Incarnation,
+    now: UnixMillis,
+) -> RowsResult<R, ()> {
+    let others = known.iter().filter(|row| row.member.incarnation != joined);
+    let gone: Vec<Incarnation> =
+        others.filter(|row| row.forgettable(now)).map(|row| row.member.incarnation).collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let slots = rows.all_slots().await?;
+    let holders: HashSet<Incarnation> = slots.iter().filter_map(|(_, row)| row.holder).collect();
+    let unheld = gone.into_iter().filter(|member| !holders.contains(member));
+    for member in unheld.take(R::WRITES_MAX) {
+        rows.remove_member(member).await?;
+    }
+    Ok(())
+}
+
+pub(super) struct RenewVerb {
+    pub(super) member: Incarnation,
+    pub(super) presence: Presence,
+    pub(super) now: UnixMillis,
+}
+
+#[async_trait]
+impl RunVerb for RenewVerb {
+    type Output = ();
+
+    fn verb(&self) -> Verb {
+        Verb::Renew
+    }
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
+        check_presence(self.presence)?;
+        let renewed_at = rows.time(self.now);
+        let row = rows.member(self.member).await?.ok_or_else(|| not_joined(self.member))?;
+        let renewed = row.renewed(self.presence, renewed_at);
+        if let Some(row) = &renewed {
+            rows.put_member(row).await?;
+        }
+        Ok(((), renewed.is_some()))
+    }
+}
+
+pub(super) struct AnnounceVerb<'a> {
+    pub(super) member: Incarnation,
+    pub(super) status: &'a MemberStatus,
+}
+
+#[async_trait]
+impl RunVerb for AnnounceVerb<'_> {
+    type Output = ();
+
+    fn verb(&self) -> Verb {
+        Verb::Announce
+    }
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
+        self.status.check()?;
+        let row = rows.member(self.member).await?.ok_or_else(|| not_joined(self.member))?;
+        let announced = row.announced(self.status);
+        if let Some(row) = &announced {
+            rows.put_member(row).await?;
+        }
+        Ok(((), announced.is_some()))
+    }
+}
+
+pub(super) struct LeaveVerb {
+    pub(super) member: Incarnation,
+    pub(super) now: UnixMillis,
+}
+
+#[async_trait]
+impl RunVerb for LeaveVerb {
+    /// Whether the member is still there, with slots that did not fit into this step.
+    type Output = bool;
+
+    fn verb(&self) -> Verb {
+        Verb::Leave
+    }
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, bool> {
+        let now = rows.time(self.now);
+        let max = step_slots(R::WRITES_MAX);
+        let held = rows.held_by(self.member, max.saturating_add(1)).await?;
+        let given = held.iter().take(max);
+        let given = given.map(|(pool, row)| (pool.as_str(), given_up(row, row.mark, now)));
+        put_slots(rows, given).await?;
+        if held.len() > max {
+            return Ok((true, true));
+        }
+        let known = rows.remove_member(self.member).await?;
+        Ok((false, known || !held.is_empty()))
+    }
+}
+
+pub(super) struct MembersVerb {
+    pub(super) now: UnixMillis,
+}
+
+#[async_trait]
+impl RunVerb for MembersVerb {
+    type Output = Vec<MemberInfo>;
+    const ACCESS: Access = Access::Read;
+
+    fn verb(&self) -> Verb {
+        Verb::Members
+    }
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Vec<MemberInfo>> {
+        let now = rows.time(self.now);
+        Ok((infos(rows, now).await?, false))
+    }
+}
+
+/// Returns all members at `now`, in the order of their incarnations.
+pub(super) async fn infos<R: Rows>(
+    rows: &mut R,
+    now: UnixMillis,
+) -> RowsResult<R, Vec<MemberInfo>> {
+    let mut known = rows.members().await?;
+    known.sort_by_key(|row| row.member.incarnation);
+    Ok(known.iter().map(|row| row.info(now)).collect())
+}
