@@ -17,7 +17,7 @@ pub(crate) struct Label {
 impl Label {
     /// Returns the label of the product at a URL.
     pub(crate) fn of(product: &'static str, url: &str) -> Self {
-        Self { product, shown: crate::shown(url) }
+        Self { product, shown: crate::opening::shown(url) }
     }
 
     /// Returns the address, as the detail of an error.

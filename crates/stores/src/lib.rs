@@ -28,10 +28,11 @@
 
 use std::sync::Arc;
 
-use snowmint_coord::catalog::check_name;
 use snowmint_coord::{BoxFuture, Error, MemoryStore, Result, Store};
 
 use failure::at;
+use opening::check_namespace;
+pub use opening::{Settings, shown};
 use scheme::Scheme;
 pub use scheme::{is_url, schemes};
 
@@ -46,6 +47,7 @@ pub mod keyed;
 pub mod legacy;
 #[cfg(feature = "mysql")]
 pub mod mysql;
+mod opening;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "redis")]
@@ -59,23 +61,6 @@ pub mod sqlite;
 mod tls;
 #[cfg(feature = "zookeeper")]
 pub mod zookeeper;
-
-/// Settings of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Most attempts of a step when other writers win; at least 1, default 64. Applies to Redis,
-    /// etcd and ZooKeeper; the other stores queue writers.
-    pub attempts_max: u32,
-    /// Whether opening makes a missing store and brings its tables to the newest version; default
-    /// true. If false, opening writes nothing, and a missing store is `NotFound`.
-    pub create_if_missing: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { attempts_max: 64, create_if_missing: true }
-    }
-}
 
 /// Calls [`open_with`] with the default settings.
 ///
@@ -139,36 +124,6 @@ pub fn open_with<'a>(
 
 /// More bytes than any known scheme has.
 const SCHEME_BYTES_MAX: usize = 20;
-
-fn check_namespace(namespace: &str) -> Result<()> {
-    check_name("namespace", namespace)?;
-    Ok(())
-}
-
-/// Returns the URL without user, password and parameters, with or without slashes after the scheme.
-/// The plain address of a server stays unchanged.
-#[must_use]
-pub fn shown(url: &str) -> String {
-    let after_scheme = url.find(':').map_or(0, |colon| colon + 1);
-    let (scheme, rest) = url.split_at(after_scheme);
-    if scheme == "sqlite:" {
-        return url.to_owned();
-    }
-    let (slashes, rest) = rest.strip_prefix("//").map_or(("", rest), |rest| ("//", rest));
-    let (location, parameters) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
-    // The `@` ends a password with a question mark, or is part of a parameter: the text does not
-    // show which.
-    if parameters.contains('@') {
-        return format!("{scheme}{slashes}(not shown)");
-    }
-    let hosts = location.rsplit_once('@').map_or(location, |(_, hosts)| hosts);
-    format!("{scheme}{slashes}{hosts}")
-}
-
-/// Returns the error for a store that does not exist yet and must not be made.
-fn not_made(label: &str) -> Error {
-    Error::not_found(format!("{label} has no store yet; start a server once to create it"))
-}
 
 #[cfg(feature = "sqlite")]
 async fn open_sqlite(path: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
@@ -283,30 +238,6 @@ mod tests {
             assert!(!error.message().contains("10.9.8.7"), "{url}: {error}");
             assert!(error.to_string().contains("10.9.8.7"), "{url}: {error}");
             assert!(!error.to_string().contains("secret"), "{url}: {error}");
-        }
-    }
-
-    #[test]
-    fn shown_urls_have_no_secrets() {
-        for (url, expected) in [
-            ("mysql://root:pass@word@db:3306/ids?ssl-key=x", "mysql://db:3306/ids"),
-            ("mysql:me:secret@host/ids", "mysql:host/ids"),
-            ("postgres://db/ids", "postgres://db/ids"),
-            ("postgres://db/ids?password=secret", "postgres://db/ids"),
-            ("postgres:db/ids?password=secret", "postgres:db/ids"),
-            ("postgres://db/ids?password=secret@word", "postgres://(not shown)"),
-            ("redis://:p@ss@host", "redis://host"),
-            ("redis://:p?ss@host", "redis://(not shown)"),
-            ("redis://:p#ss@host", "redis://(not shown)"),
-            ("snowmints://token@a:1,b:2", "snowmints://a:1,b:2"),
-            ("sqlite:///a@b/ids.db", "sqlite:///a@b/ids.db"),
-            ("sqlite:/a/b.db", "sqlite:/a/b.db"),
-            ("memory:", "memory:"),
-            ("10.0.0.1:7700", "10.0.0.1:7700"),
-            ("[::1]:7700", "[::1]:7700"),
-            ("", ""),
-        ] {
-            assert_eq!(shown(url), expected, "{url}");
         }
     }
 

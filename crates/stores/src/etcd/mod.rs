@@ -41,10 +41,10 @@ use snowmint_coord::verbs::{BackendStore, Failure};
 use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store};
 use tonic::{Code, Status};
 
-use crate::Settings;
 use crate::cluster_url::ClusterUrl;
 use crate::failure::{Class, Label};
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
+use crate::opening::Settings;
 use client::EtcdClient;
 use message::{
     Compare, CompareResult, CompareTarget, DeleteRangeRequest, Is, KeyValue, PutRequest,
@@ -88,7 +88,7 @@ impl std::fmt::Debug for Etcd {
 /// `Invalid` for an impossible URL or namespace, or a wrong password; `Unavailable` when no server
 /// responds.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    crate::check_namespace(namespace)?;
+    crate::opening::check_namespace(namespace)?;
     let label = Label::of("etcd", url);
     let cluster_url = ClusterUrl::parse(url, PORT, &label, FORM)?;
     let prefix = format!("{}/snowmint/{namespace}/", cluster_url.path);

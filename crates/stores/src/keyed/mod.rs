@@ -248,7 +248,7 @@ impl<K: Keys> Keyed<K> {
             return found.check_form(&self.keys.label()).map_err(Failure::from);
         }
         if !create_if_missing {
-            return Err(Failure::from(crate::not_made(&self.keys.label())));
+            return Err(Failure::from(crate::opening::not_made(&self.keys.label())));
         }
         step::refuse_replica(&self.keys.label(), &head)?;
         let id = random::incarnation()?.to_string();

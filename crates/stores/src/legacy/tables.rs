@@ -66,7 +66,7 @@ impl Tables {
                 "URL of a legacy database names neither MySQL nor PostgreSQL; write \
                  mysql://USER:PASSWORD@HOST/DATABASE or postgres://…",
             )
-            .with_detail(at(&crate::shown(url)))),
+            .with_detail(at(&crate::opening::shown(url)))),
         }
     }
 

@@ -55,14 +55,13 @@ use snowmint_core::UnixMillis;
 use sqlx::Executor as _;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPool, MySqlPoolOptions};
 
-use crate::Settings;
 use crate::failure::{Class, Label};
+use crate::opening::Settings;
 use crate::sql::making::{tables_lost, tables_outdated};
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_KEPT_MS};
 use crate::sql::own::Own;
-use crate::sql::parameters;
 use crate::sql::server::Failover;
-use crate::sql::{OpeningQuery, Session as _, Tx};
+use crate::sql::{OpeningQuery, Session as _, Tx, parameters};
 use extend::Message;
 pub(crate) use failure::map_error;
 use failure::{NO_SUCH_COLUMN, NO_SUCH_TABLE, is_lost, number};
@@ -137,7 +136,7 @@ struct MySql {
 /// - `NotFound` without tables, if they must not be made.
 /// - `Unavailable` when the server does not respond.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    crate::check_namespace(namespace)?;
+    crate::opening::check_namespace(namespace)?;
     let label = Label::of("MySQL", url);
     let (failover, url) = Failover::of_url(url, &label)?;
     let pool = pool(&url, &label)?;

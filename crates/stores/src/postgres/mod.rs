@@ -56,8 +56,8 @@ use snowmint_coord::verbs::{Access, Backend, BackendStore, Failure, Seen};
 use snowmint_coord::{Capabilities, ClockOf, Error, Extend, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
-use crate::Settings;
 use crate::failure::{Class, Label, Sentence};
+use crate::opening::Settings;
 use crate::sql::making::{tables_lost, tables_outdated};
 use crate::sql::own::Own;
 use crate::sql::server::{Failover, mute};
@@ -116,7 +116,7 @@ struct Postgres {
 /// - `NotFound` without tables, if they must not be made.
 /// - `Unavailable` when the server does not respond.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    crate::check_namespace(namespace)?;
+    crate::opening::check_namespace(namespace)?;
     let label = Label::of("PostgreSQL", url);
     let (failover, url) = Failover::of_url(url, &label)?;
     let connections = || Connections::to(&url, &label);

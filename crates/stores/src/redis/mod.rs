@@ -54,11 +54,11 @@ use snowmint_coord::verbs::{BackendStore, Failure};
 use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
-use crate::Settings;
 use crate::failure::{Class, Label, Sentence};
 use crate::keyed::{
     Batch, Entry, Head, Keyed, Keys, Outcome, REPLICA, ScriptOutcome, ScriptRequest, name,
 };
+use crate::opening::Settings;
 pub(crate) use address::Address;
 pub(crate) use link::RedisLink;
 
@@ -110,7 +110,7 @@ impl std::fmt::Debug for Redis {
 /// - `Unsupported` for TLS in a program without a cryptography provider.
 /// - `Unavailable` when the server does not respond.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    crate::check_namespace(namespace)?;
+    crate::opening::check_namespace(namespace)?;
     let keys = connect(url, namespace).await?;
     Ok(Arc::new(
         BackendStore::over(Keyed::open(keys, settings.create_if_missing).await?)

@@ -57,7 +57,7 @@ pub(crate) fn missing(label: &str, found: u64, steps: Steps) -> Result<Steps> {
 pub(crate) fn not_brought(label: &str, found: u64, steps: Steps) -> Error {
     let newest = newest(steps);
     match found {
-        0 => crate::not_made(label),
+        0 => crate::opening::not_made(label),
         found if found > newest => too_new(label, found, newest),
         found => Error::unsupported(format!(
             "{label} has tables of version {found}, current {newest}; start a server once to \

@@ -97,7 +97,7 @@ impl File {
                 Err(error) => error.kind() == std::io::ErrorKind::NotFound,
             };
             if is_none {
-                return Err(crate::not_made(LABEL).with_detail(place(&path)));
+                return Err(crate::opening::not_made(LABEL).with_detail(place(&path)));
             }
             OpenMode::Look
         };

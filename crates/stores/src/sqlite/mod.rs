@@ -35,7 +35,7 @@ use std::sync::Arc;
 use snowmint_coord::verbs::BackendStore;
 use snowmint_coord::{Capabilities, ClockOf, PresenceBy, Result, Store};
 
-use crate::Settings;
+use crate::opening::Settings;
 use file::{Adjust, File};
 
 /// Capabilities of a SQLite file.
@@ -68,7 +68,7 @@ async fn open_with(
     settings: Settings,
     adjust: Adjust,
 ) -> Result<BackendStore<File>> {
-    crate::check_namespace(namespace)?;
+    crate::opening::check_namespace(namespace)?;
     Ok(BackendStore::over(File::open(path, namespace, settings.create_if_missing, adjust).await?))
 }
 

@@ -47,11 +47,11 @@ use zookeeper_client::{
     MultiWriteResult, MultiWriter, Stat,
 };
 
-use crate::Settings;
 use crate::cluster_url::ClusterUrl;
 use crate::failure::Label;
 use crate::keyed::name::WRITES;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
+use crate::opening::Settings;
 use failure::map_error;
 pub(crate) use link::{SessionLink, within};
 use path::path;
@@ -107,7 +107,7 @@ impl std::fmt::Debug for Zookeeper {
 /// `Invalid` for an impossible URL or namespace, or a wrong password; `StorePermissionDenied`
 /// without the permissions; `Unavailable` when no server responds.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    crate::check_namespace(namespace)?;
+    crate::opening::check_namespace(namespace)?;
     let label = Label::of("ZooKeeper", url);
     let cluster_url = ClusterUrl::parse(url, PORT, &label, FORM)?;
     if !cluster_url.parameters.is_empty() {
