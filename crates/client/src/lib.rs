@@ -36,13 +36,9 @@ mod store_error;
 
 pub use credentials::Credentials;
 pub use handshake::tls_failure;
-pub use settings::Settings;
-pub use store::{ClientDeps, RemoteStore};
-
-/// Scheme of servers' URLs.
-pub const SCHEME: &str = "snowmint";
-/// Scheme of servers' URLs with TLS.
-pub const SCHEME_TLS: &str = "snowmints";
+pub use servers_url::{SCHEME, SCHEME_TLS};
+pub use settings::{ClientDeps, Settings};
+pub use store::RemoteStore;
 
 /// Returns whether a URL names servers.
 #[must_use]

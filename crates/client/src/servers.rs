@@ -14,8 +14,7 @@ use crate::call_failure::{CallFailure, at};
 use crate::connect_options::ConnectOptions;
 use crate::link::{ServerLink, within};
 use crate::servers_url::ServersUrl;
-use crate::settings::Settings;
-use crate::store::ClientDeps;
+use crate::settings::{ClientDeps, Settings};
 
 /// Pause after all servers have failed once, in milliseconds: at first and at most.
 const PAUSE_MS_MIN: u64 = 25;

@@ -3,7 +3,10 @@
 use snowmint_coord::{Error, Result};
 use tonic::metadata::{Ascii, MetadataValue};
 
-use crate::{SCHEME, SCHEME_TLS};
+/// Scheme of servers' URLs.
+pub const SCHEME: &str = "snowmint";
+/// Scheme of servers' URLs with TLS.
+pub const SCHEME_TLS: &str = "snowmints";
 
 const FORM: &str = "snowmint://HOST:PORT,HOST:PORT, or with TLS snowmints://HOST:PORT,HOST:PORT";
 /// Default port for gRPC.

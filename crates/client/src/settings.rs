@@ -1,4 +1,10 @@
-//! Time limits and retry budget for calls to servers.
+//! Settings and dependencies of a store of servers.
+
+use std::sync::Arc;
+
+use snowmint_coord::{BootTimer, Timer};
+
+use crate::credentials::Credentials;
 
 /// Time limits and retry budget for calls to servers. Every field has a default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,5 +34,21 @@ impl Default for Settings {
             retries_at_once: 32,
             retries_per_second: 8,
         }
+    }
+}
+
+/// Dependencies of a store of servers besides its settings.
+#[derive(Clone, Debug)]
+pub struct ClientDeps {
+    /// Trusted certificates and presented credentials.
+    pub credentials: Credentials,
+    /// Source of elapsed time.
+    pub timer: Arc<dyn Timer>,
+}
+
+impl Default for ClientDeps {
+    /// Uses the system's time and CAs, and presents nothing.
+    fn default() -> Self {
+        Self { credentials: Credentials::new(), timer: Arc::new(BootTimer) }
     }
 }

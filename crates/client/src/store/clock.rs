@@ -8,7 +8,7 @@ use snowmint_coord::{Result, TimeReference, Verb};
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store::{NowRequest, NowResponse};
 
-use super::{Method, ask};
+use super::ask::{Method, ask};
 use crate::servers::Servers;
 
 /// Clock of whichever server responds: a time reference for a node on a store without one.

@@ -1,6 +1,7 @@
 //! The store of servers: each verb is one call.
 
 mod aliases;
+mod ask;
 mod clock;
 mod read;
 mod secondary_store;
@@ -11,17 +12,14 @@ mod write;
 use std::sync::Arc;
 
 use snowmint_coord::catalog::check_name;
-use snowmint_coord::{
-    BootTimer, BoxFuture, Capabilities, ClockOf, ErrorKind, PresenceBy, Result, Timer, Verb,
-};
+use snowmint_coord::{BoxFuture, Capabilities, ClockOf, PresenceBy, Result};
 
-use crate::call_failure::{CallFailure, of_store};
-use crate::credentials::Credentials;
 use crate::servers::{Call, Servers};
 use crate::servers_url::ServersUrl;
-use crate::settings::Settings;
-use crate::store_error::{Fallible, refused};
+use crate::settings::{ClientDeps, Settings};
+use crate::store_error::Fallible;
 use aliases::IncarnationAliases;
+use ask::{Method, ask};
 use secondary_store::OpenParams;
 use seen::NewestIdentity;
 
@@ -40,29 +38,6 @@ pub struct RemoteStore {
     seen: NewestIdentity,
     /// Parameters of opening; `None` for a secondary store, which leads no further.
     open_params: Option<OpenParams>,
-}
-
-/// Dependencies of a store of servers besides its settings.
-#[derive(Clone, Debug)]
-pub struct ClientDeps {
-    /// Trusted certificates and presented credentials.
-    pub credentials: Credentials,
-    /// Source of elapsed time.
-    pub timer: Arc<dyn Timer>,
-}
-
-impl Default for ClientDeps {
-    /// Uses the system's time and CAs, and presents nothing.
-    fn default() -> Self {
-        Self { credentials: Credentials::new(), timer: Arc::new(BootTimer) }
-    }
-}
-
-/// A verb, and the path of the gRPC method that calls it.
-#[derive(Clone, Copy, Debug)]
-struct Method {
-    verb: Verb,
-    path: &'static str,
 }
 
 impl RemoteStore {
@@ -144,28 +119,4 @@ impl RemoteStore {
     {
         ask(&self.servers, method, again, message).await
     }
-}
-
-async fn ask<Q, A>(servers: &Servers, method: Method, again: bool, message: Q) -> Result<A>
-where
-    Q: prost::Message + Clone + 'static,
-    A: prost::Message + Default + Fallible + 'static,
-{
-    let Method { verb, path } = method;
-    let Settings { call_ms: within_ms, attempt_ms, .. } = *servers.settings();
-    let call = Call { again, within_ms, attempt_ms };
-    let response = servers.ask(call, |link| {
-        let message = message.clone();
-        async move {
-            let response: Result<A, _> = link.ask(path, message).await;
-            let mut response = response.map_err(|status| of_store(path, &link.address, &status))?;
-            let Some(error) = response.error() else { return Ok(response) };
-            let error = refused(error);
-            match error.kind() {
-                ErrorKind::Unavailable => Err(CallFailure::BackendLost(error)),
-                _ => Err(CallFailure::Refused(error)),
-            }
-        }
-    });
-    response.await.map_err(|error| error.with_verb(verb))
 }

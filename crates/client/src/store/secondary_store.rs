@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use snowmint_coord::store::StoreConnector;
 use snowmint_coord::{Result, Store};
 
-use super::{ClientDeps, RemoteStore};
-use crate::settings::Settings;
+use super::RemoteStore;
+use crate::settings::{ClientDeps, Settings};
 
 /// Parameters with which the servers' store is opened.
 #[derive(Clone)]

@@ -15,8 +15,9 @@ use snowmint_coord::{
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as proto;
 
+use super::ask::Method;
 use super::clock::ServerClock;
-use super::{Method, RemoteStore, read, write};
+use super::{RemoteStore, read, write};
 use crate::owners::RemoteOwnerClient;
 
 /// A repeat has the same effect.
