@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use snowmint_coord::{NumberLane, NumberRange, Readiness, SourceSpec};
 
+use crate::options::Options;
 use crate::runtime::OwnedRuntime;
-use crate::{Options, Result, Snowflake};
+use crate::snowflake::Snowflake;
+use snowmint_coord::Result;
 
 /// Opens the store at `url` like [`open`](crate::open), for a program without a runtime.
 ///
@@ -16,6 +18,20 @@ use crate::{Options, Result, Snowflake};
 /// Same as [`Options::open_blocking`].
 pub fn open_blocking(url: &str) -> Result<Mint> {
     Options::new().open_blocking(url)
+}
+
+impl Options {
+    /// Opens the store at `url`, for a program without a runtime. A thread of the handle does the
+    /// background work and ends with the last handle.
+    ///
+    /// # Errors
+    /// Same as [`open`](Self::open); `Unavailable` when the system starts no thread; `Unsupported`
+    /// inside a runtime, because the call would block a thread of that runtime.
+    pub fn open_blocking(self, url: &str) -> Result<Mint> {
+        let runtime = Arc::new(OwnedRuntime::start()?);
+        let mint = runtime.block_on(self.open(url))?;
+        Ok(Mint::new(mint.runtime(Arc::clone(&runtime)), runtime))
+    }
 }
 
 /// An open store: the blocking form of [`crate::Mint`].

@@ -12,7 +12,7 @@ use crate::clock::{ClockChoice, GivenClock, HandleClock};
 use crate::observer::{GivenObserver, LoggingObserver};
 use crate::snowflake::Snowflake;
 use crate::worker::{Worker, WorkerPlan, default_dir};
-use crate::{Error, Result};
+use snowmint_coord::{Error, Result};
 
 /// Default for the longest wait of [`Builder::build`] for another process to close the worker.
 pub const LOCK_WAIT_MS: u64 = 10_000;
@@ -228,6 +228,15 @@ impl Builder {
             observer: LoggingObserver { name, observer: self.observer },
         })
         .map(Snowflake::of_worker)
+    }
+}
+
+impl Snowflake {
+    /// Returns a builder for a worker that you name; [`open`](crate::open) a store to have one
+    /// assigned.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::new()
     }
 }
 

@@ -8,7 +8,7 @@ use snowmint_coord::{BootTimer, ForkGuard, Timer};
 use snowmint_core::clock::Reading;
 use snowmint_core::{CachedClock, Clock, ElapsedMillis, Pause, Refresher, SystemClock, UnixMillis};
 
-use crate::{Error, Result};
+use snowmint_coord::{Error, Result};
 
 /// Ways in which a handle reads the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use snowmint_core::Generator;
 use snowmint_core::generator::Lane as CoreLane;
 
-use crate::Result;
 use crate::clock::HandleClock;
 use crate::observer::LoggingObserver;
 use crate::snowflake::{Backend, Snowflake};
 use crate::worker::Worker;
+use snowmint_coord::Result;
 
 /// Takes blocks of IDs from a handle and counts locally, for the hottest loops. The rest of a block
 /// is dropped when its tick ends.
@@ -81,5 +81,14 @@ impl Lane {
             },
             LaneKind::StoreBacked(handle) => handle.mint(),
         }
+    }
+}
+
+impl Snowflake {
+    /// Returns a lane for one thread. For a worker that you named, it takes `block` IDs at a time
+    /// and counts locally. IDs increase within the lane; between lanes, by tick.
+    #[must_use]
+    pub fn lane(&self, block: usize) -> Lane {
+        Lane::new(self, block)
     }
 }

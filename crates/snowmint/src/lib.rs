@@ -88,18 +88,24 @@ pub mod blocking;
 mod builder;
 mod clock;
 mod lane;
+mod mint;
 mod observer;
+mod options;
 mod runtime;
 mod snowflake;
 mod stored;
+mod values;
 mod worker;
 
 pub use blocking::open_blocking;
 pub use builder::{Builder, CATCH_UP_MS, JUMP_MAX_MS, LOCK_WAIT_MS};
 pub use clock::ClockChoice;
 pub use lane::Lane;
-pub use snowflake::{Decoded, Short, Snowflake, Stats};
-pub use stored::{Counter, Mint, Options, STORE_WAIT_MS, Segment, TextSource, open};
+pub use mint::Mint;
+pub use options::{Options, STORE_WAIT_MS, open};
+pub use snowflake::Snowflake;
+pub use stored::{Counter, Segment, TextSource};
+pub use values::{Decoded, Short, Stats};
 pub use worker::{WINDOW_MS, default_dir};
 
 #[cfg(feature = "client")]

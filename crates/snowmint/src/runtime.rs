@@ -4,7 +4,7 @@ use std::future::Future;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::{Error, Result};
+use snowmint_coord::{Error, Result};
 
 /// Longest time in milliseconds that the last handle waits for the thread to end.
 const END_WAIT_MS: u64 = 1_000;

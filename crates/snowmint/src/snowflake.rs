@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use snowmint_core::generator::WaitPolicy;
-use snowmint_core::{Clock as _, ElapsedMillis, Layout, Parts, Tick, UnixMillis};
+use snowmint_core::{Clock as _, ElapsedMillis, Layout};
 
-use crate::builder::Builder;
-use crate::lane::Lane;
 use crate::stored::StoreBacked;
+use crate::values::{Decoded, Short, Stats};
 use crate::worker::Worker;
-use crate::{Error, Result};
+use snowmint_coord::{Error, Result};
 
 /// Mints snowflake IDs. Cheap to clone for every thread and task; all clones mint from one
 /// generator.
@@ -39,60 +38,7 @@ pub(crate) enum Backend {
     StoreBacked(Arc<StoreBacked>),
 }
 
-/// The values inside one ID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decoded {
-    /// Start of the ID's tick.
-    pub time: UnixMillis,
-    /// Ticks since the layout's epoch.
-    pub tick: Tick,
-    /// The clock sequence; 0 where the layout has none.
-    pub clock: u64,
-    /// Number of the worker that minted the ID.
-    pub worker: u64,
-    /// The counter within the tick.
-    pub sequence: u64,
-}
-
-/// State of a handle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stats {
-    /// End of the last tick taken from; none while a store has not assigned a worker.
-    pub taken_until: Option<UnixMillis>,
-    /// End of the window; only for a worker that you named.
-    pub mark: Option<UnixMillis>,
-    /// Milliseconds by which the last tick taken is ahead of the clock now.
-    pub lead_ms: u64,
-    /// Clock steps back met so far.
-    pub steps_back: u64,
-    /// Clock steps forward met so far.
-    pub steps_ahead: u64,
-}
-
-/// A batch that could not be minted whole. The IDs at the start of the buffer are valid.
-#[derive(Clone, Debug)]
-pub struct Short {
-    /// Number of IDs written.
-    pub made: usize,
-    /// Reason why the batch ended.
-    pub error: Error,
-}
-
-impl Decoded {
-    pub(crate) fn new(parts: Parts, time: UnixMillis) -> Self {
-        let Parts { tick, clock, worker, sequence } = parts;
-        Self { time, tick, clock, worker, sequence }
-    }
-}
-
 impl Snowflake {
-    /// Returns a builder for a worker that you name; [`open`](crate::open) a store to have one
-    /// assigned.
-    #[must_use]
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-
     pub(crate) fn of_worker(worker: Worker) -> Self {
         Self { backend: Backend::Worker(Arc::new(worker)) }
     }
@@ -152,7 +98,7 @@ impl Snowflake {
     /// Mints one ID, waiting as [`mint`](Self::mint) does but without holding a thread. Needs a
     /// Tokio runtime with time enabled. For a global-order source that servers mint
     /// (`snowmint://`), this call asks the servers, for up to
-    /// [`Options::wait_max_ms`](crate::Options::wait_max_ms). `mint` and `fill` ask them only in a
+    /// [`Options::wait_max_ms`](crate::options::Options::wait_max_ms). `mint` and `fill` ask them only in a
     /// program without a runtime ([`open_blocking`](crate::open_blocking)).
     ///
     /// # Errors
@@ -185,13 +131,6 @@ impl Snowflake {
             Backend::Worker(worker) => worker.try_fill(out),
             Backend::StoreBacked(stored) => stored.try_fill(out),
         }
-    }
-
-    /// Returns a lane for one thread. For a worker that you named, it takes `block` IDs at a time
-    /// and counts locally. IDs increase within the lane; between lanes, by tick.
-    #[must_use]
-    pub fn lane(&self, block: usize) -> Lane {
-        Lane::new(self, block)
     }
 
     /// Splits an ID into its fields, after removing a disguise.
@@ -258,24 +197,5 @@ impl Snowflake {
             Backend::Worker(worker) => worker.close(),
             Backend::StoreBacked(stored) => Err(stored.not_closed_here()),
         }
-    }
-}
-
-impl std::fmt::Display for Short {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "only {} IDs of the batch were minted", self.made)
-    }
-}
-
-impl std::error::Error for Short {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
-
-impl From<Short> for Error {
-    /// Returns the reason for the end, for callers that have no use for part of a batch.
-    fn from(short: Short) -> Self {
-        short.error
     }
 }

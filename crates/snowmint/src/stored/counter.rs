@@ -2,8 +2,8 @@
 
 use snowmint_coord::{Source, SourceStats};
 
-use super::StoreContext;
-use crate::Result;
+use super::context::StoreContext;
+use snowmint_coord::Result;
 
 /// Numbers for each key, each greater than every number returned for that key before. Cheap to
 /// clone.
@@ -26,7 +26,7 @@ impl Counter {
     }
 
     /// Returns the next number of a key (1 to 255 bytes), waiting for the store up to
-    /// [`Options::wait_max_ms`](crate::Options::wait_max_ms).
+    /// [`Options::wait_max_ms`](crate::options::Options::wait_max_ms).
     ///
     /// # Errors
     /// - `NotOwner` when another process owns the key.

@@ -7,17 +7,17 @@ use async_trait::async_trait;
 use snowmint_coord::store::StoreConnector;
 use snowmint_coord::{LazyStore, Opening, Store};
 
-use crate::Result;
+use snowmint_coord::Result;
 
 /// Credentials shown to servers; empty without feature `client`.
 #[cfg(feature = "client")]
-pub(super) type ClientCredentials = Option<snowmint_client::Credentials>;
+pub(crate) type ClientCredentials = Option<snowmint_client::Credentials>;
 #[cfg(not(feature = "client"))]
 #[derive(Clone, Debug, Default)]
-pub(super) struct ClientCredentials {}
+pub(crate) struct ClientCredentials {}
 
 /// Opens the store or servers that a URL names.
-pub(super) async fn open(
+pub(crate) async fn open(
     url: &str,
     namespace: &str,
     credentials: ClientCredentials,
@@ -33,7 +33,7 @@ fn is_of_servers(url: &str) -> bool {
 }
 
 /// Like [`open`], but opens an unreachable store later.
-pub(super) async fn open_now_or_later(
+pub(crate) async fn open_now_or_later(
     url: &str,
     namespace: &str,
     credentials: ClientCredentials,
@@ -47,10 +47,10 @@ pub(super) async fn open_now_or_later(
 }
 
 /// Connector of a secondary store.
-pub(super) struct UrlConnector {
-    pub(super) url: String,
-    pub(super) namespace: String,
-    pub(super) credentials: ClientCredentials,
+pub(crate) struct UrlConnector {
+    pub(crate) url: String,
+    pub(crate) namespace: String,
+    pub(crate) credentials: ClientCredentials,
 }
 
 /// Omits the URL, which may contain a password.
@@ -74,8 +74,9 @@ async fn servers(
     credentials: ClientCredentials,
 ) -> Result<Arc<dyn Store>> {
     use snowmint_client::{ClientDeps, Credentials, RemoteStore, Settings};
-    let credentials =
-        credentials.map_or_else(Credentials::from_env, Ok).map_err(crate::Error::invalid)?;
+    let credentials = credentials
+        .map_or_else(Credentials::from_env, Ok)
+        .map_err(snowmint_coord::Error::invalid)?;
     let parts = ClientDeps { credentials, ..ClientDeps::default() };
     Ok(Arc::new(RemoteStore::open_with(url, namespace, Settings::default(), parts).await?))
 }
@@ -83,7 +84,7 @@ async fn servers(
 #[cfg(not(feature = "client"))]
 async fn servers(_: &str, _: &str, _: ClientCredentials) -> Result<Arc<dyn Store>> {
     let message = "snowmint:// needs feature `client`; build with it";
-    Err(crate::Error::unsupported(message))
+    Err(snowmint_coord::Error::unsupported(message))
 }
 
 #[cfg(all(test, not(feature = "client")))]

@@ -2,8 +2,9 @@
 
 use snowmint_coord::{IdBatch, NumberLane, NumberRange, SegmentHandle, Source, SourceStats};
 
-use super::StoreContext;
-use crate::{Error, Result, Short};
+use super::context::StoreContext;
+use crate::values::Short;
+use snowmint_coord::{Error, Result};
 
 /// Takes numbers from a segment source: unique, from 1 on, without time inside. Cheap to clone.
 ///
@@ -24,7 +25,7 @@ impl Segment {
     }
 
     /// Returns the next number, waiting for the store up to
-    /// [`Options::wait_max_ms`](crate::Options::wait_max_ms).
+    /// [`Options::wait_max_ms`](crate::options::Options::wait_max_ms).
     ///
     /// # Errors
     /// `Unavailable` when the store is unreachable and the prefetched numbers are spent;

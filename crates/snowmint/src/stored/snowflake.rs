@@ -6,10 +6,10 @@ use snowmint_core::generator::MINT_WAIT_MAX_MS;
 use snowmint_core::text::Format;
 use snowmint_core::{Clock as _, ElapsedMillis, Layout, Pause as _, UnixMillis};
 
-use super::StoreContext;
+use super::context::StoreContext;
 use super::segment::{not_numbers, numbers, one};
-use crate::snowflake::{Decoded, Stats};
-use crate::{Error, ErrorKind, Result, Short};
+use crate::values::{Decoded, Short, Stats};
+use snowmint_coord::{Error, ErrorKind, Result};
 
 /// A snowflake source and the bounds of its waits.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use snowmint_coord::{Decoded, IdBatch, Source};
 
-use super::StoreContext;
-use crate::{Error, Result};
+use super::context::StoreContext;
+use snowmint_coord::{Error, Result};
 
 /// Makes the UUIDs, ULIDs or serials of a source in the store. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -8,7 +8,8 @@ use snowmint_core::generator::{WaitPolicy, WaitStep};
 use snowmint_core::{Clock as _, MintError};
 
 use super::Worker;
-use crate::{Error, Result, Short};
+use crate::values::Short;
+use snowmint_coord::{Error, Result};
 
 impl Worker {
     /// Maintains the window before `minted` leaves the handle: extends a spent window and then
@@ -68,7 +69,7 @@ impl Worker {
         }
     }
 
-    /// Mints as [`Snowflake::mint_async`](crate::Snowflake::mint_async) documents.
+    /// Mints as [`Snowflake::mint_async`](crate::snowflake::Snowflake::mint_async) documents.
     pub(crate) async fn mint_async(self: &Arc<Self>) -> Result<u64> {
         let generator = &self.generator;
         let mut minted = generator.try_mint();

@@ -19,7 +19,7 @@ use snowmint_coord::private;
 use snowmint_core::{Clock, Pause, SystemClock, UnixMillis};
 
 use super::record::{COPY_BYTES, MarkRecord};
-use crate::{Error, Result};
+use snowmint_coord::{Error, Result};
 
 /// Offset of the second copy. It has its own block: no disk tears both copies in one write.
 const SECOND_COPY_AT: u64 = 4096;

@@ -17,8 +17,8 @@ pub use window::WINDOW_MS;
 
 use crate::clock::HandleClock;
 use crate::observer::LoggingObserver;
-use crate::{Error, Result};
 use mark_file::{Found, Lock, MarkFile};
+use snowmint_coord::{Error, Result};
 use window::{Baseline, Need, Window, WindowSize};
 
 /// Settings for opening a worker.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use snowmint_core::Layout;
 use snowmint_core::layout::Field;
 
-use crate::{Error, Result};
+use snowmint_coord::{Error, Result};
 
 /// Returns the default directory of the workers' marks: `snowmint` in the user's state directory,
 /// which is `$XDG_STATE_HOME` or `~/.local/state`.

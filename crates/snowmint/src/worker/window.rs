@@ -4,7 +4,7 @@ use snowmint_core::generator::Rollback;
 use snowmint_core::{ElapsedMillis, Layout, UnixMillis};
 
 use super::mark_file::MarkFile;
-use crate::{Error, Result};
+use snowmint_coord::{Error, Result};
 
 /// Milliseconds by which the mark is kept ahead of need. After a crash, IDs lead the clock by at
 /// most this much and two ticks, or the next process waits that long.

@@ -7,12 +7,27 @@ use std::sync::Arc;
 use snowmint_coord::{BoxFuture, Node, NodeSettings, Platform};
 use snowmint_core::{Observer, Pause};
 
-use super::{Mint, STORE_WAIT_MS, StoreContext, place};
-use crate::Result;
-use crate::blocking;
 use crate::clock::{ClockChoice, GivenClock, HandleClock};
+use crate::mint::Mint;
 use crate::observer::{GivenObserver, LoggingObserver};
-use crate::runtime::OwnedRuntime;
+use crate::stored::{StoreContext, place};
+use snowmint_coord::Result;
+
+/// Default for the longest wait of a call that needs the store, in milliseconds.
+pub const STORE_WAIT_MS: u64 = 5_000;
+
+/// Opens the store at `url` and joins its namespace `default`. The URL is `sqlite:PATH` for the
+/// processes of one machine, `snowmint://HOST:PORT,HOST:PORT` for servers, or with TLS
+/// `snowmints://` (feature `client`), or `memory:` for tests. [`Options`] has all other settings.
+///
+/// Needs a Tokio runtime with time enabled, on which one task keeps the worker's window ahead of
+/// need. [`open_blocking`](crate::open_blocking) is for programs without a runtime.
+///
+/// # Errors
+/// `Invalid` for a URL that names no store; the store's error when it cannot be opened.
+pub fn open(url: &str) -> BoxFuture<'_, Result<Mint>> {
+    Options::new().open(url)
+}
 
 /// Settings with which a store is opened.
 pub struct Options {
@@ -160,18 +175,6 @@ impl Options {
             let ctx = StoreContext { clock, wait_max_ms: self.wait_max_ms, runtime: None };
             Ok(Mint::new(node, ctx))
         })
-    }
-
-    /// Opens the store at `url`, for a program without a runtime. A thread of the handle does the
-    /// background work and ends with the last handle.
-    ///
-    /// # Errors
-    /// Same as [`open`](Self::open); `Unavailable` when the system starts no thread; `Unsupported`
-    /// inside a runtime, because the call would block a thread of that runtime.
-    pub fn open_blocking(self, url: &str) -> Result<blocking::Mint> {
-        let runtime = Arc::new(OwnedRuntime::start()?);
-        let mint = runtime.block_on(self.open(url))?;
-        Ok(blocking::Mint::new(mint.runtime(Arc::clone(&runtime)), runtime))
     }
 }
 
