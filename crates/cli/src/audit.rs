@@ -11,8 +11,8 @@ use snowmint_coord::private;
 use snowmint_core::Rfc3339;
 use snowmint_server::AuditDefinition;
 
-use crate::exit::complain;
-use crate::when;
+use crate::terminal::exit::complain;
+use crate::terminal::when;
 
 /// Destination of the record of definition changes.
 #[derive(Clone, Debug)]

@@ -5,23 +5,13 @@
 
 mod audit;
 mod client;
-mod clock;
 mod cmd;
 mod config;
-mod descriptors;
-mod exit;
-mod id;
-mod input;
-mod node;
-mod ntp;
-mod output;
-mod secret;
+mod open;
 mod security;
-mod store;
-mod traces;
+mod system;
+mod terminal;
 mod unique;
-mod upstreams;
-mod when;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -35,7 +25,7 @@ pub fn main() -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     match cmd::Snowmint::try_parse_from(&arguments) {
-        Ok(command) => exit::code(command.run()),
-        Err(error) => exit::unparsed(error, &arguments).exit(),
+        Ok(command) => terminal::exit::code(command.run()),
+        Err(error) => terminal::exit::unparsed(error, &arguments).exit(),
     }
 }

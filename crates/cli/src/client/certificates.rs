@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, InvalidDnsNameError, PrivateKeyDer, Serv
 use rustls::{ClientConfig, RootCertStore};
 use snowmint_client::Credentials;
 
-use crate::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Builds the TLS configuration from credentials.
 pub(crate) fn rustls_config(credentials: &Credentials) -> Outcome<ClientConfig> {

@@ -27,8 +27,8 @@ use tokio_rustls::TlsConnector;
 
 pub(crate) use self::certificates::{rustls_config, server_name};
 use self::connection::{HttpConnection, NoResponse};
-use crate::exit::{Exit, Failure, Outcome};
-use crate::store;
+use crate::open::store;
+use crate::terminal::exit::{Exit, Failure, Outcome};
 
 /// Default listen address of `serve`.
 pub(crate) const DEFAULT_SERVER: &str = "127.0.0.1:7700";

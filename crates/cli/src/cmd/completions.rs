@@ -4,8 +4,8 @@ use clap::{Args, CommandFactory as _, ValueEnum};
 use clap_complete::Shell;
 
 use super::Snowmint;
-use crate::exit::{Failure, Outcome};
-use crate::output::Output;
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::output::Output;
 
 /// Print the completions of a shell.
 ///

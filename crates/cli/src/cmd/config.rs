@@ -3,8 +3,8 @@
 use clap::Args;
 
 use crate::config::template;
-use crate::exit::Outcome;
-use crate::output::Output;
+use crate::terminal::exit::Outcome;
+use crate::terminal::output::Output;
 
 /// Print the complete configuration file, commented, with defaults.
 #[derive(Debug, Args)]

@@ -5,9 +5,9 @@ use serde::Serialize;
 use snowmint_core::layout::EPOCH_DEFAULT;
 use snowmint_core::{Layout, OutOfRange, Parts, Tick, UnixMillis};
 
-use crate::exit::{Failure, Outcome};
-use crate::output::Output;
-use crate::when::Zone;
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::output::Output;
+use crate::terminal::when::Zone;
 
 /// Show the lowest and the highest ID of an instant or a span.
 ///

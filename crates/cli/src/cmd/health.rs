@@ -4,8 +4,8 @@ use clap::Args;
 use snowmint_wire::http::ReadyBody;
 
 use crate::client::{ApiClient, DEFAULT_SERVER};
-use crate::exit::{Failure, Outcome};
-use crate::output::Output;
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::output::Output;
 
 /// Ask a server whether it is ready to mint.
 ///

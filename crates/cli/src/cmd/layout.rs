@@ -5,9 +5,9 @@ use serde::Serialize;
 use snowmint_core::layout::{Field, Need, PRESETS, propose};
 use snowmint_core::{Layout as IdLayout, UnixMillis};
 
-use crate::exit::{Failure, Outcome};
-use crate::output::Output;
-use crate::when::{self, Zone};
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::output::Output;
+use crate::terminal::when::{self, Zone};
 
 /// Show the capacities of layouts, or propose layouts.
 #[derive(Debug, Args)]

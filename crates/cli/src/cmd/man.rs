@@ -6,8 +6,8 @@ use clap::{Args, Command, CommandFactory as _};
 use clap_mangen::Man as Page;
 
 use super::Snowmint;
-use crate::exit::{Failure, Outcome};
-use crate::output::Output;
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::output::Output;
 
 /// Print a manual page, or write all of them.
 #[derive(Debug, Args)]

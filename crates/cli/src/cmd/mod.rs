@@ -20,7 +20,7 @@ mod worker;
 
 use clap::{Parser, Subcommand};
 
-use crate::exit::Outcome;
+use crate::terminal::exit::Outcome;
 
 /// Unique IDs for distributed systems: mint them, serve them, and read them.
 #[derive(Debug, Parser)]

@@ -7,9 +7,9 @@ use serde_json::json;
 use snowmint_coord::random;
 use snowmint_server::{TokenHash, certificate_names};
 
-use crate::exit::{Failure, Outcome};
-use crate::output::Output;
-use crate::secret::TOKEN_PREFIX;
+use crate::system::secret::TOKEN_PREFIX;
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::output::Output;
 
 /// Longest token that is read.
 const TOKEN_BYTES_MAX: u64 = 4_096;

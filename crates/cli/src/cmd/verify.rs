@@ -8,9 +8,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use snowmint_core::text::Format;
 
-use crate::exit::{Failure, Outcome};
-use crate::input::{self, AnyLines};
-use crate::output::Output;
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::input::{self, AnyLines};
+use crate::terminal::output::Output;
 use crate::unique::{NumberKey, SortKey, Sorter, TextKey, WideKey};
 
 /// Number of duplicates that are named.

@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 use super::layers::{SECRET, flatten};
 use super::{Config, Defined};
-use crate::secret::NOT_SHOWN;
+use crate::system::secret::NOT_SHOWN;
 
 /// A key with another value.
 #[derive(Clone, Debug, PartialEq, Eq)]

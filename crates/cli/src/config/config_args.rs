@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Config, Given};
-use crate::exit::{Outcome, complain};
-use crate::secret::Hidden;
+use crate::system::secret::Hidden;
+use crate::terminal::exit::{Outcome, complain};
 
 /// Location of the configuration, and options that override it.
 #[derive(Clone, Debug, Args)]

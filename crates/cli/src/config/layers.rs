@@ -12,7 +12,7 @@ use toml::{Table, Value};
 
 use super::config_args::has_secret;
 use super::{Config, is_below};
-use crate::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Prefix of all environment variables.
 const PREFIX: &str = "SNOWMINT_";

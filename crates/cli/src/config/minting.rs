@@ -5,8 +5,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use snowmint_coord::spec::Span;
 use snowmint_coord::{AfterCrash, NodeSettings, Reuse};
 
-use crate::exit::{Failure, Outcome};
-use crate::ntp::Ntp;
+use crate::system::ntp::Ntp;
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Largest worker number: of 64 bits, at least one each is for time and sequence.
 const NUMBER_MAX: u64 = (1 << 62) - 1;

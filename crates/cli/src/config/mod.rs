@@ -38,11 +38,13 @@ use places::Places;
 pub(crate) use security::{PeersSection, TlsSection, TokensSection};
 pub(crate) use server::ServerSection;
 pub(crate) use store::StoreSection;
+#[cfg(test)]
+pub(crate) use store::default_url;
 pub(crate) use template::template;
 pub(crate) use traces::TracesSection;
 
-use crate::exit::{Failure, Outcome};
-use crate::secret::Hidden;
+use crate::system::secret::Hidden;
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Complete configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,7 +159,7 @@ impl Config {
     /// Returns the URL of the store.
     pub(crate) fn store_url(&self) -> Hidden {
         if self.store.url.is_empty() {
-            return crate::store::default_url(&self.server.data_dir).into();
+            return self::store::default_url(&self.server.data_dir).into();
         }
         self.store.url.clone()
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::layers::{Given, ValueOrigin};
-use crate::exit::Failure;
+use crate::terminal::exit::Failure;
 
 /// Origin of each given value.
 #[derive(Clone, Debug, Default)]

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Config;
-use crate::exit::{Failure, Outcome};
-use crate::secret::Hidden;
+use crate::system::secret::Hidden;
+use crate::terminal::exit::{Failure, Outcome};
 
 /// `[tokens]`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use snowmint_coord::member::LABEL_BYTES_MAX;
 use snowmint_coord::model::name::check_label;
 
-use crate::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Longest host name in bytes.
 const HOST_BYTES_MAX: usize = 253;

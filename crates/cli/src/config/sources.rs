@@ -9,7 +9,7 @@ use toml::Value;
 use super::Defined;
 use super::config_args::has_secret;
 use super::layers::{Given, Raw};
-use crate::exit::Outcome;
+use crate::terminal::exit::Outcome;
 
 /// Adds a value that belongs to a source; returns false for any other value.
 pub(super) fn accept(given: &Given, defined: &mut BTreeMap<String, Defined>) -> Outcome<bool> {

@@ -1,12 +1,14 @@
 //! The store of marks, and the credentials for it if servers offer it.
 
+use std::path::Path;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use snowmint_client::Credentials;
 use snowmint_coord::Error;
 
 use super::security::check_place;
-use crate::exit::{Failure, Outcome};
-use crate::secret::{self, Hidden};
+use crate::system::secret::{self, Hidden};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// `[store]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +38,11 @@ impl Default for StoreSection {
             cert: String::new(),
         }
     }
+}
+
+/// Returns the default store of a data directory.
+pub(crate) fn default_url(data_dir: &Path) -> String {
+    format!("sqlite:{}", data_dir.join("snowmint.db").display())
 }
 
 /// Deserializes the number of attempts. With waits of up to 64 ms, ten thousand attempts take five

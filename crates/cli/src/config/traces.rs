@@ -3,8 +3,8 @@
 use hyper::Uri;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::{Failure, Outcome};
-use crate::secret::Hidden;
+use crate::system::secret::Hidden;
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Default port of collectors for OTLP over gRPC.
 const PORT: u16 = 4317;

@@ -7,7 +7,7 @@ use snowmint_server::{Pems, Secret, Tls};
 
 use super::settled::Settled;
 use crate::config::{Config, TlsSection};
-use crate::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Certificates, and their files.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use snowmint_server::{Access, Tls};
 use tokio::signal::unix::Signal;
 
 use crate::config::Config;
-use crate::exit::Outcome;
+use crate::terminal::exit::Outcome;
 use certificates::Certificates;
 pub(crate) use files::warnings;
 pub(crate) use public::{check as check_public, check_texts as check_public_texts};

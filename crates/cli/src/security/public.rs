@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::config::Config;
-use crate::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Rejects an address that other machines can reach, unless callers need tokens and connections are
 /// encrypted, or the operator has allowed it.

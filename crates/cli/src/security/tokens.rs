@@ -10,8 +10,8 @@ use snowmint_server::{Access, Secret, TokenSettings, Tokens};
 
 use super::settled::Settled;
 use crate::config::Config;
-use crate::exit::{Failure, Outcome};
-use crate::secret::{self, Hidden};
+use crate::system::secret::{self, Hidden};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Tokens, and their file.
 #[derive(Debug)]

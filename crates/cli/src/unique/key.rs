@@ -4,7 +4,7 @@
 use snowmint_core::text::{Format, Radix};
 use uuid::Uuid;
 
-use crate::id;
+use crate::terminal::id;
 
 /// Longest text that is compared unchanged.
 const TEXT_BYTES_MAX: usize = 48;

@@ -8,7 +8,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use super::key::SortKey;
-use crate::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Smallest number of bytes read from a run at once.
 const READ_BYTES_MIN: usize = 4 * 1024;

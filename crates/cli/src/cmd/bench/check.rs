@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use super::shared::SharedState;
-use crate::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome};
 use crate::unique::{NumberKey, SortKey, Sorter, TextKey, WideKey};
 
 /// Number of IDs handed over at once.

@@ -25,8 +25,8 @@ use super::server::BenchServer;
 use super::shared::SharedState;
 use super::target::Speaks;
 use super::work::{BenchWork, Schedule};
-use crate::exit::{Failure, Outcome};
-use crate::store;
+use crate::open::store;
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Pause before a broken connection is replaced.
 const RECONNECT_PAUSE_MS: u64 = 100;

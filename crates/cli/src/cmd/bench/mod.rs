@@ -33,9 +33,9 @@ use self::shared::SharedState;
 use self::target::Target;
 use self::work::BenchWork;
 use crate::config::{ConfigArgs, Given};
-use crate::exit::{Failure, Outcome};
-use crate::node::{self, JournalUse};
-use crate::store;
+use crate::open::node::{self, JournalUse};
+use crate::open::store;
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Number of IDs that show the form of all IDs.
 const FIRST_IDS: u32 = 32;

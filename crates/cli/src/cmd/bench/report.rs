@@ -9,8 +9,8 @@ use super::check::Verdict;
 use super::cpu::Processors;
 use super::load::Sum;
 use super::work::BenchWork;
-use crate::exit::Outcome;
-use crate::output::Output;
+use crate::terminal::exit::Outcome;
+use crate::terminal::output::Output;
 
 /// Waiting time for a processor, as a fraction of the run, from which the figures are called too
 /// low.

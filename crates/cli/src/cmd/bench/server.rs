@@ -10,7 +10,7 @@ use tokio_rustls::TlsConnector;
 
 use super::target::Target;
 use crate::client::{bearer, rustls_config, server_name};
-use crate::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// A server, with the token and the certificates of the environment.
 #[derive(Clone)]

@@ -12,11 +12,11 @@ use snowmint_wire::http::DecodedBody;
 use ulid::Ulid;
 
 use crate::client::{ApiClient, DEFAULT_SERVER};
-use crate::exit::{Exit, Failure, Outcome, complain};
-use crate::id::{self, Id};
-use crate::input;
-use crate::output::Output;
-use crate::when::{self, Age, Zone};
+use crate::terminal::exit::{Exit, Failure, Outcome, complain};
+use crate::terminal::id::{self, Id};
+use crate::terminal::input;
+use crate::terminal::output::Output;
+use crate::terminal::when::{self, Age, Zone};
 
 /// Show the content of IDs: time, age, worker, sequence.
 ///

@@ -6,9 +6,9 @@ use snowmint_core::{Layout, OutOfRange, UnixMillis};
 use snowmint_wire::http::DecodedBody;
 
 use super::{DecodeView, DecodedLine};
-use crate::exit::{Failure, Outcome};
-use crate::output::Output;
-use crate::when::Age;
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::output::Output;
+use crate::terminal::when::Age;
 
 /// Largest time by which an ID may be ahead of the clock before its reading counts as a misreading.
 const AHEAD_MS_MAX: u64 = 24 * 3_600_000;
@@ -168,7 +168,7 @@ pub(super) fn write_readings(readings: &[Reading], out: &mut Output) -> Outcome 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::when::Zone;
+    use crate::terminal::when::Zone;
 
     fn plausible(id: u64, now: &str) -> Vec<&'static str> {
         let zone = Zone::default();

@@ -5,8 +5,8 @@ use snowmint_wire::http::DecodedBody;
 
 use super::{DecodeView, DecodedLine};
 use crate::client::{ApiClient, segment};
-use crate::exit::Outcome;
-use crate::when::Age;
+use crate::terminal::exit::Outcome;
+use crate::terminal::when::Age;
 
 pub(super) fn line(
     text: &str,

@@ -5,8 +5,8 @@ use snowmint_wire::http::DecodedBody;
 use uuid::{Uuid, Variant};
 
 use super::{DecodeView, DecodedLine};
-use crate::exit::Outcome;
-use crate::when::Age;
+use crate::terminal::exit::Outcome;
+use crate::terminal::when::Age;
 
 /// Time from 1582-10-15T00:00:00Z, the origin of versions 1, 2 and 6, to 1970, in steps of 100 ns.
 const GREGORIAN_STEPS_TO_1970: i128 = 0x01b2_1dd2_1381_4000;
@@ -158,7 +158,7 @@ mod tests {
     use snowmint_core::UnixMillis;
 
     use super::*;
-    use crate::when::Zone;
+    use crate::terminal::when::Zone;
 
     fn decoded(text: &str) -> DecodedLine {
         let zone = Zone::default();

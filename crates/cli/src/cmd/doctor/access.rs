@@ -4,9 +4,9 @@ use snowmint_core::UnixMillis;
 
 use super::Finding;
 use crate::config::Config;
-use crate::exit::Failure;
 use crate::security::{Security, check_public_texts, warnings};
-use crate::when::Zone;
+use crate::terminal::exit::Failure;
+use crate::terminal::when::Zone;
 
 const SUBJECT: &str = "access";
 

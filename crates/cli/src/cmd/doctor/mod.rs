@@ -16,12 +16,12 @@ use snowmint_core::UnixMillis;
 use snowmint_core::layout::EPOCH_DEFAULT;
 
 use crate::config::{Config, ConfigArgs};
-use crate::exit::{Failure, Outcome};
-use crate::node::{Others, others_in};
-use crate::ntp::Ntp;
-use crate::output::Output;
-use crate::store;
-use crate::when::{self, Zone};
+use crate::open::node::{Others, others_in};
+use crate::open::store;
+use crate::system::ntp::Ntp;
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::output::Output;
+use crate::terminal::when::{self, Zone};
 use journal::{JournalCheck, Store};
 
 /// Check clock, store, data directory, ports and layouts, and report the results in sentences.

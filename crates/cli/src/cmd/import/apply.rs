@@ -16,11 +16,11 @@ use super::plan::{KeyAction, KeyItem};
 use super::workers::Workers;
 use crate::audit::AuditLog;
 use crate::config::Config;
-use crate::exit::{Failure, Outcome, complain};
-use crate::node::{self, JournalUse};
-use crate::output::Output;
-use crate::store;
-use crate::when;
+use crate::open::node::{self, JournalUse};
+use crate::open::store;
+use crate::terminal::exit::{Failure, Outcome, complain};
+use crate::terminal::output::Output;
+use crate::terminal::when;
 
 /// State of this deployment before the import.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use snowmint_stores::legacy::{LegacySystem, UpstreamTable};
 use super::Common;
 use super::plan::{KeyAction, KeyItem};
 use crate::config::Config;
-use crate::exit::{Failure, Outcome};
-use crate::upstreams;
+use crate::open::upstreams;
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Tables to allocate from or to cut over, by upstream name.
 #[derive(Debug, Default)]

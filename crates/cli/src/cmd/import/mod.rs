@@ -17,8 +17,8 @@ mod workers;
 use clap::{Args, Subcommand};
 
 use crate::config::{ConfigArgs, warn_of_secret};
-use crate::exit::Outcome;
-use crate::secret;
+use crate::system::secret;
+use crate::terminal::exit::Outcome;
 
 /// Begin above every ID of another system.
 ///

@@ -12,10 +12,10 @@ use tokio::runtime::Runtime;
 
 use super::Common;
 use crate::client::{ApiClient, CallError, segment};
-use crate::exit::{Failure, Outcome, complain};
-use crate::node::{self, JournalUse};
-use crate::output::Output;
-use crate::store;
+use crate::open::node::{self, JournalUse};
+use crate::open::store;
+use crate::terminal::exit::{Failure, Outcome, complain};
+use crate::terminal::output::Output;
 
 /// Longest time for one counter in the store.
 const RAISE_MS: u64 = 10_000;

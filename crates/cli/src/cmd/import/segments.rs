@@ -11,7 +11,7 @@ use super::Common;
 use super::apply::{ImportContext, present};
 use super::merge::{self, DatabaseRead, Merged};
 use super::plan::{ImportOptions, KeyAction, KeyItem, item};
-use crate::exit::{Failure, Outcome, complain};
+use crate::terminal::exit::{Failure, Outcome, complain};
 
 /// Selection of keys, and their names here.
 #[derive(Debug, Args)]

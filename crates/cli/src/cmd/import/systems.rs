@@ -13,7 +13,7 @@ use super::plan::KeyItem;
 use super::segments::KeySelection;
 use super::tokens;
 use super::workers::{BAIDU, COSID, Here, Keeping, LEAF, System, Workers};
-use crate::exit::{Failure, Outcome, complain};
+use crate::terminal::exit::{Failure, Outcome, complain};
 
 /// Turn the keys of Meituan Leaf's table `leaf_alloc` into segment sources.
 #[derive(Debug, Args)]

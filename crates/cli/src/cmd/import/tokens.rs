@@ -10,9 +10,9 @@ use toml::Value;
 
 use super::Common;
 use super::apply::present;
-use crate::exit::{Failure, Outcome, complain};
-use crate::output::Output;
-use crate::store;
+use crate::open::store;
+use crate::terminal::exit::{Failure, Outcome, complain};
+use crate::terminal::output::Output;
 
 /// Prints the business types of each token in `tiny_id_token`, under the token's hash, since the
 /// file is copied, printed and shown to people.

@@ -16,9 +16,9 @@ use snowmint_core::{Layout, UnixMillis};
 use snowmint_stores::legacy::LegacyWorker;
 
 use crate::audit;
-use crate::exit::{Failure, Outcome};
-use crate::output::Output;
-use crate::when::{self, Zone};
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::output::Output;
+use crate::terminal::when::{self, Zone};
 
 /// Options of the exclusion of worker numbers.
 #[derive(Debug, Args)]

@@ -6,9 +6,9 @@ use snowmint_coord::{END_MS, IdBatch, MemoryStore, Node, NodeSettings, Platform,
 use super::printed::Printed;
 use super::{CHUNK, Mint};
 use crate::config::Config;
-use crate::exit::{Failure, Outcome};
-use crate::node::{self, JournalUse};
-use crate::store;
+use crate::open::node::{self, JournalUse};
+use crate::open::store;
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Longest time for one chunk: a slow layout mints few IDs per second.
 const WITHIN_MS: u64 = 60_000;

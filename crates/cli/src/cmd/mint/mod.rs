@@ -13,9 +13,9 @@ use snowmint_wire::http::Count;
 
 use crate::client::{ApiClient, CallError, DEFAULT_SERVER};
 use crate::config::ConfigArgs;
-use crate::exit::{Failure, Outcome, complain};
-use crate::output::Output;
-use crate::store;
+use crate::open::store;
+use crate::terminal::exit::{Failure, Outcome, complain};
+use crate::terminal::output::Output;
 use printed::Printed;
 
 /// Number of IDs requested at once: the first IDs are printed while others are minted, and no

@@ -4,7 +4,7 @@ use snowmint::Snowflake;
 
 use super::printed::Printed;
 use super::{CHUNK, Mint};
-use crate::exit::{Failure, Outcome, complain};
+use crate::terminal::exit::{Failure, Outcome, complain};
 
 impl Mint {
     pub(super) fn mint_named(&self, worker: u64, done: &mut u64, out: &mut Printed) -> Outcome {

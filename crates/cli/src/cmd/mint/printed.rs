@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::exit::Outcome;
-use crate::output::{Output, json};
+use crate::terminal::exit::Outcome;
+use crate::terminal::output::{Output, json};
 
 /// Output of `mint`. The command calls [`Printed::end`] before it ends.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use snowmint_wire::http::{Count, IdsBody, MintRequest};
 use super::printed::Printed;
 use super::{CHUNK, Mint};
 use crate::client::{ApiClient, CallError, segment};
-use crate::exit::Failure;
+use crate::terminal::exit::Failure;
 
 impl Mint {
     /// Requests IDs until the count is reached, and prints them as they come.

@@ -4,9 +4,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::config::{Config, Defined};
-use crate::exit::{Failure, Outcome};
-use crate::node;
-use crate::store;
+use crate::open::{node, store};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Levels of the log, from nothing to everything.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];

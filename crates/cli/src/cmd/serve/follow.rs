@@ -11,8 +11,8 @@ use tracing_subscriber::EnvFilter;
 
 use super::reload::Reloadable;
 use crate::config::{Config, is_below};
-use crate::exit::{Failure, Outcome};
-use crate::store::ConfiguredConnector;
+use crate::open::store::ConfiguredConnector;
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Function that replaces the log's filter.
 pub(super) type SetFilter = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;

@@ -7,9 +7,9 @@ use snowmint_server::{AdvertisedAddrs, Handle};
 use tokio::net::TcpListener;
 
 use crate::config::Config;
-use crate::exit::{Failure, Outcome};
-use crate::output::Output;
 use crate::security::check_public;
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::output::Output;
 
 /// Returns the addresses at which peers, and clients that they redirect, reach this server.
 pub(super) fn reach(config: &Config, http: &TcpListener, resp: &TcpListener) -> AdvertisedAddrs {

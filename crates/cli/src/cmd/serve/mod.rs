@@ -9,6 +9,7 @@ mod opening;
 mod reload;
 mod signals;
 mod supervisor;
+mod traces;
 
 use std::sync::Arc;
 
@@ -27,17 +28,16 @@ use self::opening::{AtStart, log_forecasts, open, open_the_rest, sources_at_star
 use self::reload::{ReadConfig, Reload, Reloadable};
 use self::signals::{Signals, hangups};
 use self::supervisor::Supervisor;
+use crate::cmd::serve::traces::Exporting;
 use crate::config::{
     Config, ConfigArgs, CrashPolicy, Given, NumberChoice, WorkerReuse, WorkerSection,
 };
-use crate::descriptors;
-use crate::exit::{Failure, Outcome, complain};
-use crate::node::{self, JournalUse};
-use crate::output::Output;
+use crate::open::node::{self, JournalUse};
+use crate::open::{store, upstreams};
 use crate::security::{Security, check_public_texts, warnings};
-use crate::store;
-use crate::traces::Exporting;
-use crate::upstreams;
+use crate::system::descriptors;
+use crate::terminal::exit::{Failure, Outcome, complain};
+use crate::terminal::output::Output;
 
 /// Serve IDs over HTTP and RESP.
 ///

@@ -4,7 +4,7 @@ use snowmint_coord::error::chain;
 use snowmint_coord::{BootTimer, Node, Timer as _};
 use tokio::task::JoinSet;
 
-use crate::node::{is_away, when_joined};
+use crate::open::node::{is_away, when_joined};
 
 const DAY_MS: u64 = 86_400_000;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use crate::config::{ChangedKey, Config};
-use crate::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// A part of the process that follows the configuration while it runs.
 #[async_trait]

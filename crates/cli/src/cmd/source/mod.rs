@@ -10,8 +10,8 @@ use snowmint_wire::http::{
 };
 
 use crate::client::{ApiClient, DEFAULT_SERVER, segment};
-use crate::exit::{Outcome, complain};
-use crate::output::Output;
+use crate::terminal::exit::{Outcome, complain};
+use crate::terminal::output::Output;
 
 /// List, show, define, alter and disable sources.
 ///

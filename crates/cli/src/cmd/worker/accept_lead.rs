@@ -10,10 +10,10 @@ use snowmint_core::UnixMillis;
 
 use crate::audit;
 use crate::config::ConfigArgs;
-use crate::exit::{Failure, Outcome, complain};
-use crate::output::Output;
-use crate::store;
-use crate::when::{self, Zone};
+use crate::open::store;
+use crate::terminal::exit::{Failure, Outcome, complain};
+use crate::terminal::output::Output;
+use crate::terminal::when::{self, Zone};
 
 /// Assign worker numbers with marks ahead of the clock, so that their IDs lead the clock.
 ///

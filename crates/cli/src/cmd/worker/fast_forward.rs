@@ -19,10 +19,9 @@ use snowmint_wire::http::{self, RecoveryBody};
 use super::recovered::{NOTHING_TO_RECOVER, Recovered};
 use crate::audit;
 use crate::config::{Config, ConfigArgs};
-use crate::exit::{Failure, Outcome, complain};
-use crate::node;
-use crate::store;
-use crate::when::{self, Zone};
+use crate::open::{node, store};
+use crate::terminal::exit::{Failure, Outcome, complain};
+use crate::terminal::when::{self, Zone};
 
 /// Options of how far a store is moved, and of the journals that are read.
 #[derive(Debug, Args)]

@@ -11,8 +11,8 @@ use snowmint_coord::external::is_external;
 use snowmint_wire::http::{WorkerBody, WorkersBody};
 
 use crate::client::{ApiClient, DEFAULT_SERVER};
-use crate::exit::Outcome;
-use crate::output::Output;
+use crate::terminal::exit::Outcome;
+use crate::terminal::output::Output;
 
 /// Show the holder of each worker number and the end of its lease; recover stores and pools.
 #[derive(Debug, Args)]

@@ -11,11 +11,10 @@ use snowmint_core::UnixMillis;
 
 use crate::audit;
 use crate::config::{Config, ConfigArgs};
-use crate::exit::{Failure, Outcome, complain};
-use crate::node;
-use crate::output::Output;
-use crate::store;
-use crate::when::{self, Zone};
+use crate::open::{node, store};
+use crate::terminal::exit::{Failure, Outcome, complain};
+use crate::terminal::output::Output;
+use crate::terminal::when::{self, Zone};
 
 /// Take back worker numbers with marks far ahead of the clock, and fence their holders.
 ///

@@ -6,8 +6,8 @@ use snowmint_wire::http::{RecoveryBody, RecoveryRequest};
 use super::fast_forward::{MoveOptions, MoveStep};
 use super::recovered::{NOTHING_TO_RECOVER, Recovered};
 use crate::client::ApiClient;
-use crate::exit::{Outcome, complain};
-use crate::store;
+use crate::open::store;
+use crate::terminal::exit::{Outcome, complain};
 
 /// Move a store in doubt past everything that the journals of its servers have reported, while they
 /// run.

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::Value;
 use snowmint_wire::http::{JournalBody, RecoveryBody};
 
-use crate::exit::{Failure, Outcome, complain};
-use crate::output::Output;
+use crate::terminal::exit::{Failure, Outcome, complain};
+use crate::terminal::output::Output;
 
 pub(super) const NOTHING_TO_RECOVER: &str = "the store is not in doubt: nothing to recover; if \
     servers reject it after a failover, repeat this with --other-server";

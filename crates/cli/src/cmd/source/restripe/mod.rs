@@ -23,8 +23,8 @@ use snowmint_wire::http::{RestripeRequest, SourceBody};
 use super::show;
 use crate::client::DEFAULT_SERVER;
 use crate::config::{Config, Given, warn_of_secret};
-use crate::exit::{Failure, Outcome};
-use crate::output::Output;
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::output::Output;
 use stripe_target::StripeTarget;
 
 /// Maximum number of proposed end numbers, each further ahead than the last: deployments may pass

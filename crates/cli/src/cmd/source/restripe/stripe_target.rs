@@ -13,8 +13,8 @@ use tokio::runtime::Runtime;
 use crate::audit::AuditLog;
 use crate::client::{ApiClient, segment};
 use crate::config::Config;
-use crate::exit::{Failure, Outcome};
-use crate::store::{self, ConfiguredConnector};
+use crate::open::store::{self, ConfiguredConnector};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Connection to a holder of a stripe.
 pub(super) enum StripeTarget {

@@ -5,7 +5,7 @@ use snowmint_core::clock::Reading;
 use snowmint_core::{Clock, ClockStep, Observer, Pause, SystemClock, UnixMillis};
 use std::sync::Arc;
 
-use crate::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Variable for tests only: offset of the wall clock, in milliseconds; negative for a clock that is
 /// behind.

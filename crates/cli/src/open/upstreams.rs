@@ -8,10 +8,10 @@ use snowmint_coord::Upstreams;
 #[cfg(feature = "import")]
 use snowmint_stores::legacy::UpstreamTable;
 
-use crate::exit::{Failure, Outcome};
 #[cfg(feature = "import")]
-use crate::secret;
-use crate::secret::Hidden;
+use crate::system::secret;
+use crate::system::secret::Hidden;
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Returns the tables of `[upstreams]`.
 #[cfg(feature = "import")]

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, StdoutLock, Write as _};
 use serde::Serialize;
 use snowmint_coord::label::{Visible, is_control};
 
-use crate::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Standard output, buffered. Call [`Output::flush`] before the command ends: a drop would lose
 /// errors of writes.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use crate::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Longest line that is read. An ID has at most 48 characters.
 pub(crate) const LINE_BYTES_MAX: u64 = 4_096;

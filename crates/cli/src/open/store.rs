@@ -1,7 +1,7 @@
 //! Stores that a command opens itself, without a server.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -15,8 +15,8 @@ use snowmint_wire::error::Code;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::config::Config;
-use crate::exit::{Failure, Outcome};
-use crate::secret::{self, Hidden};
+use crate::system::secret::{self, Hidden};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Returns a runtime for a command that makes a few calls and ends.
 pub(crate) fn runtime() -> Outcome<Runtime> {
@@ -189,11 +189,6 @@ pub(crate) fn check_file(config: &Config) -> Outcome {
     }
 }
 
-/// Returns the default store of a data directory.
-pub(crate) fn default_url(data_dir: &Path) -> String {
-    format!("sqlite:{}", data_dir.join("snowmint.db").display())
-}
-
 /// Returns the file of a store that has one.
 pub(crate) fn file(url: &str) -> Option<PathBuf> {
     let path = url.strip_prefix("sqlite:")?;
@@ -215,7 +210,10 @@ impl From<Error> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::config::default_url;
 
     #[test]
     fn errors_exit_with_the_code_of_the_table() {

@@ -18,7 +18,7 @@ use snowmint_client::Credentials;
 use snowmint_server::Traces;
 
 use crate::config::Config;
-use crate::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Largest number of spans that wait to be sent.
 const QUEUE_MAX: usize = 4_096;

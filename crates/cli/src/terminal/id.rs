@@ -5,7 +5,7 @@ use snowmint_core::text::{Format, Radix};
 use ulid::Ulid;
 use uuid::Uuid;
 
-use crate::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Kinds of IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

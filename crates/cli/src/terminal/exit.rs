@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use snowmint_coord::label::Visible;
 use snowmint_wire::error::Code;
 
-use crate::secret::{NOT_SHOWN, TOKEN_PREFIX, may_be_token};
+use crate::system::secret::{NOT_SHOWN, TOKEN_PREFIX, may_be_token};
 
 /// Result of a command.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;

@@ -3,7 +3,7 @@
 use snowmint_server::Traces;
 
 use crate::config::Config;
-use crate::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Exporter that sends nothing.
 #[derive(Debug)]

@@ -19,13 +19,11 @@ use snowmint_core::disguise::KeyBytes;
 use snowmint_server::Traces;
 
 use crate::audit::AuditLog;
-use crate::clock;
 use crate::config::{Config, Defined};
-use crate::exit::{Failure, Outcome};
-use crate::ntp::Ntp;
-use crate::secret::{self, Hidden};
-use crate::store;
-use crate::upstreams;
+use crate::open::{clock, store, upstreams};
+use crate::system::ntp::Ntp;
+use crate::system::secret::{self, Hidden};
+use crate::terminal::exit::{Failure, Outcome};
 
 /// Interval of the checks whether a node has joined.
 const POLL_MS: u64 = 500;
