@@ -11,17 +11,18 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::accept::{ConnectionTrackers, ListenerContext, stopping};
 use crate::access::Access;
+use crate::access::hosts::Hosts;
+use crate::cluster::peers::{Peers, SILENT_PEERS_MAX};
 use crate::config::Settings;
-use crate::hosts::Hosts;
-use crate::live::Live;
-use crate::meter::Protocol;
-use crate::peers::{Peers, SILENT_PEERS_MAX};
-use crate::reading::WaitingRequests;
+use crate::net::listener::{ConnectionTrackers, ListenerContext};
+use crate::net::shutdown::stopping;
+use crate::net::tls::Tls;
+use crate::observe::live::Live;
+use crate::observe::meter::Protocol;
+use crate::observe::trace::Traces;
+use crate::requests::reading::WaitingRequests;
 use crate::service::{Service, probe_peers};
-use crate::tls::Tls;
-use crate::trace::Traces;
 use crate::{grpc, http, resp};
 
 /// Parts of a server. Either listener may be absent.

@@ -12,27 +12,20 @@
 //! that is already open, and closes neither the node nor the process.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod accept;
 mod access;
 mod advertised_addrs;
+mod clients;
+mod cluster;
 mod config;
+mod error;
 mod grpc;
 mod handle;
-mod hosts;
 mod http;
-mod live;
-mod log_line;
-mod meter;
-mod peers;
-mod quota;
-mod reading;
+mod net;
+mod observe;
+mod requests;
 mod resp;
 pub mod service;
-mod share;
-mod stream;
-mod tls;
-mod trace;
-mod tracker;
 mod trail;
 
 pub use access::{Access, Right, Secret, TokenHash, TokenSettings, Tokens};

@@ -21,8 +21,6 @@ use snowmint_coord::label::Visible;
 use tokio::runtime::Handle;
 use tracing::field::display;
 
-use crate::access::Caller;
-
 /// Length of a period, which begins with its first line; then the omitted lines are counted in the
 /// log.
 const PERIOD_MS: u64 = 10_000;
@@ -94,12 +92,22 @@ impl LineKind {
     /// Returns the name under which the lines of a caller are counted. A token has the same number
     /// of lines from many addresses as from one: otherwise one token could use up the lines that
     /// all tokens share.
-    fn counted(self, who: &Caller) -> String {
+    fn counted(self, who: &dyn Audited) -> String {
         match who.name().filter(|_| self.has_token) {
             Some(name) => format!("token {name}"),
             None => who.at_network(),
         }
     }
+}
+
+/// A party with lines in the trail; its text names it.
+pub(crate) trait Audited: Display {
+    /// Returns whether it has shown a valid token.
+    fn has_a_token(&self) -> bool;
+    /// Returns the name of its token.
+    fn name(&self) -> Option<&str>;
+    /// Returns its name with its network, the same for neighbouring addresses.
+    fn at_network(&self) -> String;
 }
 
 /// A line, without its caller.
@@ -162,7 +170,7 @@ impl Trail {
     }
 
     /// Writes a line, which `line` makes only where the bounds permit it.
-    pub(crate) fn leave(&self, about: About, who: &Caller, line: impl FnOnce() -> AuditLine) {
+    pub(crate) fn leave(&self, about: About, who: &dyn Audited, line: impl FnOnce() -> AuditLine) {
         let now_ms = self.0.timer.elapsed().get();
         let kind = LineKind { about, has_token: who.has_a_token() };
         let counted = kind.counted(who);
@@ -301,7 +309,7 @@ fn log_left_out(left_out: Vec<(About, String, u64)>) {
     }
 }
 
-fn log(who: &Caller, line: AuditLine) {
+fn log(who: &dyn Audited, line: AuditLine) {
     let AuditLine { what, before, after, why } = line;
     let [before, after, why] =
         [before, after, why].map(|text| text.map(|text| display(VisibleText(text))));
@@ -330,8 +338,8 @@ mod tests {
     use snowmint_coord::ManualTimer;
 
     use super::*;
-    use crate::access::{Access, AnonymousReason, TokenHash, TokenSettings, Tokens};
-    use crate::tracker::TrackedConnection;
+    use crate::access::{Access, AnonymousReason, Caller, TokenHash, TokenSettings, Tokens};
+    use crate::clients::tracker::TrackedConnection;
 
     const fn without_token(about: About) -> LineKind {
         LineKind { about, has_token: false }

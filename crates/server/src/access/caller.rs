@@ -13,9 +13,9 @@ use super::right::{Named, Right};
 use super::secret::TokenHash;
 use super::token::{Token, source_of};
 use super::{Access, CertificateNames};
-use crate::service::Error;
-use crate::share::Client;
-use crate::tracker::TrackedConnection;
+use crate::clients::share::Client;
+use crate::clients::tracker::TrackedConnection;
+use crate::error::Error;
 
 /// The identity of a caller, and its connection. Each check decides rights again, so that the
 /// removal of a token ends streams and connections, too.

@@ -14,9 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use snowmint_coord::Timer;
 use snowmint_wire::error::Code;
 
-use super::Caller;
-use crate::service::Error;
-use crate::trail::{About, AuditLine, Trail};
+use crate::error::Error;
+use crate::trail::{About, AuditLine, Audited, Trail};
 
 /// Most wrong secrets of one address that are checked in a row.
 const BURST: u64 = 200;
@@ -158,7 +157,7 @@ impl Logins {
     }
 
     /// Writes an audit line about a failed login.
-    pub(crate) fn failed(&self, who: &Caller, why: &str) {
+    pub(crate) fn failed(&self, who: &dyn Audited, why: &str) {
         self.trail.leave(About::Login, who, || AuditLine {
             what: "login failed".to_owned(),
             why: Some(why.to_owned()),

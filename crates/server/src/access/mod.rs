@@ -6,7 +6,9 @@
 
 mod caller;
 mod certificate;
+pub(crate) mod hosts;
 mod logins;
+mod party;
 mod rate;
 mod right;
 mod secret;
@@ -38,7 +40,7 @@ pub use secret::{Secret, TokenHash};
 use token::Token;
 pub use token::TokenSettings;
 
-use crate::tracker::TrackedConnection;
+use crate::clients::tracker::TrackedConnection;
 
 /// All configured secrets at one moment.
 #[derive(Clone, Debug, Default)]
@@ -288,7 +290,7 @@ impl TokenTable {
             }
         }
         for (name, settings) in tokens {
-            let refused = |error| format!("token {}: {error}", crate::service::shown(name));
+            let refused = |error| format!("token {}: {error}", crate::error::shown(name));
             let old = before.by_name.get(name).map(AsRef::as_ref);
             let token = Token::new(name, settings, &shared.namespace, old, &shared.timer);
             let token = Arc::new(token.map_err(refused)?);

@@ -15,7 +15,7 @@ use snowmint_coord::Timer;
 use snowmint_wire::error::Code;
 
 use super::right::Pattern;
-use crate::service::{Error, shown};
+use crate::error::{Error, shown};
 
 /// Most IDs of one second: beyond, a rate limits nothing, and an ID takes no whole nanoseconds.
 const PER_SECOND_MAX: u32 = 10_000_000;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::service::shown;
+use crate::error::shown;
 
 /// Permission of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,7 +6,7 @@ use snowmint_coord::ManualTimer;
 use snowmint_wire::error::Code;
 
 use super::*;
-use crate::service::Error;
+use crate::error::Error;
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 

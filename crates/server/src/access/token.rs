@@ -15,7 +15,7 @@ use super::logins::KnownAddresses;
 use super::rate::{Deed, Rates};
 use super::right::{Grant, Named, Right};
 use super::secret::TokenHash;
-use crate::service::{Error, shown};
+use crate::error::{Error, shown};
 
 /// A token as configured, without its name, which is its key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -9,7 +9,7 @@ use snowmint_coord::spec::Span;
 
 pub use compat::{CompatSettings, CosIdSettings, KeySources, LeafSettings, TinyidSettings};
 
-use crate::hosts::is_host;
+use crate::access::hosts::is_host;
 
 /// All settings of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,9 +10,9 @@ use snowmint_wire::grpc::{
 };
 use snowmint_wire::http::{DecodedBody, LayoutBody, RecoveryBody, RecoveryRequest, WorkerBody};
 
+use crate::error::Error;
 use crate::service::{
-    Error, Service, invalid, layout_body, layout_named, layouts_body, source_body, spec_of,
-    worker_body,
+    Service, invalid, layout_body, layout_named, layouts_body, source_body, spec_of, worker_body,
 };
 
 /// Parses a number that HTTP writes as text.

@@ -18,10 +18,11 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_server};
 
 use super::long::LongCalls;
 use super::of_caller;
-use crate::accept::stopping;
 use crate::config::HttpSettings;
-use crate::quota::QuotaPermit;
-use crate::service::{Error, Service, shown};
+use crate::error::{Error, shown};
+use crate::net::shutdown::stopping;
+use crate::requests::quota::QuotaPermit;
+use crate::service::Service;
 
 /// Interval at which readiness is read for watches.
 const POLL_MS: u64 = 250;

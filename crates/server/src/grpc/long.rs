@@ -6,8 +6,8 @@ use std::sync::Arc;
 use snowmint_wire::error::Code;
 
 use crate::access::Caller;
-use crate::quota::{Bounds, Full, Quota, QuotaPermit};
-use crate::service::Error;
+use crate::error::Error;
+use crate::requests::quota::{Bounds, Full, Quota, QuotaPermit};
 
 /// Bounds of these calls. A client needs one health watch for a connection, and a tool one call of
 /// reflection.

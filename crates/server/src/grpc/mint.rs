@@ -16,9 +16,10 @@ use tonic::{Request, Response, Status};
 
 use super::response_body::BodyPermit;
 use super::{admin, of_caller, stream};
-use crate::http::BodyKind;
-use crate::log_line::Issued;
-use crate::service::{Error, Service, decoded_body};
+use crate::error::Error;
+use crate::net::read_deadline_body::BodyKind;
+use crate::observe::log_line::Issued;
+use crate::service::{Service, decoded_body};
 
 type GrpcResult<T> = Result<Response<T>, Status>;
 

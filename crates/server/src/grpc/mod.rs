@@ -30,16 +30,17 @@ use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 use tower::ServiceExt as _;
 
-use crate::accept::stopping;
 use crate::access::Caller;
+use crate::access::hosts::Hosts;
 use crate::config::HttpSettings;
-use crate::hosts::Hosts;
-use crate::log_line::LogLine;
-use crate::meter::Protocol;
-use crate::quota::QuotaPermit;
-use crate::reading::{WaitingRequests, Whole, check_lines};
-use crate::service::{Error, Service, SharedTurn, shown};
-use crate::tls::ConnectionInfo;
+use crate::error::{Error, shown};
+use crate::net::shutdown::stopping;
+use crate::net::tls::ConnectionInfo;
+use crate::observe::log_line::LogLine;
+use crate::observe::meter::Protocol;
+use crate::requests::quota::QuotaPermit;
+use crate::requests::reading::{WaitingRequests, Whole, check_lines};
+use crate::service::{Service, SharedTurn};
 use long::LongCalls;
 use mint::MintService;
 use response_body::{BodyPermit, ResponseBody};
@@ -211,7 +212,7 @@ impl GrpcState {
         if path.starts_with(OWN) && !OPEN.contains(&path) {
             // Each call checks a right of its own, by the content of its message.
             if let Some(connection) = caller.connection() {
-                connection.is_of(caller);
+                caller.is_on(connection);
             }
             caller.must_be_known()?;
         }

@@ -13,9 +13,10 @@ use hyper::body::{Frame, SizeHint};
 use snowmint_wire::error::Code;
 use tonic::Status;
 
-use crate::http::{BodyKind, keeping};
-use crate::quota::QuotaPermit;
-use crate::service::{Error, UnsentPermit};
+use crate::error::Error;
+use crate::net::read_deadline_body::{BodyKind, keeping};
+use crate::requests::quota::QuotaPermit;
+use crate::service::UnsentPermit;
 
 /// Bytes of a message that are handed over at once: hyper polls for more when it has room.
 const CHUNK_BYTES: usize = 16 * 1024;

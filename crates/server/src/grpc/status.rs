@@ -13,7 +13,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Code as GrpcCode, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use crate::service::{Cause, Error, shown};
+use crate::error::{Cause, Error, shown};
 
 /// Domain of the reasons in `google.rpc.ErrorInfo`.
 const DOMAIN: &str = "snowmint";

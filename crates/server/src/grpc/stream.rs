@@ -11,8 +11,9 @@ use tonic::Status;
 use tonic::codegen::BoxStream;
 
 use super::mint::{at_least_one, parted};
-use crate::accept::stopping;
-use crate::service::{Error, Minted, Service};
+use crate::error::Error;
+use crate::net::shutdown::stopping;
+use crate::service::{Minted, Service};
 
 /// IDs of a message: few enough that little is left over when the caller stops reading. A message
 /// is minted when there is room to send it.

@@ -15,9 +15,8 @@ use snowmint_wire::http::{
 use super::HttpState;
 use super::for_caller::ForCaller;
 use super::response::{self, ErrorResponse};
-use crate::service::{
-    Error, decoded_body, layout_body, layout_named, source_body, spec_of, worker_body,
-};
+use crate::error::Error;
+use crate::service::{decoded_body, layout_body, layout_named, source_body, spec_of, worker_body};
 
 type PathPart = Result<Path<String>, PathRejection>;
 

@@ -13,7 +13,8 @@ use super::HttpState;
 use super::for_caller::ForCaller;
 use super::forward::{ForwardedRequest, must_forward};
 use super::response::{self, ErrorResponse, ResponseFormat};
-use crate::service::{Error, LocalCall, shown};
+use crate::error::{Error, shown};
+use crate::service::LocalCall;
 
 /// Returns the bound of a counter, taking nothing.
 #[utoipa::path(

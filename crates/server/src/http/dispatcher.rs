@@ -22,17 +22,17 @@ use snowmint_coord::catalog::check_name;
 use snowmint_wire::error::Code;
 use tower::ServiceExt as _;
 
-use super::read_deadline_body::{UnreadPermit, UnreadQuota};
 use super::response::{self, ErrorResponse};
 use super::{HttpState, ids, media};
 use crate::access::Caller;
+use crate::clients::tracker::ConnectionGuard;
+use crate::error::Error;
 use crate::grpc;
-use crate::log_line::LogLine;
-use crate::meter::Protocol;
-use crate::reading::{Unread, Waiting, WaitingRequests, Whole, check_lines};
-use crate::service::Error;
-use crate::tls::ConnectionInfo;
-use crate::tracker::ConnectionGuard;
+use crate::net::read_deadline_body::{UnreadPermit, UnreadQuota};
+use crate::net::tls::ConnectionInfo;
+use crate::observe::log_line::LogLine;
+use crate::observe::meter::Protocol;
+use crate::requests::reading::{Unread, Waiting, WaitingRequests, Whole, check_lines};
 
 /// Path prefix of this server's own interface.
 const OWN: &str = "/v1/";
@@ -83,7 +83,7 @@ impl Dispatcher {
         }
         // Requests come together: the first of many with a token may not have been checked yet.
         let caller = self.state.service.caller_of(request.headers(), from);
-        from.connection.is_of(&caller);
+        caller.is_on(&from.connection);
         if caller.has_a_token() { Ok(None) } else { Err(Reason::REFUSED_STREAM) }
     }
 
@@ -211,7 +211,7 @@ impl Dispatcher {
         }
         let caller = self.state.service.caller_of(request.headers(), from);
         if is_own && (!is_open || self.reads_body(request)) {
-            from.connection.is_of(&caller);
+            caller.is_on(&from.connection);
             caller.must_be_known().map_err(refused)?;
         }
         if !PROBES.contains(&path) {

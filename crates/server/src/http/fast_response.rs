@@ -13,7 +13,7 @@ use super::ids::PATH;
 use super::response::{NO_STORE, ResponseFormat};
 use super::{HttpState, SentBody};
 use crate::access::SITE;
-use crate::hosts::Hosts;
+use crate::access::hosts::Hosts;
 use crate::service::{CachedSource, Service};
 
 /// State that a connection keeps from one request to the next.

@@ -8,8 +8,9 @@ use snowmint_wire::error::Code;
 use snowmint_wire::http::ErrorBody;
 
 use super::response;
-use crate::peers::{FORWARDED, response_bytes_max};
-use crate::service::{Error, LocalCall, OwnerCall, OwnerFailure, Service};
+use crate::cluster::peers::{FORWARDED, response_bytes_max};
+use crate::error::{Error, OwnerFailure};
+use crate::service::{LocalCall, OwnerCall, Service};
 
 /// A request in its forwarded form.
 pub(super) struct ForwardedRequest<'a> {

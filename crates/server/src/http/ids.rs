@@ -18,7 +18,8 @@ use super::for_caller::ForCaller;
 use super::forward::{ForwardedRequest, must_forward, was_forwarded};
 use super::response::{self, ErrorResponse, ResponseFormat};
 use super::{HttpState, issued};
-use crate::service::{Error, LocalCall, Minted, Service, shown};
+use crate::error::{Error, shown};
+use crate::service::{LocalCall, Minted, Service};
 
 /// Path prefix of requests for IDs; the name of the source follows.
 pub(super) const PATH: &str = "/v1/ids/";

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse as _, Response};
 use snowmint_wire::error::Code;
 
 use super::response::ErrorResponse;
-use crate::service::{Error, shown};
+use crate::error::{Error, shown};
 
 /// Types that a page of any site can have a browser send without a prior check; `fetch` calls these
 /// "CORS-safelisted".

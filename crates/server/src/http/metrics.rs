@@ -5,7 +5,7 @@ use axum::response::Response;
 use super::HttpState;
 use super::for_caller::ForCaller;
 use super::response::{self, ErrorResponse};
-use crate::meter::CONTENT_TYPE as PROMETHEUS;
+use crate::observe::meter::CONTENT_TYPE as PROMETHEUS;
 
 /// Returns all metrics, for callers that may read them.
 #[utoipa::path(

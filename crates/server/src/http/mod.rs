@@ -1,7 +1,6 @@
 //! The HTTP adapter.
 
 mod admin;
-mod collecting_stream;
 pub(crate) mod compat;
 mod console;
 mod counters;
@@ -14,7 +13,6 @@ mod ids;
 mod media;
 mod metrics;
 mod openapi;
-mod read_deadline_body;
 mod response;
 mod static_text;
 
@@ -41,21 +39,22 @@ use snowmint_wire::http::JSON;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::accept::{self, ListenerContext, stopping};
+use crate::access::hosts::Hosts;
+use crate::clients::tracker::{ConnectionGuard, ConnectionTracker, EndReason, ListenerBounds};
 use crate::config::{HEAD_BYTES_MIN, HttpSettings};
+use crate::error::Error;
 use crate::grpc;
-use crate::hosts::Hosts;
-use crate::log_line::Issued;
-use crate::reading::WaitingRequests;
-use crate::service::{CHANGED_PATH, Error, Service, layouts_body};
-use crate::tls::{ConnectionInfo, ConnectionOpening, Side};
-use crate::tracker::{ConnectionGuard, ConnectionTracker, EndReason, ListenerBounds};
-use collecting_stream::CollectingStream;
+use crate::net::http_socket::CollectingStream;
+use crate::net::listener::{self, ListenerContext};
+use crate::net::read_deadline_body::{BodyKind, ReadDeadlineBody, UnreadPermit, UnreadQuota};
+use crate::net::shutdown::stopping;
+use crate::net::tls::{ConnectionInfo, ConnectionOpening, Side};
+use crate::observe::log_line::Issued;
+use crate::requests::reading::WaitingRequests;
+use crate::service::{CHANGED_PATH, Service, layouts_body};
 use dispatcher::Dispatcher;
 use fast_response::{FastPath, FastResponse};
 use for_caller::HasService;
-pub(crate) use read_deadline_body::{BodyKind, keeping};
-use read_deadline_body::{ReadDeadlineBody, UnreadPermit, UnreadQuota};
 use response::ErrorResponse;
 use static_text::StaticText;
 
@@ -149,7 +148,7 @@ pub(crate) async fn serve(
     let settings = Arc::new(settings);
     let closing = ctx.closing.clone();
     let opening = ConnectionOpening::new(ctx.tls.as_ref(), Side::Http);
-    accept::serve(listener, tracker, ctx, opening.rejection(REJECTION), |stream, guard| {
+    listener::serve(listener, tracker, ctx, opening.rejection(REJECTION), |stream, guard| {
         serve_connection(
             (stream, opening.clone()),
             Arc::new(guard),

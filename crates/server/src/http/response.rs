@@ -20,11 +20,11 @@ use serde::de::DeserializeOwned;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::{ErrorBody, JSON, OwnerInfo, TEXT};
 
-use super::BodyKind;
-use super::read_deadline_body::keeping;
 use crate::access::Caller;
-use crate::service::{Error, SectionOwner, UnsentPermit, invalid, shown};
-use crate::tracker::lock;
+use crate::clients::tracker::lock;
+use crate::error::{Error, SectionOwner, shown};
+use crate::net::read_deadline_body::{BodyKind, keeping};
+use crate::service::{UnsentPermit, invalid};
 
 /// An error response.
 #[derive(Debug)]

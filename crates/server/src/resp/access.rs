@@ -5,10 +5,10 @@ use snowmint_wire::resp::Command;
 
 use super::cmd;
 use super::session::{IdTarget, Session};
-use crate::log_line::{Issued, LogLine};
-use crate::meter::Protocol;
-use crate::trace::RequestSpan;
-use crate::tracker::lock;
+use crate::clients::tracker::lock;
+use crate::observe::log_line::{Issued, LogLine};
+use crate::observe::meter::Protocol;
+use crate::observe::trace::RequestSpan;
 
 /// Name of a command outside the table, or with a wrong number of arguments: its text may be a
 /// token.

@@ -3,10 +3,10 @@
 
 use snowmint_wire::error::Code;
 
-use crate::quota::{Full, QuotaPermit};
-use crate::reading::WaitingRequests;
-use crate::service::Error;
-use crate::tracker::TrackedConnection;
+use crate::clients::tracker::TrackedConnection;
+use crate::error::Error;
+use crate::requests::quota::{Full, QuotaPermit};
+use crate::requests::reading::WaitingRequests;
 
 /// Bytes of each kind that are a connection's own: most connections need no more, and count
 /// nothing.
@@ -57,7 +57,7 @@ pub(super) fn limit_error(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quota::Bounds;
+    use crate::requests::quota::Bounds;
 
     fn connection(address: &str) -> TrackedConnection {
         TrackedConnection::new(1, address.parse().unwrap(), 0)

@@ -16,9 +16,9 @@ use super::buffered_bytes::{self, BufferedBytes};
 use super::dispatcher::{Dispatcher, RemainingWork};
 use super::replies::Replies;
 use super::session::Session;
-use crate::accept::stopping;
-use crate::tls::ConnectionOpening;
-use crate::tracker::ConnectionGuard;
+use crate::clients::tracker::ConnectionGuard;
+use crate::net::shutdown::stopping;
+use crate::net::tls::ConnectionOpening;
 
 /// Bytes that one read takes, at most.
 const READ_BYTES: usize = 16 * 1024;

@@ -14,8 +14,8 @@ use super::cmd::{self, CommandWork, Flow};
 use super::replies::Replies;
 use super::session::Session;
 use super::transaction::Transaction;
+use crate::clients::tracker::EndReason;
 use crate::service::UnsentPermit;
-use crate::tracker::EndReason;
 
 /// Executor of commands.
 pub(super) struct Dispatcher {

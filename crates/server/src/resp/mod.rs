@@ -13,12 +13,12 @@ use snowmint_coord::Timer;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
-use crate::accept::{self, ListenerContext};
+use crate::clients::tracker::{ConnectionTracker, ListenerBounds};
 use crate::config::RespSettings;
-use crate::reading::WaitingRequests;
+use crate::net::listener::{self, ListenerContext};
+use crate::net::tls::{ConnectionOpening, Side};
+use crate::requests::reading::WaitingRequests;
 use crate::service::Service;
-use crate::tls::{ConnectionOpening, Side};
-use crate::tracker::{ConnectionTracker, ListenerBounds};
 
 /// Redis's reply to a connection beyond the limit.
 const REJECTION: &[u8] = b"-ERR max number of clients reached\r\n";
@@ -60,7 +60,7 @@ pub(crate) async fn serve(
     });
     let closing = ctx.closing.clone();
     let opening = ConnectionOpening::new(ctx.tls.as_ref(), Side::Resp);
-    accept::serve(listener, tracker, ctx, opening.rejection(REJECTION), |stream, guard| {
+    listener::serve(listener, tracker, ctx, opening.rejection(REJECTION), |stream, guard| {
         connection::converse((stream, opening.clone()), Arc::clone(&state), guard, closing.clone())
     })
     .await;

@@ -11,10 +11,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
 use super::buffered_bytes::BufferedBytes;
-use crate::quota::Full;
-use crate::reading::WaitingRequests;
-use crate::stream::Stream;
-use crate::tracker::ConnectionGuard;
+use crate::clients::tracker::ConnectionGuard;
+use crate::net::stream::Stream;
+use crate::requests::quota::Full;
+use crate::requests::reading::WaitingRequests;
 
 /// Bytes of replies at which they are sent; all are sent at the end of a read. The server reads
 /// nothing from a client that does not read. So at most this many bytes, and one reply, wait for
@@ -174,8 +174,8 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::quota::Bounds;
-    use crate::tracker::{ConnectionTracker, ListenerBounds};
+    use crate::clients::tracker::{ConnectionTracker, ListenerBounds};
+    use crate::requests::quota::Bounds;
 
     #[tokio::test]
     async fn unread_replies_end_connections_of_a_client_over_its_share() {

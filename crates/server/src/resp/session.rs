@@ -10,8 +10,9 @@ use snowmint_wire::resp::{Encoder, Protocol};
 use super::RespState;
 use super::transaction::Transaction;
 use crate::access::{Access, Caller, CertificateNames};
-use crate::service::{CachedSource, Cause, Error, Service, shown};
-use crate::tracker::{ConnectionGuard, lock};
+use crate::clients::tracker::{ConnectionGuard, lock};
+use crate::error::{Cause, Error, shown};
+use crate::service::{CachedSource, Service};
 
 /// State of a connection.
 #[derive(Debug)]

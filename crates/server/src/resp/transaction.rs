@@ -5,9 +5,9 @@ use std::fmt;
 use snowmint_wire::resp::{Command, Encoder, Protocol};
 
 use super::buffered_bytes::BufferedBytes;
-use crate::quota::Full;
-use crate::reading::WaitingRequests;
-use crate::tracker::TrackedConnection;
+use crate::clients::tracker::TrackedConnection;
+use crate::requests::quota::Full;
+use crate::requests::reading::WaitingRequests;
 
 /// Longest transaction, in bytes of requests: about 8,000 times `INCR`.
 pub(super) const TRANSACTION_BYTES_MAX: usize = 256 * 1024;
@@ -98,7 +98,7 @@ mod tests {
     use snowmint_wire::resp::{Next, Parser};
 
     use super::*;
-    use crate::quota::Bounds;
+    use crate::requests::quota::Bounds;
 
     /// Queues `ECHO` of this many bytes.
     fn echo(

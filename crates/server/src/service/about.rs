@@ -3,7 +3,8 @@
 use snowmint_coord::{Capabilities, ClockOf, PresenceBy};
 use snowmint_wire::http::{ServerBody, StoreBody};
 
-use super::{Error, Service};
+use super::Service;
+use crate::error::Error;
 
 impl Service {
     /// Returns the description of this server, and of the caller's token. The store is not called:

@@ -8,8 +8,9 @@ use serde_json::Value;
 use snowmint_coord::{SourceInfo, Verb};
 use snowmint_wire::error::Code;
 
-use super::{Error, Service};
+use super::Service;
 use crate::access::Logins;
+use crate::error::Error;
 use crate::trail::{About, AuditLine};
 
 impl Service {
@@ -103,11 +104,14 @@ impl Service {
             Ok(status) if status.is_success() => self.audit_raise((name, None), None, highest),
             Ok(status) => {
                 let why = format!("its owner responded with {status}");
-                self.audit_rejection(format_args!("source {} not raised", super::shown(name)), why);
+                self.audit_rejection(
+                    format_args!("source {} not raised", crate::error::shown(name)),
+                    why,
+                );
             }
             Err(error) => {
                 self.audit_rejection(
-                    format_args!("source {} not raised", super::shown(name)),
+                    format_args!("source {} not raised", crate::error::shown(name)),
                     error,
                 );
             }
@@ -125,7 +129,7 @@ impl Service {
         result.inspect_err(|error| {
             if error.code() != Code::NotOwner {
                 self.audit_rejection(
-                    format_args!("source {} not {what}", super::shown(name)),
+                    format_args!("source {} not {what}", crate::error::shown(name)),
                     error,
                 );
             }

@@ -2,17 +2,18 @@
 
 use axum::http::HeaderMap;
 
-use super::{Error, Service};
+use super::Service;
 use crate::access::{Access, Caller, Deed, Right};
 use crate::config::Limits;
-use crate::tls::ConnectionInfo;
+use crate::error::Error;
+use crate::net::tls::ConnectionInfo;
 
 impl Service {
     /// Returns the same service, for this caller.
     #[must_use]
     pub(crate) fn for_caller(&self, caller: Caller) -> Self {
         if let Some(connection) = caller.connection() {
-            connection.is_of(&caller);
+            caller.is_on(connection);
         }
         Self { caller, ..self.clone() }
     }

@@ -19,8 +19,9 @@ use snowmint_wire::error::Code;
 
 use super::merge::{merge, without_leftovers};
 use super::turns::SharedTurn;
-use super::{Error, Service, UnsentPermit, check_source_name};
+use super::{Service, UnsentPermit, check_source_name};
 use crate::access::Right;
+use crate::error::Error;
 
 /// Key that every source has.
 const ENABLED: &str = "enabled";

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use snowmint_coord::{SectionAssignment, Source};
 
-use super::{Error, Limit, Service};
+use super::{Limit, Service};
 use crate::access::Right;
+use crate::error::Error;
 
 /// Consecutive numbers of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

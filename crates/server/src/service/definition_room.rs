@@ -9,7 +9,8 @@ use snowmint_coord::{DefinedRoom, Error as StoreError, Store};
 use snowmint_wire::error::Code;
 use tokio::sync::OwnedMutexGuard;
 
-use super::{Error, Service};
+use super::Service;
+use crate::error::Error;
 
 /// Divisor of a limit for a token that may not define all sources.
 const SHARE: u64 = 4;

@@ -2,8 +2,9 @@
 
 use snowmint_coord::{PermittedPools, Presence, Result as StoreResult, Store};
 
-use super::{Error, Service};
+use super::Service;
 use crate::access::{Deed, Right};
+use crate::error::Error;
 
 impl Service {
     /// Returns whether the caller gets only a share of a limit: it has a token without the admin

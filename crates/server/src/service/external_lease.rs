@@ -2,8 +2,9 @@
 
 use snowmint_coord::{ExternalClient, ExternalLease, ExternalLeaseStatus};
 
-use super::{Error, Service, shown};
+use super::Service;
 use crate::access::{Deed, Right};
+use crate::error::{Error, shown};
 use crate::trail::{About, AuditLine};
 
 impl Service {

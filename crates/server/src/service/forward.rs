@@ -9,11 +9,12 @@ use snowmint_coord::IdBatch;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::{Count, CounterBody, ErrorBody, MintRequest};
 
-use super::owner::{LocalCall, OwnerCall, OwnerFailure};
-use super::{Error, Minted, Service};
+use super::owner::{LocalCall, OwnerCall};
+use super::{Minted, Service};
 use crate::access::Right;
-use crate::peers::{PeerCallError, Peers};
-use crate::share::Share;
+use crate::clients::share::Share;
+use crate::cluster::peers::{PeerCallError, Peers};
+use crate::error::{Error, OwnerFailure};
 
 /// Most bytes of an ID in a response, and of the text outside the IDs.
 const ID_BYTES_MAX: usize = 24;

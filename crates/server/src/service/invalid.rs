@@ -4,7 +4,7 @@
 use serde_json::error::Category;
 use snowmint_coord::error::json;
 
-use super::Error;
+use crate::error::Error;
 
 /// Returns the error for JSON that does not parse, or has other content than it must; `what` names
 /// it, such as `request body`.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Service;
 use crate::config::Limits;
-use crate::live::Live;
+use crate::observe::live::Live;
 
 impl Service {
     /// Returns the current limits.

@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 use snowmint_coord::SourceSpec;
 use snowmint_coord::spec::SpecError;
 
-use super::{Error, spec_of};
+use super::spec_of;
+use crate::error::Error;
 
 /// Merges changes: a null removes a key, a table is merged key by key, anything else replaces.
 pub(super) fn merge(keys: &mut Map<String, Value>, changes: &Map<String, Value>) {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use snowmint_wire::error::Code;
 
-use super::throttled_log::Cause;
-use super::{Error, Service};
+use super::Service;
 use crate::access::Right;
-use crate::meter::{Protocol, Tally};
-use crate::tracker::ConnectionTracker;
+use crate::clients::tracker::ConnectionTracker;
+use crate::error::{Cause, Error};
+use crate::observe::meter::{Protocol, Tally};
 
 impl Service {
     /// Returns the same service, for callers of this protocol.

@@ -9,7 +9,6 @@ mod counters;
 mod definition_room;
 mod describe;
 mod embedded_clients;
-mod error;
 mod external_lease;
 mod forward;
 pub(crate) mod invalid;
@@ -46,23 +45,22 @@ use self::order::OrderForwarder;
 use self::throttled_log::ThrottledLog;
 use self::turns::Turns;
 use crate::access::{Access, AnonymousReason, Caller, Logins, Right};
-use crate::live::Live;
-use crate::meter::{Meter, Protocol, Tally};
-use crate::peers::Peers;
-use crate::share::Shares;
+use crate::clients::share::Shares;
+use crate::cluster::peers::Peers;
+use crate::observe::live::Live;
+use crate::observe::meter::{Meter, Protocol, Tally};
 
+pub use crate::error::{Error, SectionOwner, code_of, shown};
 pub use audit::AuditDefinition;
 pub(crate) use authorize::Limit;
 pub(crate) use cached_source::CachedSource;
 pub use counters::CountedNumbers;
 pub(crate) use definition_room::NoRoom;
 pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_body};
-pub use error::{Error, SectionOwner, code_of};
-pub(crate) use owner::{LocalCall, OwnerCall, OwnerFailure};
+pub(crate) use owner::{LocalCall, OwnerCall};
 pub(crate) use peer_notices::CHANGED_PATH;
 pub(crate) use probing::probe_peers;
 pub use recovery::{moved_to, recovery_body};
-pub(crate) use throttled_log::Cause;
 pub use throttled_log::FAILED_REQUESTS_TARGET;
 pub(crate) use turns::{SharedTurn, TurnTarget};
 pub use unsent_permit::UnsentPermit;
@@ -394,16 +392,6 @@ pub fn layout_named(text: &str) -> Result<Layout, Error> {
     layout_of(text).map_err(|error| {
         if text.contains(['=', ',']) { error } else { Error::new(Code::NotFound, error.message()) }
     })
-}
-
-/// Returns a caller's text, cut and escaped for a response or a log.
-#[must_use]
-pub fn shown(text: &str) -> String {
-    const SHOWN_MAX: usize = 80;
-    match text.char_indices().nth(SHOWN_MAX) {
-        None => format!("{text:?}"),
-        Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),
-    }
 }
 
 fn check_source_name(name: &str) -> Result<(), Error> {

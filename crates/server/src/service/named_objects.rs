@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use snowmint_coord::spec::{DisguisePlan, Plan, SegmentPlan, SnowflakePlan, SourceSpec, Unique};
 use snowmint_wire::error::Code;
 
-use super::{Error, Service};
+use super::Service;
 use crate::access::Named;
+use crate::error::Error;
 
 impl Service {
     /// Checks whether the caller may replace the definition `before` by this one: each object that

@@ -7,9 +7,10 @@ use snowmint_wire::error::Code;
 
 use super::forward::{PeerFailure, RemotePeer};
 use super::owner::{LocalCall, OwnerCall};
-use super::{Error, Minted, Service};
-use crate::live::Live;
-use crate::peers::Peers;
+use super::{Minted, Service};
+use crate::cluster::peers::Peers;
+use crate::error::Error;
+use crate::observe::live::Live;
 
 /// Client of the minting servers. Clones share it.
 #[derive(Clone, Debug)]

@@ -5,7 +5,8 @@ use futures_util::future::BoxFuture;
 use snowmint_coord::Timer;
 use snowmint_wire::error::Code;
 
-use super::{Error, Service};
+use super::Service;
+use crate::error::{Error, OwnerFailure};
 
 /// Call to this server. Boxed, so that it is known to be `Send` whatever it borrows.
 pub(crate) type LocalCall<'a, T> = BoxFuture<'a, Result<T, Error>>;
@@ -115,22 +116,6 @@ fn http_of(rejection: &Error) -> Option<String> {
     rejection.owner().and_then(|owner| owner.advertised_addrs.http.clone())
 }
 
-/// Reason why the owner did not do a request.
-#[derive(Debug)]
-pub(crate) struct OwnerFailure {
-    pub(crate) error: Error,
-    /// Whether a quick retry is useless.
-    pub(crate) lasts: bool,
-}
-
-impl From<Error> for OwnerFailure {
-    fn from(error: Error) -> Self {
-        // Error of the owner, or of the previous owner.
-        let may_pass = matches!(error.code(), Code::NotOwner | Code::Unavailable | Code::Closed);
-        Self { error, lasts: !may_pass }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex, PoisonError};
@@ -141,9 +126,9 @@ mod tests {
     use tokio::sync::{mpsc, watch};
 
     use super::*;
+    use crate::cluster::peers::Peers;
     use crate::config::Limits;
-    use crate::live::Live;
-    use crate::peers::Peers;
+    use crate::observe::live::Live;
 
     /// Returns the error of a server that names another one as the owner.
     fn not_owner(owner: &str) -> Error {

@@ -4,9 +4,10 @@ use axum::http::Method;
 use snowmint_coord::error::chain;
 use tokio::task::JoinSet;
 
-use super::{Error, Service};
+use super::Service;
 use crate::advertised_addrs::AdvertisedAddrs;
-use crate::peers::response_bytes_max;
+use crate::cluster::peers::response_bytes_max;
+use crate::error::Error;
 
 /// Path of the notice.
 pub(crate) const CHANGED_PATH: &str = "/v1/peers/catalog";

@@ -7,7 +7,7 @@ use snowmint_coord::sources::Server;
 use tokio::sync::mpsc;
 
 use crate::advertised_addrs::AdvertisedAddrs;
-use crate::peers::Peers;
+use crate::cluster::peers::Peers;
 
 /// Interval of probes of peers that may be unreachable.
 const PROBE_EVERY_MS: u64 = 1_000;

@@ -11,8 +11,9 @@ use snowmint_core::{Rfc3339, UnixMillis};
 use snowmint_wire::error::Code;
 use snowmint_wire::http;
 
-use super::{Error, Service};
+use super::Service;
 use crate::access::Right;
+use crate::error::Error;
 
 impl Service {
     /// Sets the sources of the configuration: they decide readiness, and a recovery defines those

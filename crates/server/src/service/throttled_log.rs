@@ -1,45 +1,16 @@
 //! Log lines of failed requests. Callers cause these lines, at the rate of their requests, so each
 //! code is logged at intervals, with the number of omitted lines.
 
-use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use snowmint_coord::error::chain;
 use snowmint_wire::error::Code;
+
+use crate::error::Cause;
 
 /// Target of these lines: a log needs no second limit for them.
 pub const FAILED_REQUESTS_TARGET: &str = module_path!();
 /// Milliseconds after a line in which the same code is not logged again.
 const EVERY_MS: u64 = 1_000;
-
-/// Cause of an error, with all details of the back end: for the log, since callers get less.
-#[derive(Clone, Debug)]
-pub(crate) struct Cause(Arc<snowmint_coord::Error>);
-
-impl Cause {
-    pub(crate) fn new(error: snowmint_coord::Error) -> Self {
-        Self(Arc::new(error))
-    }
-}
-
-/// Equal to any other: errors are compared by the part for callers, without causes.
-impl PartialEq for Cause {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Cause {}
-
-/// Writes the whole chain.
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        chain(&*self.0).fmt(f)
-    }
-}
-
-impl std::error::Error for Cause {}
 
 /// Lines of each code, in the order of [`Code::ALL`].
 #[derive(Debug)]

@@ -19,8 +19,9 @@ use snowmint_coord::{Source, SourceSpec};
 use snowmint_wire::error::Code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Error, Service, shown};
-use crate::share::Client;
+use super::Service;
+use crate::clients::share::Client;
+use crate::error::{Error, shown};
 
 /// Calls of one client at one target at the same time. With 2 ms each, 4,000 a second.
 const CALLS_MAX: usize = 8;

@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
-use super::{Error, Service};
-use crate::share::Share;
-use crate::tracker::TrackedConnection;
+use super::Service;
+use crate::clients::share::Share;
+use crate::clients::tracker::TrackedConnection;
+use crate::error::Error;
 
 /// Responses with fewer IDs than this are not counted at all.
 const COUNTED_FROM: u64 = 16;

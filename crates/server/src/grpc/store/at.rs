@@ -9,7 +9,8 @@ use tonic::{Response, Status};
 
 use super::trail::FailureReason;
 use super::write::{Fallible, respond};
-use crate::service::{Service, shown};
+use crate::error::shown;
+use crate::service::Service;
 
 /// Number of recoveries by which a program may move a store forward: more than any store has lost.
 const RECOVERIES_MORE_MAX: u64 = 1_000;

@@ -44,7 +44,8 @@ use self::worker_limits::{Claiming, WorkerLimits};
 use self::write::respond;
 use super::of_caller;
 use crate::access::Deed;
-use crate::service::{Error, Service, SharedTurn, TurnTarget};
+use crate::error::Error;
+use crate::service::{Service, SharedTurn, TurnTarget};
 
 /// Longest message: all sections at once. Its parsed form takes up to fifty times as much memory.
 pub(super) const MESSAGE_BYTES_MAX: usize = 512 * 1024;

@@ -9,7 +9,8 @@ use snowmint_wire::grpc::store::{
 };
 
 use super::reserve_limits::NotReserved;
-use crate::service::{Error, Service};
+use crate::error::Error;
+use crate::service::Service;
 
 pub(super) type Allowed = Result<(), Error>;
 

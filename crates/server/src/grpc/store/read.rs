@@ -12,7 +12,7 @@ use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store as proto;
 
 use super::member_alias::MemberAlias;
-use crate::service::Error;
+use crate::error::Error;
 
 /// Longest name of a reporter that recalls a store, in bytes.
 const WHO_BYTES_MAX: usize = 64;

@@ -14,7 +14,8 @@ use tonic::{Response, Status};
 
 use super::at::TargetStore;
 use super::write::Fallible;
-use crate::service::{Error, Limit, Service};
+use crate::error::Error;
+use crate::service::{Limit, Service};
 
 /// Milliseconds ahead of this server's clock at which a caller may begin a period of serials.
 /// Clocks that differ by more are rejected where they are compared.

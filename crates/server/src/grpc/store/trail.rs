@@ -10,7 +10,8 @@ use snowmint_coord::{
 
 use super::at::TargetStore;
 use super::words::{Time, few};
-use crate::service::{Service, shown};
+use crate::error::shown;
+use crate::service::Service;
 use crate::trail::{About, AuditLine};
 
 impl TargetStore {

@@ -17,7 +17,8 @@ use snowmint_wire::error::Code;
 use super::at::TargetStore;
 use super::member_alias::MemberAlias;
 use super::reserve_limits::NotReserved;
-use crate::service::{Error, Service};
+use crate::error::Error;
+use crate::service::Service;
 
 /// Time for which a read of the permitted pools stays valid: the same as a node's.
 const POOLS_READ_US: u64 = 1_000_000;

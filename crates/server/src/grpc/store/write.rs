@@ -11,7 +11,7 @@ use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store as proto;
 use tonic::{Response, Status};
 
-use crate::service::Error;
+use crate::error::Error;
 
 /// A response that can be an error.
 pub(super) trait Fallible: Default {

@@ -24,9 +24,10 @@ use super::params::Params;
 use super::{PATH_ENDS, error, json, makes_numbers, number, source_of, status_of, text};
 use crate::access::Right;
 use crate::config::{KeySources, LeafSettings};
+use crate::error::Error;
 use crate::http::for_caller::{ForCaller, HasService};
 use crate::http::ids;
-use crate::service::{Error, Service, invalid};
+use crate::service::{Service, invalid};
 
 /// Leaf's name for its errors.
 const SERVER_EXCEPTION: &str = "com.sankuai.inf.leaf.server.exception.LeafServerException";

@@ -23,9 +23,10 @@ use snowmint_coord::{IdBatch, NumberRange, Source};
 use snowmint_wire::error::Code;
 
 use super::response;
+use crate::access::hosts::Hosts;
 use crate::config::{CompatSettings, HttpSettings, KeySources};
-use crate::hosts::Hosts;
-use crate::service::{Error, Service, UnsentPermit};
+use crate::error::Error;
+use crate::service::{Service, UnsentPermit};
 
 /// Ends of a path: it may end in a slash, as Spring matched paths when Leaf and Tinyid were
 /// written.

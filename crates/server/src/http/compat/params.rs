@@ -5,8 +5,8 @@ use axum::http::Uri;
 use axum::http::header::CONTENT_TYPE;
 use percent_encoding::percent_decode;
 
+use crate::error::{Error, shown};
 use crate::http::response::{self, ErrorResponse};
-use crate::service::{Error, shown};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 

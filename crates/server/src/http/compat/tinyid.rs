@@ -26,9 +26,10 @@ use super::params::{Params, whole};
 use super::{PATH_ENDS, error, json, numbers, range, source_of};
 use crate::access::{ByToken, Caller, KnownAddresses, TokenHash, too_many};
 use crate::config::{KeySources, TinyidSettings};
+use crate::error::Error;
 use crate::http::for_caller::{ForCaller, HasService};
 use crate::http::{ids, response};
-use crate::service::{Error, Limit, Service, UnsentPermit};
+use crate::service::{Limit, Service, UnsentPermit};
 
 /// Used percentage of its segment at which a client fetches the next.
 const LOADING_PERCENT: u64 = 20;

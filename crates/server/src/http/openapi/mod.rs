@@ -168,7 +168,7 @@ fn complete(mut about: OpenApi, token_policy: TokenPolicy) -> OpenApi {
 async fn file(_: &str) -> Response {
     let message =
         "this server was built without feature `swagger-ui`; /openapi.json describes every call";
-    let error = crate::service::Error::new(snowmint_wire::error::Code::NotFound, message);
+    let error = crate::error::Error::new(snowmint_wire::error::Code::NotFound, message);
     super::response::ErrorResponse(error).into_response()
 }
 

@@ -4,7 +4,7 @@ use snowmint_wire::resp::{Command, Protocol};
 
 use super::{Flow, Session, Spec, unknown_subcommand, wrong_arity};
 use crate::access::Right;
-use crate::tracker::{TrackedConnection, lock};
+use crate::clients::tracker::{TrackedConnection, lock};
 
 pub(super) const SPEC: Spec = Spec {
     name: "client",

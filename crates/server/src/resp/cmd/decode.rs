@@ -4,8 +4,9 @@ use snowmint_wire::http::DecodedBody;
 use snowmint_wire::resp::{Command, Encoder};
 
 use super::{CommandWork, Flow, Session, Spec};
+use crate::error::Error;
 use crate::resp::session::text;
-use crate::service::{Error, UnsentPermit, decoded_body};
+use crate::service::{UnsentPermit, decoded_body};
 
 pub(super) const SPEC: Spec = Spec {
     name: "decode",

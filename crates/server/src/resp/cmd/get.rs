@@ -3,8 +3,9 @@
 use snowmint_wire::resp::Command;
 
 use super::{CommandWork, Flow, Session, Spec};
+use crate::error::Error;
 use crate::resp::session::IdTarget;
-use crate::service::{Error, UnsentPermit};
+use crate::service::UnsentPermit;
 
 pub(super) const SPEC: Spec = Spec {
     name: "get",

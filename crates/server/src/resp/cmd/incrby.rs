@@ -7,8 +7,9 @@ use snowmint_wire::resp::Command;
 
 use super::mint::read_count;
 use super::{CommandWork, Flow, Session, Spec, incr};
+use crate::error::Error;
 use crate::resp::session::IdTarget;
-use crate::service::{Error, UnsentPermit};
+use crate::service::UnsentPermit;
 
 pub(super) const SPEC: Spec = Spec {
     name: "incrby",

@@ -5,8 +5,9 @@ use snowmint_wire::http::Count;
 use snowmint_wire::resp::{Command, Encoder};
 
 use super::{CommandWork, Flow, Session, Spec, wrong_arity};
+use crate::error::{Error, shown};
 use crate::resp::session::IdTarget;
-use crate::service::{Error, Minted, UnsentPermit, shown};
+use crate::service::{Minted, UnsentPermit};
 
 pub(super) const SPEC: Spec = Spec {
     name: "mint",

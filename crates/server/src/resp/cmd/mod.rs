@@ -29,7 +29,8 @@ use super::buffered_bytes;
 use super::session::Session;
 use super::transaction::{NotQueued, TRANSACTION_BYTES_MAX, Transaction};
 use crate::advertised_addrs::AdvertisedAddrs;
-use crate::service::{Error, SectionOwner, UnsentPermit};
+use crate::error::{Error, SectionOwner};
+use crate::service::UnsentPermit;
 
 /// A command of the table.
 #[derive(Clone, Copy, Debug)]

@@ -15,10 +15,10 @@ use snowmint_wire::http::JSON;
 use snowmint_wire::http::compat::{COSID_LOST, COSID_NOT_FOUND, COSID_OVERFLOW, CosIdMachineBody};
 
 use super::{CosId, CosIdError, CosIdResult, NamePath, part};
+use crate::error::{Error, shown};
 use crate::http::compat::json;
 use crate::http::compat::params::{Params, whole};
 use crate::http::for_caller::ForCaller;
-use crate::service::{Error, shown};
 
 /// Returns the methods: lease a machine ID, renew it, release it.
 pub(super) fn methods() -> MethodRouter<std::sync::Arc<CosId>> {

@@ -22,9 +22,10 @@ use snowmint_wire::http::compat::{CosIdErrorBody, TEXT_UTF8};
 use super::params::{Params, whole};
 use super::{error, json, number, range, source_of, status_of, text};
 use crate::config::{CosIdSettings, KeySources};
+use crate::error::Error;
 use crate::http::for_caller::{ForCaller, HasService};
 use crate::http::ids;
-use crate::service::{Error, Service, invalid};
+use crate::service::{Service, invalid};
 
 /// CosId's name for the generator of clients that name none.
 const SHARE: &str = "__share__";

@@ -18,7 +18,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::connection::TrackedConnection;
-use crate::share::Client;
+use crate::clients::share::Client;
 
 /// Places per connection that a scan finds.
 const FOUND_PART: usize = 16;

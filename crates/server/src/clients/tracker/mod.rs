@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use snowmint_coord::Timer;
 use tokio::sync::Notify;
 
-use crate::share::Client;
+use crate::clients::share::Client;
 use connection::NEVER;
 pub(crate) use connection::{EndReason, TrackedConnection};
 pub(crate) use guard::{ConnectionGuard, OpenResponse, ReadDeadline};

@@ -19,7 +19,7 @@ use axum::http::{HeaderMap, HeaderValue, Request, Version};
 use snowmint_wire::error::Code;
 
 use crate::access::is_of_another_site;
-use crate::service::{Error, shown};
+use crate::error::{Error, shown};
 
 /// Longest name of a host, with a port.
 const AUTHORITY_BYTES_MAX: usize = 253 + ":65535".len();

@@ -16,8 +16,8 @@ use std::task::{Context, Poll, ready};
 use memchr::memchr_iter;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::stream::Stream;
-use crate::tracker::ConnectionGuard;
+use crate::clients::tracker::ConnectionGuard;
+use crate::net::stream::Stream;
 
 /// Most bytes of collected responses.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -31,7 +31,7 @@ const HTTP2: &[u8] = b"PRI ";
 
 /// A socket; each write that moves bytes permits the connection to be idle for `idle_ms`.
 #[derive(Debug)]
-pub(super) struct CollectingStream {
+pub(crate) struct CollectingStream {
     stream: Stream,
     guard: Arc<ConnectionGuard>,
     idle_ms: u64,
@@ -72,7 +72,7 @@ impl HttpVersion {
 }
 
 impl CollectingStream {
-    pub(super) fn new(stream: Stream, guard: Arc<ConnectionGuard>, idle_ms: u64) -> Self {
+    pub(crate) fn new(stream: Stream, guard: Arc<ConnectionGuard>, idle_ms: u64) -> Self {
         Self {
             stream,
             guard,
@@ -250,7 +250,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::tracker::{ConnectionTracker, ListenerBounds};
+    use crate::clients::tracker::{ConnectionTracker, ListenerBounds};
 
     #[tokio::test]
     async fn frames_over_http2_are_sent_when_there_are_no_more() {

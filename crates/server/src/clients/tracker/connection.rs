@@ -10,8 +10,7 @@ use futures_util::task::AtomicWaker;
 use tokio::task::AbortHandle;
 
 use super::lock;
-use crate::access::Caller;
-use crate::share::Client;
+use crate::clients::share::Client;
 
 /// Milliseconds that a connection has to end when it is asked to make room.
 const LEAVE_MS: u64 = 500;
@@ -160,27 +159,26 @@ impl TrackedConnection {
         lock(&self.read_deadlines).retain(|other| !Arc::ptr_eq(other, deadline_ms));
     }
 
-    /// Takes in the caller of a request. A caller without a credential changes nothing: over HTTP
-    /// some requests need no token.
-    pub(crate) fn is_of(&self, caller: &Caller) {
-        let is_known = caller.has_a_token();
+    /// Takes in the caller of a request: whether it has a token, whether it has shown anything, and
+    /// the client that it is. A caller without a credential changes nothing: over HTTP some requests
+    /// need no token.
+    pub(crate) fn is_of(&self, is_known: bool, has_shown: bool, client: impl FnOnce() -> Client) {
         if is_known {
             self.refused.store(0, Ordering::Relaxed);
         }
-        if is_known || caller.has_shown_something() {
-            self.set_known(is_known, caller);
+        if is_known || has_shown {
+            self.set_known(is_known, client);
         }
     }
 
     /// Restores the state of a new connection.
     pub(crate) fn forget_caller(&self) {
-        self.set_known(false, &Caller::unrestricted());
+        self.set_known(false, || Client::Own);
     }
 
-    fn set_known(&self, is_known: bool, caller: &Caller) {
+    fn set_known(&self, is_known: bool, client: impl FnOnce() -> Client) {
         if self.is_known.swap(is_known, Ordering::Relaxed) != is_known {
-            *lock(&self.client) =
-                if is_known { caller.client() } else { Client::at(self.peer.ip()) };
+            *lock(&self.client) = if is_known { client() } else { Client::at(self.peer.ip()) };
         }
     }
 

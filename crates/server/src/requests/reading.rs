@@ -20,9 +20,9 @@ use hyper::body::Body;
 use snowmint_wire::error::Code;
 
 use crate::access::Caller;
-use crate::quota::{Bounds, Full, Quota, QuotaPermit};
-use crate::service::Error;
-use crate::tracker::TrackedConnection;
+use crate::clients::tracker::TrackedConnection;
+use crate::error::Error;
+use crate::requests::quota::{Bounds, Full, Quota, QuotaPermit};
 
 /// Bytes that a waiting request counts for, besides its body: its head may keep a buffer of the
 /// connection.

@@ -8,9 +8,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::live::Live;
-use crate::tls::Tls;
-use crate::tracker::{ConnectionGuard, ConnectionTracker, lock};
+use crate::clients::tracker::{ConnectionGuard, ConnectionTracker, lock};
+use crate::net::shutdown::stopping;
+use crate::net::tls::Tls;
+use crate::observe::live::Live;
 
 /// Wait before the next `accept` when the system has no file descriptors or memory left.
 const EXHAUSTED_WAIT_MS: u64 = 100;
@@ -96,11 +97,6 @@ pub(crate) async fn serve<F>(
             tracing::warn!(connections = tracker.counts().connected, "closed with requests in progress");
         }
     }
-}
-
-/// Waits until the server stops. A dropped handle is a stop as well.
-pub(crate) async fn stopping(closing: &mut watch::Receiver<bool>) {
-    let _ = closing.wait_for(|&closing| closing).await;
 }
 
 /// Sends a rejected connection the reason. It gets no memory and no time: bytes that the socket

@@ -1,15 +1,16 @@
 //! Errors: the part for callers, and the part that only the log shows.
 
 use std::fmt;
+use std::sync::Arc;
 
+use snowmint_coord::error::chain;
 use snowmint_coord::label::visible;
 use snowmint_coord::{ErrorKind, Retry};
 use snowmint_wire::error::{Code, RespPrefix};
 use snowmint_wire::http::ErrorInfo;
 
-use super::throttled_log::Cause;
 use crate::advertised_addrs::AdvertisedAddrs;
-use crate::share::OverShare;
+use crate::clients::share::OverShare;
 
 /// Milliseconds until a retry of something unavailable, where no better hint is known.
 const RETRY_MS: u64 = 1_000;
@@ -173,6 +174,50 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Cause of an error, with all details of the back end: for the log, since callers get less.
+#[derive(Clone, Debug)]
+pub(crate) struct Cause(Arc<snowmint_coord::Error>);
+
+impl Cause {
+    pub(crate) fn new(error: snowmint_coord::Error) -> Self {
+        Self(Arc::new(error))
+    }
+}
+
+/// Equal to any other: errors are compared by the part for callers, without causes.
+impl PartialEq for Cause {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Cause {}
+
+/// Writes the whole chain.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        chain(&*self.0).fmt(f)
+    }
+}
+
+impl std::error::Error for Cause {}
+
+/// Reason why the owner did not do a request.
+#[derive(Debug)]
+pub(crate) struct OwnerFailure {
+    pub(crate) error: Error,
+    /// Whether a quick retry is useless.
+    pub(crate) lasts: bool,
+}
+
+impl From<Error> for OwnerFailure {
+    fn from(error: Error) -> Self {
+        // Error of the owner, or of the previous owner.
+        let may_pass = matches!(error.code(), Code::NotOwner | Code::Unavailable | Code::Closed);
+        Self { error, lasts: !may_pass }
+    }
+}
+
 /// Returns the code of an error kind.
 #[must_use]
 pub fn code_of(kind: &ErrorKind) -> Code {
@@ -207,6 +252,16 @@ impl From<snowmint_coord::Error> for Error {
         // The back end's own text stays in the log: it may name hosts, paths and users.
         let cause = (code.row().http >= 500).then(|| Cause::new(error));
         Self { code, message, detail, retry_after_ms, owner, cause }
+    }
+}
+
+/// Returns a caller's text, cut and escaped for a response or a log.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    const SHOWN_MAX: usize = 80;
+    match text.char_indices().nth(SHOWN_MAX) {
+        None => format!("{text:?}"),
+        Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),
     }
 }
 

@@ -52,7 +52,7 @@ fn gave_way<const N: usize>(guards: &[Arc<ConnectionGuard>; N]) -> Vec<usize> {
 }
 
 fn shows_token(guard: &ConnectionGuard) {
-    guard.connection().is_of(&Caller::configuration());
+    Caller::configuration().is_on(guard.connection());
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn connections_with_a_token_stay_while_any_without_rests() {
     let _other = ground.admit(3).unwrap();
     assert_eq!((end_reason(&probe), gave_way(&guards)), (Some(EndReason::Room), vec![3]));
     // A connection whose token was removed counts like one without.
-    guards[2].connection().is_of(&Caller::anonymous(AnonymousReason::NoSuchToken));
+    Caller::anonymous(AnonymousReason::NoSuchToken).is_on(guards[2].connection());
     let guards = [guards, ground.admit_all([5, 6, 7, 8])].concat();
     assert_eq!(end_reason(&guards[2]), Some(EndReason::Room));
 }
@@ -258,7 +258,7 @@ fn token_is_to_be_shown_in_time() {
     let guards = ground.admit_all([1, 2]);
     shows_token(&guards[1]);
     // A request that needs no token shows none.
-    guards[1].connection().is_of(&Caller::anonymous(AnonymousReason::NothingShown));
+    Caller::anonymous(AnonymousReason::NothingShown).is_on(guards[1].connection());
     let lacks = |at: usize| guards[at].connection().lacks_token(ground.tracker.now_ms(), 60_000);
     assert!(!lacks(0) && !lacks(1));
     ground.pass_ms(60_001);

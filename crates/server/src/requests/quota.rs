@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::access::Caller;
-use crate::share::Client;
-use crate::tracker::{TrackedConnection, lock};
+use crate::clients::share::Client;
+use crate::clients::tracker::{TrackedConnection, lock};
 
 /// Bounds of one resource.
 #[derive(Clone, Copy, Debug)]

@@ -18,10 +18,10 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-use crate::accept::stopping;
 use crate::access::{CertificateNames, Secret};
-use crate::stream::Stream;
-use crate::tracker::TrackedConnection;
+use crate::clients::tracker::TrackedConnection;
+use crate::net::shutdown::stopping;
+use crate::net::stream::Stream;
 
 /// Certificates and keys, as PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use snowmint_coord::Times;
 use snowmint_wire::error::Code;
 
-use crate::tracker::ConnectionTracker;
+use crate::clients::tracker::ConnectionTracker;
 use forecasts::Forecasts;
 pub(crate) use page::CONTENT_TYPE;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 
 use crate::config::Limits;
-use crate::trace::Traces;
+use crate::observe::trace::Traces;
 
 /// Current limits and switches. Clones share them.
 #[derive(Clone)]

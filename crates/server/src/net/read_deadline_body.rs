@@ -14,8 +14,8 @@ use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 
 use crate::access::Caller;
-use crate::quota::{Bounds, Quota, QuotaPermit};
-use crate::tracker::{self, ConnectionGuard, ReadDeadline};
+use crate::clients::tracker::{self, ConnectionGuard, ReadDeadline};
+use crate::requests::quota::{Bounds, Quota, QuotaPermit};
 
 /// Rule by which a counted response is read.
 #[derive(Clone, Copy, Debug)]
@@ -33,23 +33,23 @@ const OPEN: Bounds = Bounds { all: 2_048, share: 256, connection: 20 };
 
 /// Quota of the unread responses of all such connections.
 #[derive(Debug)]
-pub(super) struct UnreadQuota(Arc<Quota>);
+pub(crate) struct UnreadQuota(Arc<Quota>);
 
 /// Permit for one unread response, until it is dropped.
 #[derive(Debug)]
-pub(super) enum UnreadPermit {
+pub(crate) enum UnreadPermit {
     OfConnection { _open: tracker::OpenResponse },
     OfAll { _permit: QuotaPermit },
 }
 
 impl UnreadQuota {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // No caller has a token, so none needs room.
         Self(Quota::new(OPEN, false))
     }
 
     /// Adds one for this connection, if the bounds permit it.
-    pub(super) fn acquire(&self, guard: &Arc<ConnectionGuard>) -> Option<UnreadPermit> {
+    pub(crate) fn acquire(&self, guard: &Arc<ConnectionGuard>) -> Option<UnreadPermit> {
         let own = guard.opens().map(|open| UnreadPermit::OfConnection { _open: open });
         own.or_else(|| {
             let caller = Caller::unrestricted().over(guard.connection());
@@ -62,7 +62,7 @@ impl UnreadQuota {
 }
 
 /// Body of a response that has a read deadline, or counts for its connection.
-pub(super) struct ReadDeadlineBody {
+pub(crate) struct ReadDeadlineBody {
     body: Body,
     kept: Arc<ReadPermits>,
 }
@@ -74,7 +74,7 @@ struct ReadPermits {
 }
 
 impl ReadDeadlineBody {
-    pub(super) fn new(
+    pub(crate) fn new(
         body: Body,
         read_deadline: Option<(BodyKind, ReadDeadline)>,
         open: Option<UnreadPermit>,

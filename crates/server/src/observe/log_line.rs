@@ -1,8 +1,11 @@
 //! Records of each request, where configured: a line in the log (`log.access`), and a span.
 
-use crate::live::Live;
-use crate::meter::Protocol;
-use crate::trace::{self, RequestSpan};
+use opentelemetry::KeyValue;
+use opentelemetry::trace::{Status, TraceContextExt as _};
+
+use crate::observe::live::Live;
+use crate::observe::meter::Protocol;
+use crate::observe::trace::RequestSpan;
 
 /// Target by which a log filter selects these lines.
 const TARGET: &str = "snowmint::access";
@@ -38,7 +41,7 @@ impl LogLine<'_> {
             self.write();
         }
         if let Some(span) = self.span {
-            trace::end(span, self);
+            end(span, self);
         }
     }
 
@@ -52,4 +55,21 @@ impl LogLine<'_> {
         let count = issued.map(|it| it.count);
         tracing::info!(target: TARGET, protocol, %request, source, count, outcome, micros);
     }
+}
+
+/// Ends a request's span with the result.
+fn end(span: &RequestSpan, line: &LogLine<'_>) {
+    let span = span.span();
+    if span.is_recording() {
+        if let Some(issued) = line.issued {
+            span.set_attribute(KeyValue::new("snowmint.source", issued.source.clone()));
+            let count = i64::try_from(issued.count).unwrap_or(i64::MAX);
+            span.set_attribute(KeyValue::new("snowmint.count", count));
+        }
+        span.set_attribute(KeyValue::new("snowmint.outcome", line.outcome.to_owned()));
+        if line.outcome != "ok" {
+            span.set_status(Status::error(line.outcome.to_owned()));
+        }
+    }
+    span.end();
 }

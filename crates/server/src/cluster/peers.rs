@@ -20,12 +20,12 @@ use snowmint_wire::http::JSON;
 use tokio::sync::mpsc;
 
 use crate::access::Access;
-use crate::live::Live;
-use crate::service::{Error, OwnerFailure};
-use crate::share::{Client as Asker, Share, Shares};
-use crate::tls::{Tls, no_tls};
-use crate::trace::Traces;
-use crate::tracker::lock;
+use crate::clients::share::{Client as Asker, Share, Shares};
+use crate::clients::tracker::lock;
+use crate::error::{Error, OwnerFailure};
+use crate::net::tls::{Tls, no_tls};
+use crate::observe::live::Live;
+use crate::observe::trace::Traces;
 
 /// Header of forwarded requests: the peer that gets one responds or rejects, and forwards it no
 /// further.

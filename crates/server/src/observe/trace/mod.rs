@@ -10,12 +10,11 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use opentelemetry::global::BoxedTracer;
 use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
-use opentelemetry::trace::{SpanBuilder, SpanKind, Status, TraceContextExt as _, Tracer as _};
+use opentelemetry::trace::{SpanBuilder, SpanKind, TraceContextExt as _, Tracer as _};
 use opentelemetry::{Context, KeyValue};
 use snowmint_coord::Store;
 
-use crate::log_line::LogLine;
-use crate::meter::Protocol;
+use crate::observe::meter::Protocol;
 
 /// Exporter of spans, and their form in headers. Clones share it.
 #[derive(Clone)]
@@ -77,23 +76,6 @@ impl Traces {
     pub(crate) fn send(&self, headers: &mut HeaderMap) {
         self.0.form.inject_context(&Context::current(), &mut ForwardHeaders(headers));
     }
-}
-
-/// Ends a request's span with the result.
-pub(crate) fn end(span: &RequestSpan, line: &LogLine<'_>) {
-    let span = span.span();
-    if span.is_recording() {
-        if let Some(issued) = line.issued {
-            span.set_attribute(KeyValue::new("snowmint.source", issued.source.clone()));
-            let count = i64::try_from(issued.count).unwrap_or(i64::MAX);
-            span.set_attribute(KeyValue::new("snowmint.count", count));
-        }
-        span.set_attribute(KeyValue::new("snowmint.outcome", line.outcome.to_owned()));
-        if line.outcome != "ok" {
-            span.set_status(Status::error(line.outcome.to_owned()));
-        }
-    }
-    span.end();
 }
 
 impl fmt::Debug for Traces {

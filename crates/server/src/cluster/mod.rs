@@ -1,0 +1,3 @@
+//! The other servers of the namespace.
+
+pub(crate) mod peers;
