@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
-use super::{Rows, RunVerb, Verb, VerbResult};
+use super::rows::{Rows, VerbResult};
+use super::run_verb::RunVerb;
+use crate::error::Verb;
 use crate::model::exclude::{Exclude, check_exclude, decide_exclude};
 
 /// Excludes some of the slots of a request: as many as one step can write.

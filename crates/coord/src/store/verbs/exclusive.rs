@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
-use super::{Rows, RunVerb, Verb, VerbResult};
+use super::rows::{Rows, VerbResult};
+use super::run_verb::RunVerb;
+use crate::error::Verb;
 use crate::ids::Term;
 use crate::model::exclusive::{
     Acquire, AcquireStep, Acquired, Relinquish, check_acquire, check_joined, decide_acquire,

@@ -1,31 +1,18 @@
 //! Fast verbs: the most frequent verbs in one step of the back end's own, where it has one, in one
 //! round trip. Where such a step did nothing, the verb reads the rows, which give the reason.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use snowmint_core::UnixMillis;
 
-use super::{Backend, BackendStore, RowsResult};
+use super::BackendStore;
+use super::rows::{Backend, RowsResult, Seen};
 use crate::error::{Result, Verb};
 use crate::ids::{Incarnation, Mark};
 use crate::model::history::StoreIdentity;
 use crate::model::lease::{Extend, Extended};
 use crate::model::member::{Presence, check_presence};
 use crate::model::segment::{Reserve, Segment};
-
-/// State of the store that a handle has seen so far. A step of the back end's own compares it with
-/// the store, atomically, and does nothing where the store is another one, or has counted fewer
-/// writes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// Identity of the store, with its history.
-    pub id: Arc<str>,
-    /// Highest count of writes.
-    pub writes: u64,
-    /// Version of the namespace's catalog that the last extend found.
-    pub catalog_version: u64,
-}
 
 impl<B: Backend> BackendStore<B> {
     /// Reserves numbers in the back end's own step, if it has one that can.

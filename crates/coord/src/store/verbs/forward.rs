@@ -2,9 +2,11 @@
 
 use async_trait::async_trait;
 
-use super::history::{check_plan, end_doubt, read_starts};
-use super::slots::put_slots;
-use super::{Access, NamespaceRow, Rows, RowsResult, RunVerb, STARTS, Verb, VerbResult};
+use super::history::{STARTS, check_plan, end_doubt, read_starts};
+use super::put::put_slots;
+use super::rows::{Access, NamespaceRow, Rows, RowsResult, VerbResult};
+use super::run_verb::RunVerb;
+use crate::error::Verb;
 use crate::ids::Mark;
 use crate::model::catalog::Definition;
 use crate::model::fast_forward::FastForward;

@@ -2,10 +2,11 @@
 
 use async_trait::async_trait;
 
-use super::lineage::SeenByHandle;
-use super::{Access, Failure, Rows, RowsResult, RunVerb, THIS_PROCESS, Verb, VerbResult};
+use super::rows::{Access, Failure, Rows, RowsResult, THIS_PROCESS, VerbResult};
+use super::run_verb::RunVerb;
+use super::seen_by_handle::SeenByHandle;
 use crate::error::label::Visible;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::model::fast_forward::FastForward;
 use crate::model::history::{
     Doubt, Evidence, History, JournalInfo, Known, Noted, Recalled, Standing, Starts, StoreIdentity,

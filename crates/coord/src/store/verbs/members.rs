@@ -5,8 +5,10 @@ use std::collections::HashSet;
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
-use super::slots::put_slots;
-use super::{Access, Rows, RowsResult, RunVerb, Verb, VerbResult, step_slots};
+use super::put::put_slots;
+use super::rows::{Access, Rows, RowsResult, VerbResult};
+use super::run_verb::{RunVerb, step_slots};
+use crate::error::Verb;
 use crate::ids::Incarnation;
 use crate::model::lease::given_up;
 use crate::model::member::{

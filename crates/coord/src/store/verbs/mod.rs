@@ -12,22 +12,26 @@ mod forward;
 mod history;
 mod lineage;
 mod members;
+mod put;
 mod reclaim;
 mod rows;
+mod run_verb;
+mod seen_by_handle;
 mod slots;
 mod sources;
 mod store;
 
 use std::sync::atomic::AtomicU64;
 
-use async_trait::async_trait;
 use tokio::sync::Mutex;
 
-pub use fast::Seen;
 pub use history::STARTS;
-use lineage::{Lineage, SeenByHandle};
-use rows::THIS_PROCESS;
-pub use rows::{Access, Backend, Failure, NamespaceRow, Rows, RowsResult, VerbResult, set_to_lose};
+use lineage::Lineage;
+pub use rows::{
+    Access, Backend, Failure, NamespaceRow, Rows, RowsResult, Seen, VerbResult, set_to_lose,
+};
+pub use run_verb::RunVerb;
+use seen_by_handle::SeenByHandle;
 pub use slots::ExtendVerb;
 
 use crate::error::{Error, ErrorKind, Result, Verb};
@@ -38,34 +42,6 @@ use crate::model::history::StoreIdentity;
 const TRY_DOUBLINGS_MAX: u32 = 6;
 /// Maximum wait before another attempt, in milliseconds.
 const TRY_WAIT_MS_MAX: u64 = 1_000;
-
-/// Largest number of slots that one step writes if the rest can follow in another step. Other
-/// callers of a store wait until a step ends.
-const STEP_SLOTS_MAX: usize = 500;
-
-/// Returns how many slots a step writes of a request for more, if it may write `writes_max`.
-fn step_slots(writes_max: usize) -> usize {
-    writes_max.min(STEP_SLOTS_MAX)
-}
-
-/// A verb with its arguments.
-#[async_trait]
-pub trait RunVerb: Sync {
-    /// Result of the verb.
-    type Output: Send;
-    /// Kind of access to the store.
-    const ACCESS: Access = Access::Write;
-    /// Whether the verb also runs on a store in doubt, whatever this handle has seen of it.
-    const IN_DOUBT: bool = false;
-    /// Whether reserves yield to this verb when it has lost to other writers.
-    const HAS_PRIORITY: bool = true;
-
-    /// Returns the verb, for errors.
-    fn verb(&self) -> Verb;
-
-    /// Reads, decides and writes.
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Self::Output>;
-}
 
 /// A store: the verbs over a back end, and the state that this handle remembers.
 #[derive(Debug)]

@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
-use super::{Failure, Rows, RowsResult, RunVerb, Verb, VerbResult};
-use crate::error::Error;
+use super::rows::{Failure, Rows, RowsResult, VerbResult};
+use super::run_verb::RunVerb;
+use crate::error::{Error, Verb};
 use crate::ids::{Mark, Term};
 use crate::model::reclaim::{Reclaim, Reclaimed, decide_reclaim};
 

@@ -2,11 +2,11 @@
 //! and how such a step begins.
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
-use super::Seen;
 use crate::error::{Error, Result};
 use crate::ids::Incarnation;
 use crate::model::catalog::Definition;
@@ -209,6 +209,19 @@ pub trait Rows: Send + Sized {
     fn time(&self, now: UnixMillis) -> UnixMillis {
         self.clock().unwrap_or(now)
     }
+}
+
+/// State of the store that a handle has seen so far. A step of the back end's own compares it with
+/// the store, atomically, and does nothing where the store is another one, or has counted fewer
+/// writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Identity of the store, with its history.
+    pub id: Arc<str>,
+    /// Highest count of writes.
+    pub writes: u64,
+    /// Version of the namespace's catalog that the last extend found.
+    pub catalog_version: u64,
 }
 
 /// One namespace of a store, reached by one handle.

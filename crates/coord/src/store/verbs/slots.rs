@@ -7,8 +7,10 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
-use super::{Access, Backend, Rows, RowsResult, RunVerb, Verb, VerbResult};
-use crate::error::Result;
+use super::put::put_slots;
+use super::rows::{Access, Backend, Rows, RowsResult, VerbResult};
+use super::run_verb::RunVerb;
+use crate::error::{Result, Verb};
 use crate::ids::{Incarnation, Mark};
 use crate::model::lease::{
     Extend, ExtendStep, Lease, Release, SlotRow, decide_extend, decide_release, never_claimed,
@@ -196,21 +198,6 @@ fn extend(row: &mut SlotRow, item: &Extend, now: UnixMillis) -> Result<ExtendSte
         (row.mark, row.extend_request) = (item.to, item.request);
     }
     Ok(step)
-}
-
-/// Writes rows of several pools, with one call for each pool, as there may be thousands of rows.
-pub(super) async fn put_slots<'a, R: Rows>(
-    rows: &mut R,
-    changed: impl Iterator<Item = (&'a str, SlotRow)> + Send,
-) -> RowsResult<R, ()> {
-    let mut pools: BTreeMap<&str, Vec<SlotRow>> = BTreeMap::new();
-    for (pool, row) in changed {
-        pools.entry(pool).or_default().push(row);
-    }
-    for (pool, changed) in pools {
-        rows.put_slots(pool, &changed).await?;
-    }
-    Ok(())
 }
 
 async fn slot<R: Rows>(rows: &mut R, pool: &str, slot: u64) -> RowsResult<R, SlotRow> {

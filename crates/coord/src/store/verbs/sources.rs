@@ -2,8 +2,9 @@
 
 use async_trait::async_trait;
 
-use super::{Access, NamespaceRow, Rows, RowsResult, RunVerb, Verb, VerbResult};
-use crate::error::{Error, Result};
+use super::rows::{Access, NamespaceRow, Rows, RowsResult, VerbResult};
+use super::run_verb::RunVerb;
+use crate::error::{Error, Result, Verb};
 use crate::model::catalog::{
     self, Catalog, CatalogStep, Definition, NewDefinition, Restripe, SourceState, decide_alter,
     decide_define, decide_restripe, decide_state,

@@ -6,18 +6,20 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
+use super::BackendStore;
 use super::exclude::ExcludeVerb;
 use super::exclusive::{AcquireVerb, RelinquishVerb};
 use super::forward::{AcceptLeadVerb, FastForwardVerb, GroundVerb, Walk};
 use super::history::{AcceptServerVerb, DoubtVerb, RecallVerb, ReportVerb, StandingVerb};
 use super::members::{AnnounceVerb, JoinVerb, LeaveVerb, MembersVerb, RenewVerb};
 use super::reclaim::ReclaimVerb;
+use super::rows::{Access, Backend, Rows, VerbResult};
+use super::run_verb::{RunVerb, step_slots};
 use super::slots::{ClaimVerb, ExtendVerb, ReleaseVerb, WorkersVerb};
 use super::sources::{
     ChangeVerb, Changed, GetVerb, GiveBackVerb, ListVerb, ReserveVerb, RestripeVerb,
 };
-use super::{Access, Backend, BackendStore, Rows, RunVerb, Verb, VerbResult, step_slots};
-use crate::error::{ErrorKind, Result};
+use crate::error::{ErrorKind, Result, Verb};
 use crate::ids::{Incarnation, Mark};
 use crate::model::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::model::exclude::Exclude;

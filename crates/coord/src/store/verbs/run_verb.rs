@@ -1,0 +1,34 @@
+//! What a verb is to a step: its result, its kind of access, and what it does with the rows.
+
+use async_trait::async_trait;
+
+use super::rows::{Access, Rows, VerbResult};
+use crate::error::Verb;
+
+/// Largest number of slots that one step writes if the rest can follow in another step. Other
+/// callers of a store wait until a step ends.
+const STEP_SLOTS_MAX: usize = 500;
+
+/// Returns how many slots a step writes of a request for more, if it may write `writes_max`.
+pub(super) fn step_slots(writes_max: usize) -> usize {
+    writes_max.min(STEP_SLOTS_MAX)
+}
+
+/// A verb with its arguments.
+#[async_trait]
+pub trait RunVerb: Sync {
+    /// Result of the verb.
+    type Output: Send;
+    /// Kind of access to the store.
+    const ACCESS: Access = Access::Write;
+    /// Whether the verb also runs on a store in doubt, whatever this handle has seen of it.
+    const IN_DOUBT: bool = false;
+    /// Whether reserves yield to this verb when it has lost to other writers.
+    const HAS_PRIORITY: bool = true;
+
+    /// Returns the verb, for errors.
+    fn verb(&self) -> Verb;
+
+    /// Reads, decides and writes.
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Self::Output>;
+}
