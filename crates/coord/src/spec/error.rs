@@ -1,6 +1,8 @@
 //! Errors in a source's definition.
 
-use super::Kind;
+use std::fmt;
+
+use super::kind::Kind;
 
 /// Error in a source's definition. It names the key, the value and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,4 +54,13 @@ pub enum SpecError {
         /// Purpose of the key.
         reason: &'static str,
     },
+}
+
+/// Returns the error of a key that cannot take this value.
+pub(super) fn value(
+    key: &'static str,
+    value: impl fmt::Display,
+    reason: impl Into<String>,
+) -> SpecError {
+    SpecError::Value { key, value: value.to_string(), reason: reason.into() }
 }

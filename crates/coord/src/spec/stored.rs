@@ -7,7 +7,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{SourceSpec, SpecError};
+use super::error::SpecError;
+use super::source_spec::SourceSpec;
 use crate::error::json;
 use crate::model::catalog::stored_key::{name_for_store, name_for_users};
 

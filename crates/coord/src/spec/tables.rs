@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DisguiseMode, OnEmpty, Span, StepRule};
+use super::duration::Span;
+use super::kind::{DisguiseMode, OnEmpty, StepRule};
 
 /// The keys `prefill.*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +74,53 @@ pub struct StepSpec {
     /// Percentage of all numbers taken that may be lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waste_max: Option<u8>,
+}
+
+/// The keys `counter.*`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CounterSpec {
+    /// Lowest number of any key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<u64>,
+    /// Numbers taken from the store at a time, for all keys of a section.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u64>,
+    /// Basis of a result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Confirm>,
+    /// Name by which a key's section is found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys: Option<KeyNames>,
+}
+
+impl CounterSpec {
+    /// Returns the part that never changes while the source exists.
+    pub(super) fn identity(&self) -> Self {
+        Self { step: None, confirm: None, ..self.clone() }
+    }
+}
+
+/// Basis of a counter's result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confirm {
+    /// The lease, on a clock that counts while the machine sleeps.
+    #[default]
+    Lease,
+    /// The store, called before each result: a safeguard against pauses that no clock shows.
+    Store,
+}
+
+/// Name by which a key's section is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyNames {
+    /// `SOURCE:KEY`, the key's name in RESP.
+    #[default]
+    WithSource,
+    /// `KEY` alone: for the source that RESP uses for keys without a source.
+    Alone,
 }
 
 /// Time at which the number of a serial restarts.

@@ -3,7 +3,8 @@
 use crate::error::{Error, Result};
 use crate::model::catalog::differences::Differences;
 use crate::model::catalog::{NewDefinition, check_new};
-use crate::spec::{SourceSpec, SpecError};
+use crate::spec::error::SpecError;
+use crate::spec::source_spec::SourceSpec;
 
 impl NewDefinition {
     /// Returns the definition with these keys, every default written out, and the identity derived

@@ -1,23 +1,27 @@
 //! Plans: keys as written become a plan in which everything is decided and possible.
 
-mod canonical;
-mod check;
 mod counter;
-mod minter_plan;
+mod disguise;
+mod minter_check;
 mod segment;
 mod serial;
+mod snowflake;
+mod snowflake_check;
 mod stripe_keys;
+mod text;
+mod uuid_plan;
 
-use snowmint_core::Layout;
-use snowmint_core::text::Format;
-
-use super::{Order, Unique};
-pub use crate::model::stripe::Stripe;
-pub(super) use check::check;
-pub use counter::{Confirm, CounterPlan, CounterSpec, KeyNames};
-pub use minter_plan::MinterPlan;
+pub use counter::CounterPlan;
+pub use disguise::{DisguisePlan, DisguiseVersion, Hides};
 pub use segment::{SegmentPlan, StepPlan};
 pub use serial::{Period, SerialParts, SerialPlan};
+pub use snowflake::{MinterPlan, PrefillPlan, RollbackPlan, SnowflakePlan, StartPlan};
+pub use uuid_plan::UuidPlan;
+
+pub use crate::model::stripe::Stripe;
+use crate::spec::error::SpecError;
+use crate::spec::kind::Kind;
+use crate::spec::source_spec::SourceSpec;
 
 /// A source in which everything is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,200 +49,66 @@ impl Plan {
             _ => Vec::new(),
         }
     }
-}
 
-/// A snowflake source in which everything is decided.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SnowflakePlan {
-    /// Layout of an ID's bits.
-    pub layout: Layout,
-    /// Minter: processes or stores.
-    pub minter_plan: MinterPlan,
-    /// Whether its layout may end within a year.
-    pub short_life: bool,
-    /// Scope in which an ID never comes twice.
-    pub unique: Unique,
-    /// Scope of the order of IDs.
-    pub order: Order,
-    /// Policy for a clock that is set back.
-    pub rollback_plan: RollbackPlan,
-    /// Longest lag of IDs behind the clock, in milliseconds.
-    pub burst_ms: u64,
-    /// Start of a tick's sequence.
-    pub start: StartPlan,
-    /// Queue ahead of need, if any.
-    pub prefill: Option<PrefillPlan>,
-    /// Disguise, if any.
-    pub disguise: Option<DisguisePlan>,
-    /// Text format of IDs.
-    pub text: Format,
-}
-
-/// Policy for a clock that is set back, with its limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RollbackPlan {
-    /// Ticks continue at half speed from elapsed time, up to a lead.
-    Hold {
-        /// Lead over the clock beyond which minting fails, in milliseconds.
-        lead_max_ms: u64,
-    },
-    /// Small steps are waited out.
-    Wait {
-        /// Largest step that is waited out, in milliseconds.
-        wait_max_ms: u64,
-        /// Fixed wait in milliseconds; `None` for twice the step.
-        fixed_ms: Option<u64>,
-    },
-    /// Every step is an error.
-    Fail,
-    /// The generator moves to another value of the clock bits.
-    ClockSequence,
-    /// Sequences continue within the last ticks.
-    Ring {
-        /// Lead over the clock beyond which minting fails, in milliseconds.
-        lead_max_ms: u64,
-    },
-    /// Ticks are spent as needed.
-    Borrow {
-        /// Lead over the clock beyond which minting fails, in milliseconds.
-        lead_max_ms: u64,
-    },
-}
-
-impl RollbackPlan {
-    /// Returns its name in configuration and in reports of clock steps.
-    #[must_use]
-    pub const fn policy(&self) -> &'static str {
+    /// Returns the keys that make this plan, every default written out.
+    pub(in crate::spec) fn to_spec(&self) -> SourceSpec {
         match self {
-            Self::Hold { .. } => "hold",
-            Self::Wait { .. } => "wait",
-            Self::Fail => "fail",
-            Self::ClockSequence => "clock-sequence",
-            Self::Ring { .. } => "ring",
-            Self::Borrow { .. } => "borrow",
-        }
-    }
-
-    /// Returns how far IDs may lead the clock, in milliseconds.
-    #[must_use]
-    pub const fn lead_max_ms(&self) -> u64 {
-        match *self {
-            Self::Hold { lead_max_ms }
-            | Self::Borrow { lead_max_ms }
-            | Self::Ring { lead_max_ms } => lead_max_ms,
-            Self::Wait { .. } | Self::Fail | Self::ClockSequence => 0,
+            Self::Snowflake(plan) => plan.to_spec(),
+            Self::Segment(plan) => plan.to_spec(),
+            Self::Counter(plan) => plan.to_spec(),
+            Self::Uuid(plan) => plan.to_spec(),
+            Self::Ulid => SourceSpec::of(Kind::Ulid),
         }
     }
 }
 
-/// Start of a tick's sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StartPlan {
-    /// Starts at 0.
-    Zero,
-    /// Starts at a random number below this one.
-    RandomBelow(u64),
-    /// Starts where the tick before ended.
-    Carried,
-}
-
-/// Queue ahead of need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PrefillPlan {
-    /// IDs that it holds: a power of two.
-    pub capacity: usize,
-    /// Exponent that `capacity` was made from.
-    pub boost: u32,
-    /// Number of IDs below which it is refilled.
-    pub refill_below: usize,
-    /// The same, in percent of the capacity.
-    pub threshold_percent: u32,
-    /// Interval of further refills, in milliseconds.
-    pub schedule_ms: Option<u64>,
-    /// Milliseconds that a taker waits for an empty queue; `None` for an error at once.
-    pub wait_max_ms: Option<u64>,
-}
-
-/// Disguise of a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DisguisePlan {
-    /// Number of the key ring.
-    pub key: u32,
-    /// Derivation of the source's key from the key ring's.
-    pub version: DisguiseVersion,
-    /// Bits that are hidden.
-    pub hides: Hides,
-}
-
-/// Bits that a disguise hides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hides {
-    /// All bits: 63 or 53 for numbers; `None` for a layout, whose own width is kept.
-    All {
-        /// Number of bits.
-        bits: Option<u8>,
-    },
-    /// Worker and sequence bits, keyed by tick.
-    BelowTime,
-}
-
-/// Derivation of a source's key from the configured one. It can never change: another key is
-/// another permutation, and two permutations make one number of two IDs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DisguiseVersion {
-    /// 1: the configured key itself. All sources that name it have the same disguise, so a caller
-    /// that may have IDs of one of them decoded can read those of all.
-    Shared,
-    /// 2: derived from the configured key, the namespace and the source's name. For sources that
-    /// are unique in the namespace, whose IDs must differ, from the key and the namespace alone.
-    Derived,
-}
-
-impl DisguiseVersion {
-    /// Version of new definitions.
-    pub const NEWEST: Self = Self::Derived;
-
-    /// Returns the number used in definitions.
-    #[must_use]
-    pub const fn number(self) -> u8 {
-        match self {
-            Self::Shared => 1,
-            Self::Derived => 2,
-        }
+pub(super) fn check(spec: &SourceSpec) -> Result<Plan, SpecError> {
+    let kind = spec.kind();
+    reject_unused_keys(spec, kind)?;
+    match kind {
+        Kind::Snowflake => snowflake_check::snowflake(spec).map(Plan::Snowflake),
+        Kind::Segment => SegmentPlan::check(spec).map(Plan::Segment),
+        Kind::Uuid => uuid_plan::uuid(spec).map(Plan::Uuid),
+        Kind::Counter => counter::check(spec).map(Plan::Counter),
+        Kind::Ulid => Ok(Plan::Ulid),
     }
 }
 
-/// UUID version, with its namespace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UuidPlan {
-    /// Gregorian time, with a random node instead of a MAC address.
-    V1,
-    /// The MD5 of a name in a namespace.
-    V3(uuid::Uuid),
-    /// Random.
-    V4,
-    /// The SHA-1 of a name in a namespace.
-    V5(uuid::Uuid),
-    /// Version 1 with the bits in an order that sorts.
-    V6,
-    /// Unix milliseconds, a counter, and random bits.
-    V7,
-    /// 122 bits of the caller's own, or random.
-    V8,
-}
-
-impl UuidPlan {
-    /// Returns the version number.
-    #[must_use]
-    pub const fn version(self) -> u8 {
-        match self {
-            Self::V1 => 1,
-            Self::V3(_) => 3,
-            Self::V4 => 4,
-            Self::V5(_) => 5,
-            Self::V6 => 6,
-            Self::V7 => 7,
-            Self::V8 => 8,
-        }
+/// Rejects a key without a meaning: it is a misunderstanding and never ignored.
+fn reject_unused_keys(spec: &SourceSpec, kind: Kind) -> Result<(), SpecError> {
+    let snowflake = kind == Kind::Snowflake;
+    let segment = kind == Kind::Segment;
+    let rules = [
+        ("layout", spec.layout.is_some(), snowflake),
+        ("epoch", spec.epoch.is_some(), snowflake),
+        ("short_life", spec.short_life.is_some(), snowflake),
+        ("mint", spec.mint.is_some(), snowflake),
+        ("worker", spec.worker.is_some(), snowflake),
+        ("unique", spec.unique.is_some(), snowflake),
+        ("order", spec.order.is_some(), snowflake),
+        ("on_rollback", spec.on_rollback.is_some(), snowflake),
+        ("lead_max", spec.lead_max.is_some(), snowflake),
+        ("wait_max", spec.wait_max.is_some(), snowflake),
+        ("wait_for", spec.wait_for.is_some(), snowflake),
+        ("burst", spec.burst.is_some(), snowflake),
+        ("sequence_start", spec.sequence_start.is_some(), snowflake),
+        ("prefill", spec.prefill.is_some(), snowflake),
+        ("disguise", spec.disguise.is_some(), snowflake || segment),
+        ("text", spec.text.is_some(), snowflake || segment),
+        ("step", spec.step.is_some(), segment),
+        ("offset", spec.offset.is_some(), segment),
+        ("increment", spec.increment.is_some(), segment),
+        ("first", spec.first.is_some(), segment),
+        ("first_at", spec.first_at.is_some(), segment),
+        ("until", spec.until.is_some(), segment),
+        ("upstream", spec.upstream.is_some(), segment),
+        ("stores", spec.stores.is_some(), snowflake || segment),
+        ("counter", spec.counter.is_some(), kind == Kind::Counter),
+        ("serial", spec.serial.is_some(), segment),
+        ("uuid", spec.uuid.is_some(), kind == Kind::Uuid),
+    ];
+    match rules.into_iter().find(|(_, given, means)| *given && !means) {
+        Some((key, ..)) => Err(SpecError::NotForKind { key, kind }),
+        None => Ok(()),
     }
 }

@@ -2,13 +2,19 @@
 
 use snowmint_core::text::Format;
 
-use super::check::{disguise, text, value};
+use super::disguise::{DisguisePlan, disguise};
+use super::serial::SerialPlan;
 use super::stripe_keys;
-use super::{DisguisePlan, SerialPlan, Stripe};
+use super::text::text;
 use crate::model::segment::NUMBER_MAX;
+use crate::model::stripe::Stripe;
+use crate::spec::duration::Span;
+use crate::spec::error::{SpecError, value};
+use crate::spec::kind::{Kind, StepRule};
+use crate::spec::source_spec::SourceSpec;
 use crate::spec::stores::names;
+use crate::spec::tables::StepSpec;
 use crate::spec::upstream::UpstreamPlan;
-use crate::spec::{Kind, SourceSpec, Span, SpecError, StepRule, StepSpec};
 
 const SIZE_DEFAULT: u64 = 1_000;
 const MIN_DEFAULT: u64 = 100;

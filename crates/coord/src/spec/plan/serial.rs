@@ -12,8 +12,8 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use snowmint_core::UnixMillis;
 
-use super::check::value;
-use crate::spec::{SerialReset, SerialSpec, SpecError};
+use crate::spec::error::{SpecError, value};
+use crate::spec::tables::{SerialReset, SerialSpec};
 
 const WIDTH_DEFAULT: u8 = 6;
 /// Most digits: the last day of the year 9999 still has numbers below 2^63.

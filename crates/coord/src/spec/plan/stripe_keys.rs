@@ -1,8 +1,8 @@
 //! Keys of a stripe in a definition.
 
 use crate::model::stripe::{Stripe, StripeError, StripeKeys};
-use crate::spec::SourceSpec;
 use crate::spec::error::SpecError;
+use crate::spec::source_spec::SourceSpec;
 
 /// Returns the stripe of a definition.
 ///

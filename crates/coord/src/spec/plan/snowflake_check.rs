@@ -1,23 +1,20 @@
-//! Checks of a definition, one function for each group of keys.
+//! Checks of a snowflake source's keys, one function for each group of them.
 
 use snowmint_core::Layout;
 use snowmint_core::generator::{BORROW_LEAD_MAX_MS, HOLD_LEAD_MAX_MS, WAIT_OFFSET_MAX_MS};
 use snowmint_core::layout::{Field, ParseLayoutError};
-use snowmint_core::text::{Format, UnknownFormat};
 
-use super::canonical::name_of;
-use super::counter;
-use super::{
-    DisguisePlan, DisguiseVersion, Hides, MinterPlan, Plan, PrefillPlan, RollbackPlan, SegmentPlan,
-    SnowflakePlan, StartPlan, UuidPlan,
-};
-use crate::spec::{
-    DisguiseMode, DisguiseSpec, Kind, OnEmpty, OnRollback, Order, PrefillSpec, SourceSpec, Span,
-    SpecError, Unique,
-};
+use super::disguise::{Hides, disguise};
+use super::snowflake::{MinterPlan, PrefillPlan, RollbackPlan, SnowflakePlan, StartPlan};
+use super::text::text;
+use crate::spec::duration::Span;
+use crate::spec::error::{SpecError, value};
+use crate::spec::kind::{OnEmpty, OnRollback, Order, Unique, name_of};
+use crate::spec::source_spec::SourceSpec;
+use crate::spec::tables::PrefillSpec;
 
 /// Layout of a source that names none.
-pub(crate) const LAYOUT_DEFAULT: &str = "time=41,worker=10,sequence=12";
+const LAYOUT_DEFAULT: &str = "time=41,worker=10,sequence=12";
 /// Highest limit of a lead, in milliseconds: with a longer one, IDs would say nothing about time.
 const LEAD_MAX_MS_LIMIT: u64 = 3_600_000;
 /// Longest time that a call may wait for a clock, in milliseconds.
@@ -32,14 +29,6 @@ const PREFILL_CAPACITY_MAX: u64 = 1 << 24;
 const PREFILL_BOOST_DEFAULT: u32 = 3;
 const PREFILL_THRESHOLD_DEFAULT: u32 = 50;
 const PREFILL_WAIT_MAX_MS_DEFAULT: u64 = 100;
-
-pub(super) fn value(
-    key: &'static str,
-    value: impl std::fmt::Display,
-    reason: impl Into<String>,
-) -> SpecError {
-    SpecError::Value { key, value: value.to_string(), reason: reason.into() }
-}
 
 /// Returns a duration's milliseconds, within its limit.
 fn span(
@@ -56,58 +45,7 @@ fn span(
     Ok(ms)
 }
 
-pub(in crate::spec) fn check(spec: &SourceSpec) -> Result<Plan, SpecError> {
-    let kind = spec.kind();
-    reject_unused_keys(spec, kind)?;
-    match kind {
-        Kind::Snowflake => snowflake(spec).map(Plan::Snowflake),
-        Kind::Segment => SegmentPlan::check(spec).map(Plan::Segment),
-        Kind::Uuid => uuid(spec).map(Plan::Uuid),
-        Kind::Counter => counter::check(spec).map(Plan::Counter),
-        Kind::Ulid => Ok(Plan::Ulid),
-    }
-}
-
-/// Rejects a key without a meaning: it is a misunderstanding and never ignored.
-fn reject_unused_keys(spec: &SourceSpec, kind: Kind) -> Result<(), SpecError> {
-    let snowflake = kind == Kind::Snowflake;
-    let segment = kind == Kind::Segment;
-    let rules = [
-        ("layout", spec.layout.is_some(), snowflake),
-        ("epoch", spec.epoch.is_some(), snowflake),
-        ("short_life", spec.short_life.is_some(), snowflake),
-        ("mint", spec.mint.is_some(), snowflake),
-        ("worker", spec.worker.is_some(), snowflake),
-        ("unique", spec.unique.is_some(), snowflake),
-        ("order", spec.order.is_some(), snowflake),
-        ("on_rollback", spec.on_rollback.is_some(), snowflake),
-        ("lead_max", spec.lead_max.is_some(), snowflake),
-        ("wait_max", spec.wait_max.is_some(), snowflake),
-        ("wait_for", spec.wait_for.is_some(), snowflake),
-        ("burst", spec.burst.is_some(), snowflake),
-        ("sequence_start", spec.sequence_start.is_some(), snowflake),
-        ("prefill", spec.prefill.is_some(), snowflake),
-        ("disguise", spec.disguise.is_some(), snowflake || segment),
-        ("text", spec.text.is_some(), snowflake || segment),
-        ("step", spec.step.is_some(), segment),
-        ("offset", spec.offset.is_some(), segment),
-        ("increment", spec.increment.is_some(), segment),
-        ("first", spec.first.is_some(), segment),
-        ("first_at", spec.first_at.is_some(), segment),
-        ("until", spec.until.is_some(), segment),
-        ("upstream", spec.upstream.is_some(), segment),
-        ("stores", spec.stores.is_some(), snowflake || segment),
-        ("counter", spec.counter.is_some(), kind == Kind::Counter),
-        ("serial", spec.serial.is_some(), segment),
-        ("uuid", spec.uuid.is_some(), kind == Kind::Uuid),
-    ];
-    match rules.into_iter().find(|(_, given, means)| *given && !means) {
-        Some((key, ..)) => Err(SpecError::NotForKind { key, kind }),
-        None => Ok(()),
-    }
-}
-
-fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
+pub(super) fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
     let layout = layout(spec)?;
     let rollback_plan = rollback_plan(spec, &layout)?;
     let disguise = disguise(spec.disguise.as_ref(), Some(&layout))?;
@@ -320,101 +258,4 @@ fn prefill(given: Option<&PrefillSpec>, layout: &Layout) -> Result<Option<Prefil
         schedule_ms,
         wait_max_ms: waits.then_some(wait_max_ms),
     }))
-}
-
-pub(super) fn disguise(
-    given: Option<&DisguiseSpec>,
-    layout: Option<&Layout>,
-) -> Result<Option<DisguisePlan>, SpecError> {
-    let Some(spec) = given else { return Ok(None) };
-    let mode = spec.mode.unwrap_or_default();
-    if mode == DisguiseMode::None {
-        let others = [
-            ("disguise.key", spec.key.is_some()),
-            ("disguise.version", spec.version.is_some()),
-            ("disguise.bits", spec.bits.is_some()),
-            ("disguise.check", spec.check.is_some()),
-        ];
-        return match others.into_iter().find(|(_, given)| *given) {
-            Some((key, _)) => {
-                Err(SpecError::Needs { key, needs: "disguise.mode = full or ordered" })
-            }
-            None => Ok(None),
-        };
-    }
-    let key = spec.key.unwrap_or(1);
-    let version = disguise_version(spec.version)?;
-    if mode == DisguiseMode::Ordered {
-        if layout.is_none() {
-            return Err(value("disguise.mode", "ordered", "only snowflake sources have time bits"));
-        }
-        if spec.bits.is_some() {
-            return Err(SpecError::Needs { key: "disguise.bits", needs: "disguise.mode = full" });
-        }
-        return Ok(Some(DisguisePlan { key, version, hides: Hides::BelowTime }));
-    }
-    let bits = match (layout, spec.bits) {
-        // A snowflake's disguise has the layout's own width.
-        (Some(_), Some(_)) => {
-            return Err(SpecError::Needs { key: "disguise.bits", needs: "kind = segment" });
-        }
-        (Some(_), None) => None,
-        (None, bits) => Some(bits.unwrap_or(63)),
-    };
-    match bits {
-        None | Some(53 | 63) => Ok(Some(DisguisePlan { key, version, hides: Hides::All { bits } })),
-        Some(bits) => Err(value("disguise.bits", bits, "take 63, or 53 for JavaScript readers")),
-    }
-}
-
-fn disguise_version(given: Option<u8>) -> Result<DisguiseVersion, SpecError> {
-    match given {
-        None | Some(1) => Ok(DisguiseVersion::Shared),
-        Some(2) => Ok(DisguiseVersion::Derived),
-        Some(other) => Err(value(
-            "disguise.version",
-            other,
-            "take 2, or 1 for a source of 0.1.0 that is defined again",
-        )),
-    }
-}
-
-pub(super) fn text(given: Option<&str>) -> Result<Format, SpecError> {
-    let Some(written) = given else { return Ok(Format::default()) };
-    written.parse().map_err(|error: UnknownFormat| value("text", written, error.to_string()))
-}
-
-fn uuid(spec: &SourceSpec) -> Result<UuidPlan, SpecError> {
-    let keys = spec.uuid.clone().unwrap_or_default();
-    let version = keys.version.unwrap_or(7);
-    let named = matches!(version, 3 | 5);
-    if keys.namespace.is_some() && !named {
-        return Err(SpecError::Needs { key: "uuid.namespace", needs: "uuid.version = 3 or 5" });
-    }
-    let namespace = match keys.namespace.as_deref() {
-        None if named => {
-            return Err(SpecError::Missing {
-                key: "uuid.namespace",
-                reason: "versions 3 and 5 hash a name in a namespace: dns, url, oid, x500 or a UUID",
-            });
-        }
-        None => uuid::Uuid::nil(),
-        Some("dns") => uuid::Uuid::NAMESPACE_DNS,
-        Some("url") => uuid::Uuid::NAMESPACE_URL,
-        Some("oid") => uuid::Uuid::NAMESPACE_OID,
-        Some("x500") => uuid::Uuid::NAMESPACE_X500,
-        Some(written) => uuid::Uuid::try_parse(written)
-            .map_err(|_| value("uuid.namespace", written, "take dns, url, oid, x500 or a UUID"))?,
-    };
-    match version {
-        1 => Ok(UuidPlan::V1),
-        3 => Ok(UuidPlan::V3(namespace)),
-        4 => Ok(UuidPlan::V4),
-        5 => Ok(UuidPlan::V5(namespace)),
-        6 => Ok(UuidPlan::V6),
-        7 => Ok(UuidPlan::V7),
-        8 => Ok(UuidPlan::V8),
-        2 => Err(value("uuid.version", 2, "version 2 is recognised, not minted")),
-        other => Err(value("uuid.version", other, "take 1, 3, 4, 5, 6, 7 or 8")),
-    }
 }

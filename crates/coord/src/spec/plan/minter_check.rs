@@ -1,38 +1,14 @@
-//! Minter of a snowflake source's IDs: processes or stores.
+//! Checks of the keys that name the minter of a snowflake source's IDs: processes or stores.
 
 use snowmint_core::layout::Field;
 
-use super::check::value;
-use super::{RollbackPlan, SnowflakePlan, StartPlan};
+use super::snowflake::{MinterPlan, RollbackPlan, SnowflakePlan, StartPlan};
+use crate::spec::error::{SpecError, value};
+use crate::spec::kind::{MintBy, Order, Unique};
+use crate::spec::source_spec::SourceSpec;
 use crate::spec::stores::workers;
-use crate::spec::{MintBy, Order, SourceSpec, SpecError, Unique};
-
-/// Minter of a snowflake source's IDs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MinterPlan {
-    /// Each process, under a worker number that it claimed.
-    Process,
-    /// The store, at each request.
-    Store {
-        /// Worker number in all its IDs.
-        worker: u64,
-    },
-    /// Any of these stores, at each request, each with the worker number in its IDs. Entries
-    /// without a name are of removed stores, which mint no more.
-    Stores(Vec<(String, u64)>),
-}
 
 impl MinterPlan {
-    /// Returns the minting stores of a multi-store source, with the worker number in their IDs.
-    pub(crate) fn minters(&self) -> impl Iterator<Item = (&str, u64)> {
-        let stores = match self {
-            Self::Stores(stores) => stores.as_slice(),
-            Self::Process | Self::Store { .. } => &[],
-        };
-        let named = stores.iter().filter(|(store, _)| !store.is_empty());
-        named.map(|(store, worker)| (store.as_str(), *worker))
-    }
-
     pub(super) fn check(spec: &SourceSpec, plan: &SnowflakePlan) -> Result<Self, SpecError> {
         if spec.mint.unwrap_or_default() == MintBy::Process {
             return match (spec.worker, &spec.stores) {
@@ -72,19 +48,6 @@ impl MinterPlan {
             check_worker("stores", *worker, worker_max)?;
         }
         Ok(Self::Stores(stores))
-    }
-
-    /// Writes the keys that are not defaults: then no reader has to know about the others.
-    pub(super) fn to_spec(&self, spec: &mut SourceSpec) {
-        match self {
-            Self::Process => return,
-            Self::Store { worker } => spec.worker = Some(*worker),
-            Self::Stores(stores) => {
-                let each = stores.iter().map(|(store, worker)| format!("{store}={worker}"));
-                spec.stores = Some(each.collect::<Vec<_>>().join(","));
-            }
-        }
-        spec.mint = Some(MintBy::Store);
     }
 }
 

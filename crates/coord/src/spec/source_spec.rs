@@ -1,0 +1,182 @@
+//! A source's keys as they are written.
+
+use serde::{Deserialize, Serialize};
+
+use super::duration::Span;
+use super::error::SpecError;
+use super::keys;
+use super::kind::{Kind, MintBy, OnRollback, Order, Unique};
+use super::tables::{CounterSpec, DisguiseSpec, PrefillSpec, SerialSpec, StepSpec, UuidSpec};
+use crate::error::json;
+
+/// A source's keys as written; none is required. See [`keys::KEYS`] for the meaning of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSpec {
+    /// Kind of IDs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Kind>,
+    /// Whether the source mints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// Layout of an ID's bits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layout: Option<String>,
+    /// Time at which tick 0 begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<String>,
+    /// Whether a layout that ends within a year is accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_life: Option<bool>,
+    /// Minter: process or store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mint: Option<MintBy>,
+    /// Worker number of the store that mints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<u64>,
+    /// Scope in which an ID never comes twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unique: Option<Unique>,
+    /// Scope of the order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
+    /// Policy for a clock that is set back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_rollback: Option<OnRollback>,
+    /// Longest lead of IDs over the clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lead_max: Option<Span>,
+    /// Largest step back that is waited out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_max: Option<Span>,
+    /// `twice` or a duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_for: Option<String>,
+    /// Longest lag of IDs behind the clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Span>,
+    /// `zero`, `random`, `random:N` or `carried`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequence_start: Option<String>,
+    /// Queue into which IDs are minted ahead of need.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefill: Option<PrefillSpec>,
+    /// Disguise of the IDs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disguise: Option<DisguiseSpec>,
+    /// Text format of IDs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Rule for how many numbers a segment source takes from the store at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepSpec>,
+    /// Stripe of a segment source, from 1 to `increment`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// Distance between the numbers of a segment source: the number of stripes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub increment: Option<u64>,
+    /// Lowest number of a segment source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
+    /// Position of the stripe's first number among the store's numbers: written by a restripe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_at: Option<u64>,
+    /// Number below which a segment source stays, and has stayed: written while stripes are
+    /// changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
+    /// Upstream of a segment source's numbers, while another system hands them out too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<String>,
+    /// Stores that serve the source: each has a stripe of a segment source's numbers, or mints
+    /// under its own worker number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stores: Option<String>,
+    /// Keys of a counter source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counter: Option<CounterSpec>,
+    /// Serial form of a segment source's numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serial: Option<SerialSpec>,
+    /// UUID version and namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<UuidSpec>,
+}
+
+impl SourceSpec {
+    /// Returns a source of this kind, with every default.
+    #[must_use]
+    pub fn of(kind: Kind) -> Self {
+        Self { kind: Some(kind), ..Self::default() }
+    }
+
+    /// Parses a source from JSON. For texts of the catalog, see [`SourceSpec::from_stored`].
+    ///
+    /// # Errors
+    /// [`SpecError::Unreadable`], with the parser's message.
+    pub fn from_json(json: &str) -> Result<Self, SpecError> {
+        serde_json::from_str(json)
+            .map_err(|error| SpecError::Unreadable { reason: json::reason(&error) })
+    }
+
+    /// Sets one key by its dotted name, like the command line: `prefill.boost` to `3`.
+    ///
+    /// # Errors
+    /// [`SpecError::UnknownKey`], or [`SpecError::Value`] when the key cannot take the text.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), SpecError> {
+        let key = keys::find(name).ok_or_else(|| SpecError::UnknownKey { key: name.into() })?;
+        let refused =
+            |reason: String| SpecError::Value { key: key.name, value: text.into(), reason };
+        let value = match key.takes {
+            keys::Takes::Text => serde_json::Value::from(text),
+            keys::Takes::Number => text
+                .parse::<u64>()
+                .map_err(|_| refused("it takes a whole number of at least 0".into()))?
+                .into(),
+            keys::Takes::Flag => {
+                text.parse::<bool>().map_err(|_| refused("it takes true or false".into()))?.into()
+            }
+        };
+        let mut whole = self.to_json();
+        let mut table = &mut whole;
+        let mut parts = key.name.split('.').peekable();
+        while let Some(part) = parts.next() {
+            if parts.peek().is_some() {
+                table = table
+                    .entry(part)
+                    .or_insert_with(|| serde_json::Map::new().into())
+                    .as_object_mut()
+                    .ok_or_else(|| refused("it is not a table".into()))?;
+            } else {
+                table.insert(part.into(), value);
+                break;
+            }
+        }
+        *self =
+            serde_json::from_value(whole.into()).map_err(|error| refused(json::reason(&error)))?;
+        Ok(())
+    }
+
+    /// Returns whether the source mints; true by default.
+    #[must_use]
+    pub fn is_enabled(&self) -> bool {
+        self.enabled != Some(false)
+    }
+
+    /// Returns the kind; snowflake by default.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind.unwrap_or_default()
+    }
+
+    /// Returns the keys that are set, as a JSON object.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
+        match serde_json::to_value(self) {
+            Ok(serde_json::Value::Object(map)) => map,
+            // Plain data with text keys always becomes an object.
+            _ => serde_json::Map::new(),
+        }
+    }
+}
