@@ -130,6 +130,62 @@ fn the_table_has_every_key_and_no_other() {
     assert!(version.is_some() && namespace.is_some());
 }
 
+const KINDS: &[Kind] = &[Kind::Snowflake, Kind::Segment, Kind::Counter, Kind::Uuid, Kind::Ulid];
+
+/// The kinds for which a key, or a table of keys, has a meaning.
+fn kinds_of(key: &str) -> &'static [Kind] {
+    match key {
+        "kind" | "enabled" => KINDS,
+        "layout" | "epoch" | "short_life" | "mint" | "worker" | "unique" | "order"
+        | "on_rollback" | "lead_max" | "wait_max" | "wait_for" | "burst" | "sequence_start"
+        | "prefill" => &[Kind::Snowflake],
+        "disguise" | "text" | "stores" => &[Kind::Snowflake, Kind::Segment],
+        "step" | "offset" | "increment" | "first" | "first_at" | "until" | "upstream"
+        | "serial" => &[Kind::Segment],
+        "counter" => &[Kind::Counter],
+        "uuid" => &[Kind::Uuid],
+        _ => panic!("{key} has no row here"),
+    }
+}
+
+#[test]
+fn key_without_a_meaning_for_the_kind_is_rejected() {
+    for &kind in KINDS {
+        let rejected = |spec: &SourceSpec| match spec.check() {
+            Err(SpecError::NotForKind { key, kind: named }) => {
+                assert_eq!(named, kind, "{key}");
+                Some(key)
+            }
+            _ => None,
+        };
+        let (mut all, mut first) = (SourceSpec::of(kind), None);
+        // From the last key to the first: of several keys without a meaning, the first is named.
+        for key in keys::KEYS.iter().rev().filter(|key| key.name != "kind") {
+            let table = key.name.split('.').next().unwrap();
+            let expected = (!kinds_of(table).contains(&kind)).then_some(table);
+            first = expected.or(first);
+            let mut alone = SourceSpec::of(kind);
+            for spec in [&mut alone, &mut all] {
+                spec.set(key.name, sample(key)).unwrap();
+            }
+            assert_eq!(rejected(&alone), expected, "{} for {kind}", key.name);
+            assert_eq!(rejected(&all), first, "{} and later keys for {kind}", key.name);
+        }
+    }
+}
+
+#[test]
+fn empty_table_of_another_kind_is_rejected() {
+    for table in ["prefill", "disguise", "step", "counter", "serial", "uuid"] {
+        let empty = format!(r#"{{"kind":"ulid","{table}":{{}}}}"#);
+        assert_eq!(
+            spec_error(&empty),
+            SpecError::NotForKind { key: table, kind: Kind::Ulid },
+            "{empty}"
+        );
+    }
+}
+
 #[test]
 fn keys_are_set_from_text() {
     let mut spec = SourceSpec::default();
