@@ -1,6 +1,10 @@
 //! The table of a source's keys: one place for their names, values, defaults and meanings. The
 //! command line, the configuration file and the error messages use it.
 
+use serde_json::{Map, Value};
+
+use super::kind::Kind;
+
 /// Written form of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
@@ -21,10 +25,24 @@ pub struct Key {
     pub takes: Takes,
     /// Default, as text; empty where there is nothing to write.
     pub default: &'static str,
-    /// Kinds of source for which it has a meaning.
+    /// Kinds of source for which it has a meaning: `all`, or names of kinds, each perhaps with a
+    /// condition (`segment; snowflake with mint = store`).
     pub kinds: &'static str,
     /// Meaning, in a sentence.
     pub doc: &'static str,
+}
+
+impl Key {
+    /// Returns the name of its table, or its own where it is in none.
+    fn table(&self) -> &'static str {
+        self.name.split_once('.').map_or(self.name, |(table, _)| table)
+    }
+
+    /// Returns whether it has a meaning for sources of this kind, perhaps under a condition.
+    fn is_for(&self, kind: Kind) -> bool {
+        let mut parts = self.kinds.split([',', ';']);
+        self.kinds == "all" || parts.any(|part| part.split_whitespace().next() == Some(kind.name()))
+    }
 }
 
 const fn key(
@@ -367,6 +385,12 @@ pub const KEYS: &[Key] = &[
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
+}
+
+/// Returns the first of the given keys and tables without a meaning for this kind.
+pub(super) fn without_meaning(given: &Map<String, Value>, kind: Kind) -> Option<&'static str> {
+    let means = |table: &str| KEYS.iter().any(|key| key.table() == table && key.is_for(kind));
+    KEYS.iter().map(Key::table).find(|&table| given.contains_key(table) && !means(table))
 }
 
 /// Returns all names, for messages.
