@@ -5,6 +5,7 @@
 //! window only after store and journal have acknowledged it.
 
 mod builtin;
+mod command;
 mod compare;
 mod definitions;
 mod disguised;
@@ -46,7 +47,8 @@ use snowmint_core::Clock;
 use tokio::sync::{mpsc, oneshot};
 
 pub use builtin::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
-use driver::{Driver, DriverCommand};
+use command::{DriverCommand, node_closed};
+use driver::Driver;
 pub use ending::END_MS;
 use external_cache::ExternalLeaseCache;
 use journal_writer::JournalWriter;
@@ -442,8 +444,4 @@ impl Node {
         // The sources that minted from them are closed now.
         closed.and(self.core().secondary_stores.close().await)
     }
-}
-
-fn node_closed() -> Error {
-    Error::closed("node is closed; open it again")
 }

@@ -6,12 +6,13 @@ use snowmint_core::{Clock, UnixMillis};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::{Completion, Driver, DriverCommand, Stage};
+use super::super::command::{DriverCommand, node_closed};
+use super::{Completion, Driver, Stage};
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::ids::Incarnation;
 use crate::model::lease::Release;
 use crate::node::tails::SortedTails;
-use crate::node::{Readiness, Reason, node_closed};
+use crate::node::{Readiness, Reason};
 use crate::sources::NodeContext;
 
 /// Longest wait at the end for numbers in flight.

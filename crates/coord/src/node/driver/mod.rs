@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use snowmint_core::Clock;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::clock::ClockFault;
@@ -26,6 +26,8 @@ use self::global_order::GlobalOrderSources;
 use self::leaks::LeakAudit;
 use self::pending_releases::PendingReleases;
 use self::sections::SectionsDone;
+use super::NodeState;
+use super::command::{DriverCommand, node_closed};
 use super::compare::{self, ClockCheck};
 use super::definitions::ReadCatalog;
 use super::join::{self, ClaimLeftovers, NewMember};
@@ -33,7 +35,6 @@ use super::journal_writer::{JournalWriter, Written};
 use super::lease::{ActiveLease, LeaseKey};
 use super::settings::NodeSettings;
 use super::store_knowledge::StoreFingerprint;
-use super::{NodeState, node_closed};
 use crate::error::{Error, Result, Verb};
 use crate::ids::Incarnation;
 use crate::ids::Mark;
@@ -47,7 +48,6 @@ use crate::model::lease::{Extend, Extended, Release};
 use crate::model::member::Member;
 use crate::model::pool::{Reuse, sections_pool};
 use crate::model::slot::SlotInfo;
-use crate::sources::SourceInner;
 
 /// Longest sleep of the loop: the clock may be set meanwhile.
 const POLL_MS_MAX: u64 = 1_000;
@@ -60,15 +60,6 @@ const RENEWALS_PER_TTL: u64 = 3;
 pub(super) const PAST_MAX: usize = 256;
 /// Longest wait after a failed join.
 const JOIN_RETRY_MS_MAX: u64 = 2_000;
-
-/// Command to the driver.
-#[derive(Debug)]
-pub(super) enum DriverCommand {
-    /// Keep a snowflake source supplied; reply when it can mint.
-    Attach { source: Arc<SourceInner>, reply: oneshot::Sender<Result<()>> },
-    /// Close everything, and reply whether everything was released.
-    Close { reply: oneshot::Sender<Result<()>> },
-}
 
 /// Result of a task.
 enum Completion {

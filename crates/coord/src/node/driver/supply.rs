@@ -12,7 +12,7 @@ use crate::error::{Error, Result, chain};
 use crate::machine::WindowPolicy;
 use crate::model::catalog::{Catalog, SourceState};
 use crate::model::pool::Pool;
-use crate::node::node_closed;
+use crate::node::command::node_closed;
 use crate::platform::waiters::Waiters;
 use crate::sources::{Defined, SourceInner};
 use crate::spec::{MinterPlan, Order, Plan, SnowflakePlan};

@@ -1,0 +1,21 @@
+//! Commands to the driver of a node, and the error for one that has ended.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::error::{Error, Result};
+use crate::sources::SourceInner;
+
+/// Command to the driver.
+#[derive(Debug)]
+pub(super) enum DriverCommand {
+    /// Keep a snowflake source supplied; reply when it can mint.
+    Attach { source: Arc<SourceInner>, reply: oneshot::Sender<Result<()>> },
+    /// Close everything, and reply whether everything was released.
+    Close { reply: oneshot::Sender<Result<()>> },
+}
+
+pub(super) fn node_closed() -> Error {
+    Error::closed("node is closed; open it again")
+}
