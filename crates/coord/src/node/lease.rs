@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use snowmint_core::{UnixMillis, Window};
 
-use super::readiness::Reason;
+use super::reason::Reason;
 use super::saved_definitions::is_away;
 use crate::error::{Error, Result};
 use crate::ids::Mark;

@@ -9,7 +9,8 @@ use arc_swap::ArcSwapOption;
 use snowmint_core::Rfc3339;
 
 use super::builtin::BUILTIN;
-use super::{Node, NodeState, Reason};
+use super::reason::Reason;
+use super::{Node, NodeState};
 use crate::error::{Error, Result};
 use crate::model::catalog::SourceState;
 use crate::model::pool::pool_of;

@@ -11,8 +11,8 @@ use super::{Completion, Driver, Stage};
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::ids::Incarnation;
 use crate::model::lease::Release;
+use crate::node::reason::{Readiness, Reason};
 use crate::node::tails::SortedTails;
-use crate::node::{Readiness, Reason};
 use crate::sources::NodeContext;
 
 /// Longest wait at the end for numbers in flight.

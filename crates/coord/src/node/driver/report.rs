@@ -8,7 +8,7 @@ use super::super::lease::ActiveLease;
 use super::clock::ClockFault;
 use super::{Driver, Stage};
 use crate::machine::Now;
-use crate::node::{Readiness, Reason};
+use crate::node::reason::{Readiness, Reason};
 
 impl Driver {
     /// Replies to waiting callers, and updates the node's readiness. Leases without an own source
