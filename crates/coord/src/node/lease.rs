@@ -6,7 +6,7 @@ use std::sync::Arc;
 use snowmint_core::{UnixMillis, Window};
 
 use super::reason::Reason;
-use super::saved_definitions::is_away;
+use super::saved::is_away;
 use crate::error::{Error, Result};
 use crate::ids::Mark;
 use crate::journal::JournalLease;

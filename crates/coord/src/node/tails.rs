@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use super::NodeState;
-use super::saved_definitions::is_away;
+use super::saved::is_away;
 use crate::error::Verb;
 use crate::journal::JournalTail;
 use crate::model::catalog::Definition;

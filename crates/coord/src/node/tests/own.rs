@@ -5,7 +5,7 @@ use super::kills::{Scratch, in_time};
 use super::supply::held;
 use super::*;
 use crate::journal::{DataDir, inspect};
-use crate::node::saved_definitions::own_first;
+use crate::node::saved::own_first;
 
 /// A source with a mark that may lead the clock.
 const BORROWS: &str = r#"{"on_rollback":"borrow"}"#;
