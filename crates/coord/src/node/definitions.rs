@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use super::{NodeState, SourceInfo};
+use super::NodeState;
+use super::source_info::{ReadCatalog, SourceInfo, info, read_spec};
 use crate::error::{Error, Result, Verb, chain};
 use crate::model::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::model::history::check_ends;
@@ -15,43 +16,6 @@ use crate::sources::{
 };
 use crate::spec::{MinterPlan, Plan, SegmentPlan, SnowflakePlan, SourceSpec, SpecError, Unique};
 use crate::store::upstream::upstream_of;
-
-pub(super) fn read_spec(definition: &Definition) -> Result<SourceSpec> {
-    SourceSpec::from_stored(&definition.spec).map_err(|error| {
-        Error::unsupported(format!(
-            "source {:?} in the catalog has a definition for another version: {error}; update this \
-             program",
-            definition.name
-        ))
-    })
-}
-
-pub(super) fn info(definition: &Definition) -> Result<SourceInfo> {
-    let mut spec = read_spec(definition)?;
-    spec.enabled = Some(definition.state == SourceState::Enabled);
-    let next = match spec.check() {
-        Ok(Plan::Segment(plan)) if plan.stores.is_empty() => {
-            plan.stripe.next(definition.segment.mark.get())
-        }
-        _ => None,
-    };
-    Ok(SourceInfo {
-        name: definition.name.clone(),
-        spec,
-        state: definition.state,
-        version: definition.version,
-        next,
-        store_status: Vec::new(),
-    })
-}
-
-/// Catalog, as a running node reads it.
-#[derive(Debug)]
-pub(super) struct ReadCatalog {
-    pub(super) catalog: Catalog,
-    /// Error for sources below numbers that the node had seen issued before the read.
-    pub(super) below: Option<Error>,
-}
 
 impl NodeState {
     pub(super) fn known(&self, name: &str) -> Option<Arc<SourceInner>> {

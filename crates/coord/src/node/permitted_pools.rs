@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use snowmint_core::UnixMillis;
 
-use super::definitions::read_spec;
 use super::settings::{NodeSettings, PRESENCE_TTL_MS};
+use super::source_info::read_spec;
 use super::{Node, NodeState};
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::ids::Mark;

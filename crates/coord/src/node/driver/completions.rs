@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 
 use super::super::compare::ClockCheck;
-use super::super::definitions::ReadCatalog;
 use super::super::join::{JOURNAL_LEAD_MS_MAX, NewMember};
 use super::super::journal_writer::{JournalMark, Written};
 use super::super::lease::{ActiveLease, LeaseKey};
+use super::super::source_info::ReadCatalog;
 use super::{Completion, Driver, JOIN_RETRY_MS_MAX, PAST_MAX, Stage, reuses_numbers};
 use crate::error::{Error, ErrorKind, Result, chain};
 use crate::ids::{Incarnation, Mark};

@@ -5,7 +5,7 @@
 //! stores are then rejected, and the error shows both: it is unknown here which one is wrong.
 //! During a restripe, some stores have stripes that end where those of other stores begin.
 
-use super::super::SourceInfo;
+use super::super::source_info::SourceInfo;
 use super::workers;
 use crate::error::{Error, ErrorKind};
 use crate::model::stripe::Stripe;

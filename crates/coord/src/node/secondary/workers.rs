@@ -55,7 +55,7 @@ pub(super) fn judge(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::SourceInfo;
+    use super::super::super::source_info::SourceInfo;
     use super::super::agree::Wanted;
     use super::*;
     use crate::model::catalog::SourceState;
