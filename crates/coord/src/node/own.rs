@@ -2,46 +2,19 @@
 //! of the catalog were defined at run time, by anyone with a token for their names.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
 use snowmint_core::Rfc3339;
 
 use super::builtin::BUILTIN;
+use super::own_sources::OwnSources;
 use super::reason::Reason;
 use super::{Node, NodeState};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::catalog::SourceState;
 use crate::model::pool::pool_of;
 use crate::sources::{Backing, SourceInner, StoreStatus};
 use crate::spec::{Order, Plan, SnowflakePlan, SourceSpec};
-
-/// Names of the sources of a configuration.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OwnSources {
-    names: BTreeSet<String>,
-}
-
-impl OwnSources {
-    /// Collects the names that the configuration defines, and those of the built-in sources if it
-    /// has these.
-    #[must_use]
-    pub fn new(configured: impl IntoIterator<Item = String>, builtin: bool) -> Self {
-        let builtin = BUILTIN.iter().filter(|_| builtin).map(|(name, _)| (*name).to_owned());
-        Self { names: configured.into_iter().chain(builtin).collect() }
-    }
-
-    /// Returns whether a source is one of them.
-    #[must_use]
-    pub fn has(&self, source: &str) -> bool {
-        self.names.contains(source)
-    }
-}
-
-/// Own sources of a running node; none where every opened source is its own.
-#[derive(Debug, Default)]
-pub(super) struct OwnSwap(ArcSwapOption<OwnSources>);
 
 impl NodeState {
     /// Returns whether a source decides readiness.
@@ -131,6 +104,27 @@ fn without_stores(source: &SourceInner) -> Option<Reason> {
 }
 
 impl Node {
+    /// Defines the built-in sources, if the settings ask for them. [`Node::open`] calls this; if
+    /// the node waits for a recovery, the caller of `open` must call it later.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub async fn define_builtin(&self) -> Result<()> {
+        if !self.core().settings.builtin {
+            return Ok(());
+        }
+        for (name, kind) in BUILTIN {
+            match self.define(name, &SourceSpec::of(kind)).await {
+                // An operator has redefined or deleted it: the operator's definition stands.
+                Err(error) if matches!(error.kind(), ErrorKind::Conflict) => {}
+                // An earlier process has defined them.
+                Err(error) if self.core().does_without(&error) => return Ok(()),
+                defined => drop(defined?),
+            }
+        }
+        Ok(())
+    }
+
     /// Sets the sources of the configuration. They and the built-in ones, if the settings have
     /// these, become the node's own sources. Without this call every opened source is its own.
     pub fn set_configured(&self, names: impl IntoIterator<Item = String>) {
