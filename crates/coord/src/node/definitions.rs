@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use super::NodeState;
 use super::source_info::{ReadCatalog, SourceInfo, info, read_spec};
+use super::state::NodeState;
 use crate::error::{Error, Result, Verb, chain};
 use crate::model::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::model::history::check_ends;

@@ -1,7 +1,7 @@
 //! Version of a disguise for definitions that do not name one.
 
-use super::NodeState;
 use super::source_info::read_spec;
+use super::state::NodeState;
 use crate::error::{Error, Result, Verb};
 use crate::model::catalog::{Catalog, Definition, SourceState};
 use crate::spec::{DisguiseMode, DisguisePlan, DisguiseVersion, Plan, SourceSpec, Unique};

@@ -1,6 +1,6 @@
 //! End of a node, and of the resources that it used.
 
-use super::Node;
+use super::state::Node;
 use crate::error::{Error, Result};
 
 /// Default time within which an ending process gives everything back.

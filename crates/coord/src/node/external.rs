@@ -7,7 +7,7 @@
 use snowmint_core::UnixMillis;
 
 use super::external_cache::CachedSlot;
-use super::{Node, NodeState};
+use super::state::{Node, NodeState};
 use crate::error::{Error, ErrorKind, Result, Verb, chain};
 use crate::ids::{Incarnation, Mark, Term};
 use crate::model::exclusive::Relinquish;

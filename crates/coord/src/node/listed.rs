@@ -1,7 +1,7 @@
 //! List of the sources of a node.
 
-use super::NodeState;
 use super::source_info::Listed;
+use super::state::NodeState;
 use crate::model::catalog::{Catalog, SourceState};
 
 impl NodeState {

@@ -36,13 +36,13 @@ mod secondary;
 mod settings;
 mod source_info;
 mod source_operations;
+mod state;
 mod store_knowledge;
 mod tails;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -68,10 +68,12 @@ use secondary::SecondaryStores;
 pub use settings::{AfterCrash, NodeSettings, Platform};
 pub use source_info::{Listed, SourceInfo};
 pub use source_operations::StoresChecked;
+pub use state::Node;
+use state::{NodeHandle, NodeState};
 
 use crate::error::{Error, Result, Verb};
-use crate::ids::{Incarnation, Mark};
-use crate::journal::{JournalTail, disk};
+use crate::ids::Incarnation;
+use crate::journal::disk;
 use crate::machine::section_assignment::SectionAssignment;
 use crate::model::catalog::SourceState;
 use crate::model::history::Recalled;
@@ -88,53 +90,6 @@ use crate::stats::NodeStats;
 use crate::store::Store;
 use crate::store::reads::SharedReads;
 pub use crate::store::time_reference::TimeReference;
-
-/// State that the handle and the driver share.
-#[derive(Debug)]
-struct NodeState {
-    ctx: Arc<NodeContext>,
-    /// Store for reads on behalf of callers: they are many, and the node's own calls must not wait
-    /// behind them.
-    reads: Arc<dyn Store>,
-    settings: NodeSettings,
-    sources: Mutex<BTreeMap<String, Arc<SourceInner>>>,
-    /// Number of recoveries of the store under this node; raised with `sources` locked.
-    histories: AtomicU64,
-    lookup: Lookup,
-    /// Secondary stores of the node.
-    secondary_stores: SecondaryStores,
-    saved_definitions: SavedDefinitions,
-    external_leases: ExternalLeaseCache,
-    segments_seen: BTreeMap<String, Mark>,
-    /// Numbers that an earlier process kept for this one, of sources that were not opened yet.
-    tails: Mutex<Vec<JournalTail>>,
-    own: OwnSwap,
-    readiness: Mutex<Readiness>,
-    /// Present incarnation of the node; none while it has not joined the store.
-    member: Mutex<Option<Incarnation>>,
-}
-
-/// Handle of the driver: dropping the last one ends it.
-struct NodeHandle {
-    core: Arc<NodeState>,
-    commands: mpsc::Sender<DriverCommand>,
-}
-
-/// Membership of a process in one namespace of one store. Clones share it.
-///
-/// [`Node::close`] gives worker numbers back at once. Dropping the last clone (and the last
-/// [`Source`]) stops minting, but gives nothing back: numbers stay held until the node's presence
-/// has expired, and the unused rest of its windows is never minted.
-#[derive(Clone)]
-pub struct Node {
-    handle: Arc<NodeHandle>,
-}
-
-impl fmt::Debug for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.handle.core.fmt(f)
-    }
-}
 
 impl Node {
     /// Opens a node on a store. Must be called within a Tokio runtime, which then runs the node's
@@ -239,10 +194,6 @@ impl Node {
             }
             Ok(node)
         })
-    }
-
-    fn core(&self) -> &Arc<NodeState> {
-        &self.handle.core
     }
 
     /// Returns the source of this name, ready to mint. A repeated call returns the same generator.

@@ -9,7 +9,7 @@ use snowmint_core::Rfc3339;
 use super::builtin::BUILTIN;
 use super::own_sources::OwnSources;
 use super::reason::Reason;
-use super::{Node, NodeState};
+use super::state::{Node, NodeState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::catalog::SourceState;
 use crate::model::pool::pool_of;

@@ -1,6 +1,6 @@
 //! Probes of peers at their addresses, in the same way as clients reach them.
 
-use super::Node;
+use super::state::Node;
 use crate::ids::Incarnation;
 use crate::machine::section_assignment::Server;
 

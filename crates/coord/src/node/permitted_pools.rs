@@ -8,7 +8,7 @@ use snowmint_core::UnixMillis;
 
 use super::settings::{NodeSettings, PRESENCE_TTL_MS};
 use super::source_info::read_spec;
-use super::{Node, NodeState};
+use super::state::{Node, NodeState};
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::ids::Mark;
 use crate::machine::WindowPolicy;

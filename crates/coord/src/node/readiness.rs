@@ -2,8 +2,8 @@
 
 use std::sync::PoisonError;
 
-use super::Node;
 use super::reason::Readiness;
+use super::state::Node;
 
 impl Node {
     /// Returns whether the node can mint for all of its [own](Node::is_own) sources that were

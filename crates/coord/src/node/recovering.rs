@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Node;
+use super::state::Node;
 use crate::error::{Error, Result, Verb};
 use crate::model::fast_forward::FastForward;
 use crate::model::history::StoreIdentity;

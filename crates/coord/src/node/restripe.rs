@@ -1,7 +1,7 @@
 //! Changing the stripe of a running segment source.
 
-use super::Node;
 use super::source_info::{SourceInfo, read_spec};
+use super::state::Node;
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::ids::Mark;
 use crate::model::catalog::{Definition, Restripe, check_version};

@@ -1,7 +1,7 @@
 //! Use of what a namespace has room for: names, which stay for ever, and IDs in queues.
 
-use super::Node;
 use super::source_info::read_spec;
+use super::state::Node;
 use crate::error::{Result, Verb};
 use crate::model::catalog::{Definition, SourceState};
 use crate::spec::{Plan, SourceSpec};

@@ -1,7 +1,7 @@
 //! Definitions of sources that the journal keeps, for offline minting before the store is reached.
 
 use super::saved::is_away;
-use super::{Node, NodeState};
+use super::state::{Node, NodeState};
 use crate::error::{Error, Result};
 use crate::model::catalog::Definition;
 

@@ -1,7 +1,7 @@
 //! Operations on sources: define, alter, list and delete them, for the whole namespace.
 
-use super::Node;
 use super::source_info::{Listed, SourceInfo, read_spec};
+use super::state::Node;
 use crate::error::{Error, Result, Verb};
 use crate::model::catalog::SourceState;
 use crate::spec::{MinterPlan, Plan, SnowflakePlan, SourceSpec};

@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use super::NodeState;
 use super::saved::is_away;
+use super::state::NodeState;
 use crate::error::Verb;
 use crate::journal::JournalTail;
 use crate::model::catalog::Definition;

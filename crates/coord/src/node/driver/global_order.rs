@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use snowmint_core::{UnixMillis, Window};
 
-use super::super::NodeState;
+use super::super::state::NodeState;
 use crate::error::{Error, chain};
 use crate::ids::Mark;
 use crate::model::lease::Lease;

@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use snowmint_core::ElapsedMillis;
 
-use super::{Node, NodeSettings, Platform};
+use super::settings::{NodeSettings, Platform};
+use super::state::Node;
 use crate::error::{Error, Result};
 use crate::model::name::check_name;
 use crate::sources::{MultiStoreSource, NodeContext};

@@ -1,5 +1,6 @@
 //! Handle of a store, with faults between the two that tests inject.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;

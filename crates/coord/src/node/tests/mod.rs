@@ -45,6 +45,7 @@ use snowmint_core::{ManualClock, Observer, UnixMillis};
 
 use super::*;
 use crate::error::ErrorKind;
+use crate::ids::Mark;
 use crate::model::fast_forward::FastForward;
 use crate::platform::timer::{ManualTimer, Timer};
 use crate::sources::{Decoded, IdBatch, PrefillHooks};
