@@ -5,6 +5,7 @@ mod clock;
 mod closing;
 mod completions;
 mod global_order;
+mod leak_audit;
 mod leaks;
 mod leases;
 mod offline;
@@ -23,7 +24,7 @@ use tokio::task::JoinSet;
 
 use self::clock::ClockFault;
 use self::global_order::GlobalOrderSources;
-use self::leaks::LeakAudit;
+use self::leak_audit::LeakAudit;
 use self::pending_releases::PendingReleases;
 use self::sections::SectionsDone;
 use super::command::{DriverCommand, node_closed};
