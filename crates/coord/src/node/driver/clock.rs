@@ -1,24 +1,8 @@
 //! Errors of this machine's clock.
 
-use super::Driver;
+use super::state::{ClockFault, Driver};
 use crate::error::{Error, ErrorKind, chain};
 use crate::machine::Now;
-
-/// Error of this machine's clock, by the check that found it: the same check ends it.
-pub(super) enum ClockFault {
-    /// The clock differs from a better one.
-    Disagrees(Error),
-    /// The clock stepped ahead of the time that has passed.
-    Jumped(Error),
-}
-
-impl ClockFault {
-    pub(super) const fn error(&self) -> &Error {
-        match self {
-            Self::Disagrees(error) | Self::Jumped(error) => error,
-        }
-    }
-}
 
 impl Driver {
     /// Returns the time as decisions may see it.

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::super::command::{DriverCommand, node_closed};
-use super::{Completion, Driver, Stage};
+use super::state::{Completion, Driver, Stage};
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::ids::Incarnation;
 use crate::model::lease::Release;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use snowmint_core::Clock;
 
-use super::{Completion, Driver, Stage};
+use super::state::{Completion, Driver, Stage};
 use crate::error::{Result, Verb};
 use crate::ids::Incarnation;
 use crate::machine::{Now, WindowMachine};

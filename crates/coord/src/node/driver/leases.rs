@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::join::{self, ClaimArgs, ClaimLeftovers};
 use super::super::lease::LeaseKey;
-use super::{Completion, Driver, Stage};
+use super::state::{Completion, Driver, Stage};
 use crate::error::Error;
 use crate::ids::Incarnation;
 use crate::machine::{LeaseAction, LeaseEvent, Now, WindowAction};

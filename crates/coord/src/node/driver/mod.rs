@@ -13,6 +13,7 @@ mod pending;
 mod pending_releases;
 mod report;
 mod sections;
+mod state;
 mod store_knowledge;
 mod supply;
 
@@ -23,33 +24,23 @@ use snowmint_core::Clock;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use self::clock::ClockFault;
 use self::global_order::GlobalOrderSources;
 use self::leak_audit::LeakAudit;
 use self::pending::PendingReleases;
-use self::sections::SectionsDone;
+pub(super) use self::state::Driver;
+use self::state::{Completion, Stage};
 use super::command::{DriverCommand, node_closed};
-use super::compare::{self, ClockCheck};
-use super::join::{self, ClaimLeftovers, NewMember};
-use super::journal_writer::{JournalWriter, Written};
-use super::lease::{ActiveLease, LeaseKey};
+use super::journal_writer::JournalWriter;
+use super::lease::ActiveLease;
 use super::settings::NodeSettings;
-use super::source_info::ReadCatalog;
 use super::state::NodeState;
 use super::store_knowledge::StoreFingerprint;
-use crate::error::{Error, Result, Verb};
-use crate::ids::Incarnation;
+use super::{compare, join};
+use crate::error::Verb;
 use crate::ids::Mark;
-use crate::journal::{Disk, JournalLease, disk};
-use crate::machine::{
-    Granted, IDLE_POLL_MS, Now, PresenceAction, PresenceMachine, SectionsMachine, Serving,
-    WindowMachine,
-};
-use crate::model::history::Standing;
-use crate::model::lease::{Extend, Extended, Release};
-use crate::model::member::Member;
+use crate::journal::{Disk, disk};
+use crate::machine::{IDLE_POLL_MS, Now, PresenceAction, SectionsMachine, Serving, WindowMachine};
 use crate::model::pool::{Reuse, sections_pool};
-use crate::model::slot::SlotInfo;
 
 /// Longest sleep of the loop: the clock may be set meanwhile.
 const POLL_MS_MAX: u64 = 1_000;
@@ -62,86 +53,6 @@ const RENEWALS_PER_TTL: u64 = 3;
 pub(super) const PAST_MAX: usize = 256;
 /// Longest wait after a failed join.
 const JOIN_RETRY_MS_MAX: u64 = 2_000;
-
-/// Result of a task.
-enum Completion {
-    Joined(Result<NewMember>),
-    Renewed(Incarnation, Result<()>),
-    ClockChecked(Result<ClockCheck>),
-    Claimed {
-        key: LeaseKey,
-        member: Incarnation,
-        request: u64,
-        result: Result<Vec<Granted>>,
-        left: ClaimLeftovers,
-    },
-    Extended {
-        member: Incarnation,
-        items: Vec<(LeaseKey, Extend)>,
-        results: Vec<Result<Extended>>,
-    },
-    Journal(Written),
-    /// Catalog, read as this member.
-    Catalog(Incarnation, Result<ReadCatalog>),
-    /// Pending releases that are done.
-    Released(Vec<Release>),
-    /// Slots and their holders, read as this member.
-    Listed(Incarnation, Result<Vec<SlotInfo>>),
-    /// Result about sections, for a call as this member.
-    Sections(Incarnation, SectionsDone),
-    /// Journals of the store.
-    Standing(Result<Standing>),
-    /// A task ended in a way that only a panic explains.
-    Failed(Error),
-}
-
-/// Stage of the node's membership.
-#[derive(Debug)]
-enum Stage {
-    /// Not joined: the time of the next attempt, and how many attempts have failed.
-    Out {
-        retry_at_ms: u64,
-        failures: u32,
-        error: Option<Error>,
-    },
-    Joining {
-        failures: u32,
-    },
-    In {
-        member: Member,
-        presence: PresenceMachine,
-    },
-}
-
-pub(super) struct Driver {
-    core: Arc<NodeState>,
-    commands: mpsc::Receiver<DriverCommand>,
-    tasks: JoinSet<Completion>,
-    stage: Stage,
-    fingerprint: StoreFingerprint,
-    clock_fault: Option<ClockFault>,
-    leases: BTreeMap<LeaseKey, ActiveLease>,
-    /// Knowledge about slots that no generator of this node mints from any more.
-    past: Vec<JournalLease>,
-    /// Highest mark of the leases that have ended, including those that are not kept.
-    past_mark: Mark,
-    /// Previous member of this process, which has certainly stopped minting.
-    before: Option<Incarnation>,
-    journal_writer: JournalWriter,
-    disk: Arc<dyn Disk>,
-    clock_compared_at_ms: u64,
-    catalog_busy: bool,
-    catalog_read_at_ms: u64,
-    /// History of the store for which the journals were last requested.
-    journals_of: String,
-    pending_releases: PendingReleases,
-    leaks: LeakAudit,
-    sections: SectionsMachine,
-    serving: Serving,
-    global_order: GlobalOrderSources,
-    /// Number of the present membership.
-    membership: u64,
-}
 
 impl Driver {
     pub(super) fn new(

@@ -5,7 +5,7 @@ use snowmint_core::Rfc3339;
 use super::super::lease::LeaseKey;
 use super::super::offline::unminted_rest;
 use super::super::saved::{is_away, own_first};
-use super::{Driver, Stage};
+use super::state::{Driver, Stage};
 use crate::error::{Error, chain};
 use crate::machine::{Granted, Now, WindowAction};
 

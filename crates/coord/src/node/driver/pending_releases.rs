@@ -5,7 +5,7 @@ use std::sync::Arc;
 use snowmint_core::Clock;
 
 use super::super::join::{self, LeakedSlot};
-use super::{Completion, Driver};
+use super::state::{Completion, Driver};
 use crate::machine::Now;
 use crate::model::lease::Release;
 

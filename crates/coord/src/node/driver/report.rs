@@ -5,8 +5,7 @@ use std::sync::{Arc, PoisonError};
 use snowmint_core::ElapsedMillis;
 
 use super::super::lease::ActiveLease;
-use super::clock::ClockFault;
-use super::{Driver, Stage};
+use super::state::{ClockFault, Driver, Stage};
 use crate::machine::Now;
 use crate::node::reason::{Readiness, Reason};
 

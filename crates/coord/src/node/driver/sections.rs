@@ -4,25 +4,13 @@ use std::sync::Arc;
 
 use snowmint_core::Clock as _;
 
-use super::{Completion, Driver, Stage};
-use crate::error::{Result, Verb, chain};
-use crate::ids::{Incarnation, Term};
+use super::state::{Completion, Driver, SectionsDone, Stage};
+use crate::error::{Verb, chain};
+use crate::ids::Incarnation;
 use crate::machine::section_assignment::Server;
 use crate::machine::{Actor, Now, SectionChange, SectionsAction, WithdrawalReasons};
-use crate::model::exclusive::{Acquired, Relinquish};
-use crate::model::lease::{Extend, Extended};
-use crate::model::member::MemberInfo;
+use crate::model::exclusive::Relinquish;
 use crate::model::pool::SECTIONS;
-
-/// Result of a task for sections.
-pub(super) enum SectionsDone {
-    Acquired(u64, Result<Acquired>),
-    Extended(Vec<Extend>, Vec<Result<Extended>>),
-    Relinquished(Vec<(u64, Term)>, Result<()>),
-    Listed(Result<Vec<MemberInfo>>),
-    /// Announcement of this revision of the node's status.
-    Announced(u64, Result<()>),
-}
 
 impl Driver {
     /// Returns this node as a section owner; none while it has not joined the store, or uses no

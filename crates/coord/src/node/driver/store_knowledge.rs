@@ -1,7 +1,7 @@
 //! Knowledge of a node about its store, and its reset after a recovery.
 
 use super::super::store_knowledge::StoreKnowledge;
-use super::Driver;
+use super::state::Driver;
 use crate::error::Error;
 use crate::ids::Mark;
 use crate::machine::WindowMachine;

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::super::lease::{
     ActiveLease, GeneratorGroup, GroupKey, LeaseKey, OTHERS_SLOTS_MAX, group_key, place,
 };
-use super::Driver;
+use super::state::Driver;
 use crate::error::{Error, Result, chain};
 use crate::machine::WindowPolicy;
 use crate::model::catalog::{Catalog, SourceState};
