@@ -7,7 +7,8 @@
 //! store, and a store shows this for ever.
 
 use super::SecondaryStores;
-use super::agree::{Has, shows_use};
+use super::agree::shows_use;
+use super::comparison::Has;
 use super::store_supervisor::reach;
 use crate::error::{Error, Result};
 use crate::spec::{MinterPlan, Plan, SnowflakePlan, SourceSpec};

@@ -4,6 +4,7 @@
 //! of servers does, the servers' names count too.
 
 mod agree;
+mod comparison;
 mod leaving;
 mod store_supervisor;
 mod workers;

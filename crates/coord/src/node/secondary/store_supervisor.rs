@@ -3,7 +3,8 @@
 use std::sync::{Arc, Weak};
 
 use super::SecondaryStore;
-use super::agree::{Has, StoreComparison, Wanted, judge};
+use super::agree::judge;
+use super::comparison::{Has, StoreComparison, Wanted};
 use crate::error::{Error, ErrorKind, chain};
 use crate::node::source_info::SourceInfo;
 use crate::node::state::Node;

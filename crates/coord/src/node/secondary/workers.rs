@@ -4,7 +4,7 @@
 //! part of the definition that can never change. So a store can join without any other store, and a
 //! store with the number of another is detected when it is reached.
 
-use super::agree::{Has, StoreComparison, identity_of, otherwise};
+use super::comparison::{Has, StoreComparison, identity_of, otherwise};
 use crate::error::Error;
 use crate::spec::SourceSpec;
 
@@ -56,7 +56,7 @@ pub(super) fn judge(
 #[cfg(test)]
 mod tests {
     use super::super::super::source_info::SourceInfo;
-    use super::super::agree::Wanted;
+    use super::super::comparison::Wanted;
     use super::*;
     use crate::model::catalog::SourceState;
 
