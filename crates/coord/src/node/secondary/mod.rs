@@ -21,10 +21,8 @@ use super::settings::{NodeSettings, Platform};
 use super::state::Node;
 use crate::error::{Error, Result};
 use crate::model::name::check_name;
-use crate::sources::{MultiStoreSource, NodeContext};
-use crate::spec::{Plan, SourceSpec};
+use crate::spec::Plan;
 use crate::store::{Store, StoreConnector, StoreConnectors};
-use store_supervisor::StoreSupervisor;
 
 /// All secondary stores of a node.
 #[derive(Debug)]
@@ -156,20 +154,6 @@ impl SecondaryStores {
         }
         all.insert(name.into(), added);
         Ok(())
-    }
-
-    /// Starts the task that keeps a source served by its stores, until the source is closed.
-    pub(super) fn supply(
-        &self,
-        ctx: &Arc<NodeContext>,
-        multi_store: &Arc<MultiStoreSource>,
-        (spec, plan): (&SourceSpec, &Plan),
-    ) {
-        let names = plan.stores();
-        let secondaries = names.into_iter().filter_map(|name| self.secondary(name)).collect();
-        let supervisor =
-            StoreSupervisor::new(multi_store, secondaries, (spec, plan), Arc::clone(ctx));
-        ctx.runtime.spawn(supervisor.run());
     }
 
     /// Gives everything back to the stores that were opened, and closes them. All are closed at the

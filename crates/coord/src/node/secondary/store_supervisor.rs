@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Weak};
 
-use super::SecondaryStore;
 use super::agree::judge;
 use super::comparison::{Has, StoreComparison, Wanted};
+use super::{SecondaryStore, SecondaryStores};
 use crate::error::{Error, ErrorKind, chain};
 use crate::node::source_info::SourceInfo;
 use crate::node::state::Node;
@@ -17,7 +17,7 @@ const POLL_MS: u64 = 2_000;
 /// Longest wait before an unavailable store is tried again.
 const RETRY_MS_MAX: u64 = 1_000;
 
-pub(super) struct StoreSupervisor {
+struct StoreSupervisor {
     multi_store: Weak<MultiStoreSource>,
     /// Generation of the source's definition that this supervisor is for.
     generation: u64,
@@ -44,8 +44,24 @@ struct Judged {
     comparison: StoreComparison,
 }
 
+impl SecondaryStores {
+    /// Starts the task that keeps a source served by its stores, until the source is closed.
+    pub(in crate::node) fn supply(
+        &self,
+        ctx: &Arc<NodeContext>,
+        multi_store: &Arc<MultiStoreSource>,
+        (spec, plan): (&SourceSpec, &Plan),
+    ) {
+        let names = plan.stores();
+        let secondaries = names.into_iter().filter_map(|name| self.secondary(name)).collect();
+        let supervisor =
+            StoreSupervisor::new(multi_store, secondaries, (spec, plan), Arc::clone(ctx));
+        ctx.runtime.spawn(supervisor.run());
+    }
+}
+
 impl StoreSupervisor {
-    pub(super) fn new(
+    fn new(
         multi_store: &Arc<MultiStoreSource>,
         secondaries: Vec<Arc<SecondaryStore>>,
         (spec, plan): (&SourceSpec, &Plan),
@@ -57,7 +73,7 @@ impl StoreSupervisor {
     }
 
     /// Runs until the source is closed, or its definition changes.
-    pub(super) async fn run(mut self) {
+    async fn run(mut self) {
         loop {
             let wait_ms = {
                 let Some(multi_store) =
