@@ -113,7 +113,7 @@ impl Node {
                 Error::unsupported("node needs a Tokio runtime; open it inside one")
                     .with_source(error)
             })?;
-            let secondary_stores = SecondaryStores::new(&store, &settings, &platform);
+            let secondary_stores = SecondaryStores::new(&store, &settings, &platform, Self::open);
             let Platform { timer, clock, observer, disk } = platform;
             let mut journal_writer = match settings.data_dir.clone() {
                 None => JournalWriter::none(),

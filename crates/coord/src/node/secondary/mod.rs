@@ -6,16 +6,13 @@
 mod agree;
 mod comparison;
 mod leaving;
+mod store;
 mod store_supervisor;
 mod workers;
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use snowmint_core::ElapsedMillis;
 
 use super::settings::{NodeSettings, Platform};
 use super::state::Node;
@@ -23,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::model::name::check_name;
 use crate::spec::Plan;
 use crate::store::{Store, StoreConnector, StoreConnectors};
+use store::{OpenNode, SecondaryStore, close};
 
 /// All secondary stores of a node.
 #[derive(Debug)]
@@ -31,36 +29,19 @@ pub(super) struct SecondaryStores {
     own: Arc<dyn Store>,
     settings: NodeSettings,
     platform: Platform,
+    open: OpenNode,
     all: Mutex<BTreeMap<String, Arc<SecondaryStore>>>,
 }
 
-/// One secondary store.
-#[derive(Debug)]
-struct SecondaryStore {
-    name: String,
-    /// Whether it is one of this process's settings: otherwise servers may know it.
-    is_configured: bool,
-    connector: Arc<dyn StoreConnector>,
-    namespace: String,
-    settings: NodeSettings,
-    platform: Platform,
-    state: Mutex<SecondaryState>,
-    /// Held while the store is opened: one caller at a time opens it.
-    opening: tokio::sync::Mutex<()>,
-}
-
-#[derive(Debug, Default)]
-struct SecondaryState {
-    node: Option<Node>,
-    /// Time and error of the last failed attempt to open it.
-    failed: Option<(ElapsedMillis, Error)>,
-    closed: bool,
-}
-
 impl SecondaryStores {
-    /// Creates the stores without opening them: each is opened when a source needs it. Their
-    /// journals are in folders of the data directory.
-    pub(super) fn new(own: &Arc<dyn Store>, settings: &NodeSettings, platform: &Platform) -> Self {
+    /// Creates the stores without opening them: each is opened when a source needs it, and `open`
+    /// opens its node. Their journals are in folders of the data directory.
+    pub(super) fn new(
+        own: &Arc<dyn Store>,
+        settings: &NodeSettings,
+        platform: &Platform,
+        open: OpenNode,
+    ) -> Self {
         let of_all = NodeSettings {
             builtin: false,
             upstreams: BTreeMap::new(),
@@ -73,6 +54,7 @@ impl SecondaryStores {
             own: Arc::clone(own),
             settings: of_all,
             platform: platform.clone(),
+            open,
             all: Mutex::default(),
         };
         for (name, connector) in &settings.secondary_stores {
@@ -100,6 +82,7 @@ impl SecondaryStores {
             namespace: self.own.namespace().into(),
             settings: NodeSettings { data_dir, ..self.settings.clone() },
             platform: self.platform.clone(),
+            open: self.open,
             state: Mutex::default(),
             opening: tokio::sync::Mutex::default(),
         })
@@ -214,106 +197,4 @@ impl Node {
 
 fn folder(dir: &std::path::Path, name: &str) -> PathBuf {
     dir.join("stores").join(name)
-}
-
-/// Closes a node. Boxed, since closing a node closes its secondary nodes, which have none
-/// themselves.
-fn close(node: Node) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> {
-    Box::pin(async move {
-        let closed = node.close().await;
-        closed.and(node.store().close().await)
-    })
-}
-
-/// Opens the node of a secondary store. Boxed for the same reason as [`close`].
-fn open(secondary: Arc<SecondaryStore>) -> Pin<Box<dyn Future<Output = Result<Node>> + Send>> {
-    Box::pin(async move {
-        let store = secondary.connector.open().await?;
-        if store.namespace() != secondary.namespace {
-            return Err(Error::internal(format!(
-                "internal error: store {:?} opened in namespace {:?}, expected {:?}; please report \
-                 it",
-                secondary.name,
-                store.namespace(),
-                secondary.namespace
-            )));
-        }
-        Node::open(store, secondary.settings.clone(), secondary.platform.clone()).await
-    })
-}
-
-impl SecondaryStore {
-    /// Returns whether it is configured, in use or open.
-    fn is_needed(self: &Arc<Self>) -> bool {
-        self.is_configured || Arc::strong_count(self) > 1 || self.state().node.is_some()
-    }
-
-    /// Returns the node on this store. Opens it if necessary.
-    ///
-    /// # Errors
-    /// `Unavailable` when the store does not respond in time; otherwise the store's own error.
-    async fn node(self: &Arc<Self>) -> Result<Node> {
-        let requested_at = self.platform.timer.elapsed();
-        let _one_at_a_time = self.opening.lock().await;
-        if let Some(node) = self.known()? {
-            return Ok(node);
-        }
-        // A caller that waited for an earlier attempt need not repeat it.
-        if let Some((failed_at, error)) = self.state().failed.clone()
-            && failed_at >= requested_at
-        {
-            return Err(error);
-        }
-        let opened = self.opened().await;
-        if let Err(error) = &opened {
-            self.state().failed = Some((self.platform.timer.elapsed(), error.clone()));
-        }
-        opened
-    }
-
-    async fn opened(self: &Arc<Self>) -> Result<Node> {
-        // The task runs to its end even if the caller is gone: a half-opened store holds its locks.
-        let mut opening = tokio::spawn(open(Arc::clone(self)));
-        let node = tokio::select! {
-            biased;
-            opened = &mut opening => opened.map_err(|error| {
-                Error::internal(format!(
-                    "internal error: task that opens store {:?} ended: {error}; please report it",
-                    self.name
-                ))
-            })??,
-            () = self.platform.timer.sleep_ms(self.settings.store_call_ms) => {
-                opening.abort();
-                return Err(Error::unavailable(format!(
-                    "store {:?} did not open within {} ms; check that it runs and is reachable",
-                    self.name, self.settings.store_call_ms
-                )));
-            }
-        };
-        let mut state = self.state();
-        if state.closed {
-            return Err(self.gone());
-        }
-        state.node = Some(node.clone());
-        Ok(node)
-    }
-
-    fn known(&self) -> Result<Option<Node>> {
-        let state = self.state();
-        if state.closed { Err(self.gone()) } else { Ok(state.node.clone()) }
-    }
-
-    fn take(&self) -> Option<Node> {
-        let mut state = self.state();
-        state.closed = true;
-        state.node.take()
-    }
-
-    fn gone(&self) -> Error {
-        Error::closed(format!("store {:?} is closed; open the node again", self.name))
-    }
-
-    fn state(&self) -> MutexGuard<'_, SecondaryState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }

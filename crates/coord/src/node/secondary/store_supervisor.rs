@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
+use super::SecondaryStores;
 use super::agree::judge;
 use super::comparison::{Has, StoreComparison, Wanted};
-use super::{SecondaryStore, SecondaryStores};
+use super::store::SecondaryStore;
 use crate::error::{Error, ErrorKind, chain};
 use crate::node::source_info::SourceInfo;
 use crate::node::state::Node;
