@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use snowmint_core::{Clock as _, MintError, UnixMillis};
 
-use super::WINDOW_WAIT_MS;
 use super::counter::hash_slot;
 use super::generator_set::GeneratorConfig;
+use super::retry_policy::WINDOW_WAIT_MS;
 use super::section_windows::{NotOwned, SectionWindows};
 use super::{SnowflakeBacking, SourceInner};
 use crate::error::{Error, Result, Retry};

@@ -63,8 +63,6 @@ use crate::spec::{Kind, Order, Plan, SourceSpec};
 
 /// Most IDs of one call.
 pub const BATCH_MAX: u32 = 1_000_000;
-/// Milliseconds that a wait for a window may last before the next check.
-const WINDOW_WAIT_MS: u64 = 5;
 
 /// Source of IDs. Clones share it, and keep its node running.
 #[derive(Clone)]
@@ -145,7 +143,7 @@ impl Source {
     /// Returns the retry policy for a caller that does its own waiting between tries.
     #[must_use]
     pub fn retry_policy(&self) -> RetryPolicy {
-        RetryPolicy::of(&self.inner)
+        RetryPolicy::of(&self.inner.defined.load().plan)
     }
 
     /// Returns the text format of its IDs.

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use super::{NodeContext, RetryPolicy};
+use super::node_context::NodeContext;
+use super::retry_policy::RetryPolicy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::segment::Segment;
 use crate::platform::backoff::backoff_ms;

@@ -1,9 +1,10 @@
 //! Retry policy of a source: which of its errors are worth a wait, and for how long.
 
-use super::{SourceInner, WINDOW_WAIT_MS};
 use crate::error::{Error, ErrorKind, Retry};
 use crate::spec::{Plan, RollbackPlan};
 
+/// Milliseconds that a wait for a window may last before the next check.
+pub(super) const WINDOW_WAIT_MS: u64 = 5;
 /// Divisor of the wait: a caller that waits for something imminent tries again after this part of
 /// the time waited so far.
 const WAITED_SHARE: u64 = 8;
@@ -21,8 +22,8 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    pub(super) fn of(source: &SourceInner) -> Self {
-        let rollback_plan = match &source.defined.load().plan {
+    pub(super) fn of(plan: &Plan) -> Self {
+        let rollback_plan = match plan {
             Plan::Snowflake(plan) => Some(plan.rollback_plan),
             _ => None,
         };

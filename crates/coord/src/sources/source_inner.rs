@@ -9,9 +9,10 @@ use snowmint_core::text::Format;
 
 use super::per_request::{self, requires_wait};
 use super::prefill::Prefill;
+use super::retry_policy::{RetryPolicy, WINDOW_WAIT_MS};
 use super::{
     Backing, CounterSource, GlobalOrder, IdCodec, InitialState, NodeContext, NumberBlock,
-    NumberRange, RetryPolicy, SegmentSource, SnowflakeBacking, WINDOW_WAIT_MS,
+    NumberRange, SegmentSource, SnowflakeBacking,
 };
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::model::catalog::SourceState;
@@ -391,7 +392,7 @@ impl SourceInner {
 
     /// Fills the buffer with undisguised IDs.
     pub(super) async fn fill(&self, out: &mut [u64], within_ms: u64) -> Result<()> {
-        let mut retry_policy = RetryPolicy::of(self);
+        let mut retry_policy = RetryPolicy::of(&self.defined.load().plan);
         if let Backing::StoreMinted(source) = &self.backing {
             return per_request::fill(&**source, &mut retry_policy, out, within_ms).await;
         }
