@@ -26,6 +26,7 @@ mod source_inner;
 mod stats;
 mod store_minted;
 mod uuid_source;
+mod values;
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,17 +46,16 @@ pub(crate) use id_codec::{IdCodec, check_value, compare_check};
 pub(crate) use journal_budget::{Reported, Reserved, ReservedFor};
 pub use keys::{DisguiseKeys, Keyrings};
 pub(crate) use multi_store::MultiStoreSource;
-pub use multi_store::StoreStatus;
 pub(crate) use node_context::NodeContext;
 pub use prefill::{EmptyHook, FullHook, PrefillHooks, PrefillStats};
 pub(crate) use remote_source::RemoteSource;
 pub use retry_policy::RetryPolicy;
 pub(crate) use section_windows::SectionWindows;
-pub(crate) use segment::{InitialState, NumberBlock, SegmentSource, Unused};
-pub use segment::{NumberLane, NumberStats, SegmentHandle};
+pub(crate) use segment::{InitialState, SegmentSource, Unused};
+pub use segment::{NumberLane, SegmentHandle};
 pub(crate) use source_inner::{Defined, SourceInner};
-pub use stats::SourceStats;
 pub(crate) use store_minted::StoreMinted;
+pub use values::{NumberStats, SourceStats, StoreStatus};
 
 use crate::error::{Error, Result};
 pub use crate::model::pool::SECTIONS;

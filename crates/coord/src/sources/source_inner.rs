@@ -10,9 +10,10 @@ use snowmint_core::text::Format;
 use super::per_request::{self, requires_wait};
 use super::prefill::Prefill;
 use super::retry_policy::{RetryPolicy, WINDOW_WAIT_MS};
+use super::values::NumberBlock;
 use super::{
-    Backing, CounterSource, GlobalOrder, IdCodec, InitialState, NodeContext, NumberBlock,
-    NumberRange, SegmentSource, SnowflakeBacking,
+    Backing, CounterSource, GlobalOrder, IdCodec, InitialState, NodeContext, NumberRange,
+    SegmentSource, SnowflakeBacking,
 };
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::model::catalog::SourceState;

@@ -2,35 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use snowmint_core::{Clock as _, UnixMillis};
+use snowmint_core::Clock as _;
 
-use super::{Backing, NumberStats, PrefillStats, SnowflakeBacking, Source, StoreStatus};
+use super::values::SourceStats;
+use super::{Backing, SnowflakeBacking, Source};
 use crate::spec::Plan;
-
-/// State of a source.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SourceStats {
-    /// Whether it can mint now.
-    pub ready: bool,
-    /// End of everything taken, of a snowflake source.
-    pub taken_until: Option<UnixMillis>,
-    /// Milliseconds by which the last tick taken leads the clock, of a snowflake source.
-    pub lead_ms: Option<u64>,
-    /// Runway of a snowflake source: milliseconds from the clock, or from the end of everything
-    /// taken if that is later, to the end of the store's grant. Absent for a disabled or a
-    /// global-order source.
-    pub window_ms: Option<u64>,
-    /// Backward and forward clock steps that its generator met.
-    pub clock_steps: (u64, u64),
-    /// Totals of a segment source.
-    pub numbers: Option<NumberStats>,
-    /// Keys known here, and the bytes that they take, of a counter source.
-    pub keys: Option<(u64, u64)>,
-    /// Queue of a prefilled source.
-    pub prefill: Option<PrefillStats>,
-    /// State of each store, of a multi-store source.
-    pub stores: Vec<StoreStatus>,
-}
 
 impl Source {
     /// Returns the source's state.

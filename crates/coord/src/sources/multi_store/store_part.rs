@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwapOption;
 
 use crate::error::{Error, ErrorKind, chain};
+use crate::sources::values::StoreStatus;
 use crate::sources::{Backing, Source};
 
 /// One store's part of a source.
@@ -15,23 +16,6 @@ pub(crate) struct StorePart {
     source: ArcSwapOption<Source>,
     /// Reason why it does not serve, or may soon stop.
     error: Mutex<Option<Error>>,
-}
-
-/// State of one store of a source.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreStatus {
-    /// The store's name.
-    pub store: String,
-    /// Whether it hands out numbers, prefetched ones included.
-    pub serving: bool,
-    /// Offset and increment of its stripe, if known.
-    pub stripe: Option<(u64, u64)>,
-    /// Worker number in its IDs, where the stores mint and if it is known.
-    pub worker: Option<u64>,
-    /// Present error, for example while it is unreachable and its prefetched numbers last.
-    pub error: Option<String>,
-    /// Detail of the error for operators, such as the store's address: [`Error::detail`].
-    pub error_detail: Option<String>,
 }
 
 impl StorePart {

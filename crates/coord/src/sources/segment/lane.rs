@@ -9,6 +9,7 @@ use super::SegmentSource;
 use crate::error::Result;
 use crate::platform::fork_guard::ForkGuard;
 use crate::sources::Source;
+use crate::sources::values::NumberBlock;
 
 /// Direct access to the counter of an undisguised segment source. Clones share it.
 #[derive(Clone)]
@@ -46,20 +47,6 @@ impl SegmentHandle {
     pub fn lane(&self, block: u64) -> NumberLane {
         NumberLane::new(self.source.clone(), block)
     }
-}
-
-/// Numbers reserved for one lane, from one store.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NumberBlock {
-    /// Next ID; equal to `end` when there is none. With both facts in one word, each number costs a
-    /// single write.
-    next: u64,
-    end: u64,
-    increment: u64,
-}
-
-impl NumberBlock {
-    const EMPTY: Self = Self { next: 0, end: 0, increment: 1 };
 }
 
 /// Lane that takes runs of numbers from a segment source and counts locally.

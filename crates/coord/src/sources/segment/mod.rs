@@ -23,14 +23,15 @@ use arc_swap::ArcSwap;
 use snowmint_core::SegmentCursor;
 use tokio::sync::Notify;
 
+use super::node_context::NodeContext;
 use super::per_request::{self, PerRequest, requires_wait, store_late};
-use super::{NodeContext, RetryPolicy};
+use super::retry_policy::RetryPolicy;
+use super::values::NumberStats;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::model::segment::{NUMBER_MAX, Segment};
 use crate::model::stripe::Stripe;
 use crate::platform::fork_guard::ForkGuard;
 use crate::spec::SegmentPlan;
-pub(crate) use lane::NumberBlock;
 pub use lane::{NumberLane, SegmentHandle};
 pub(crate) use prefetched::{InitialState, Unused};
 pub(crate) use refill::Refill;
@@ -57,21 +58,6 @@ pub(crate) struct SegmentSource {
     allocating: AtomicUsize,
     /// Notified when a fetch has ended, successful or not.
     news: Notify,
-}
-
-/// Totals of the numbers that a segment source took from the store, except for ranges too long to
-/// come from prefetched numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NumberStats {
-    /// Prefetched numbers.
-    pub prefetched: u64,
-    /// Numbers taken from the store, including those of lost results, without those given back.
-    pub fetched: u64,
-    /// Numbers never issued: those of lost results, of ranges with a gap, and those prefetched at
-    /// the end that could not be given back.
-    pub lost: u64,
-    /// Milliseconds until the prefetched numbers run out at the present rate; `None` while idle.
-    pub lasts_ms: Option<u64>,
 }
 
 /// Prefetched numbers, and whether the source is closed.
