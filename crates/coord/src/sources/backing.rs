@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use snowmint_core::UnixMillis;
 
+use super::defined::{Defined, prefill_of};
 use super::prefill_holder::PrefillHolder;
 use super::segment::Refill;
-use super::source_inner::prefill_of;
 use super::uuid_source::{UlidSource, UuidSource};
 use super::{
-    CounterSource, Defined, GeneratorSet, GlobalOrder, InitialState, MultiStoreSource, NodeContext,
+    CounterSource, GeneratorSet, GlobalOrder, InitialState, MultiStoreSource, NodeContext,
     NumberRange, RemoteSource, SegmentSource, StoreMinted,
 };
 use crate::error::{Error, Result};

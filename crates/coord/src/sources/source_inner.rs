@@ -7,30 +7,19 @@ use arc_swap::ArcSwap;
 use snowmint_core::MintError;
 use snowmint_core::text::Format;
 
+use super::defined::{Defined, prefill_of};
 use super::per_request::{self, requires_wait};
 use super::prefill::Prefill;
 use super::retry_policy::{RetryPolicy, WINDOW_WAIT_MS};
 use super::values::NumberBlock;
 use super::{
-    Backing, CounterSource, GlobalOrder, IdCodec, InitialState, NodeContext, NumberRange,
-    SegmentSource, SnowflakeBacking,
+    Backing, CounterSource, GlobalOrder, InitialState, NodeContext, NumberRange, SegmentSource,
+    SnowflakeBacking,
 };
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::model::catalog::SourceState;
 use crate::platform::fork_guard::ForkGuard;
-use crate::spec::{Kind, Plan, PrefillPlan, SerialPlan, SnowflakePlan, SourceSpec, Stripe};
-
-/// Current definition of a source.
-#[derive(Debug)]
-pub(crate) struct Defined {
-    pub(crate) spec: SourceSpec,
-    pub(crate) plan: Plan,
-    pub(crate) id_codec: IdCodec,
-    pub(crate) state: SourceState,
-    pub(crate) version: u64,
-    /// Definition as canonical JSON, made on first use.
-    pub(crate) text: OnceLock<String>,
-}
+use crate::spec::{Kind, Plan, SerialPlan, SourceSpec, Stripe};
 
 /// A source in a node, unique by name.
 #[derive(Debug)]
@@ -51,11 +40,6 @@ pub(crate) struct SourceInner {
     pub(super) plain: bool,
     /// Map from numbers to serials, in a source of serials: a part of the identity, too.
     pub(super) serial: Option<SerialPlan>,
-}
-
-/// Returns the plan of a source's queue. A deleted source has none: its IDs must never be issued.
-pub(super) fn prefill_of(plan: &SnowflakePlan, state: SourceState) -> Option<PrefillPlan> {
-    plan.prefill.filter(|_| state != SourceState::Deleted)
 }
 
 impl SourceInner {
