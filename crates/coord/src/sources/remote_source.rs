@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
-use super::backing::Backing;
 use super::counter::Slots;
-use super::{IdBatch, NodeContext};
+use super::id_batch::IdBatch;
+use super::node_context::NodeContext;
 use crate::error::{Error, Result};
 use crate::spec::{Kind, Order, Plan};
 use crate::store::owner_client::OwnerClient;
@@ -25,8 +25,8 @@ pub(crate) struct RemoteSource {
 }
 
 impl RemoteSource {
-    /// Returns the backing of a remote source; `None` where the source mints in this process.
-    pub(super) fn backing(name: &str, plan: &Plan, ctx: &Arc<NodeContext>) -> Option<Backing> {
+    /// Returns the remote source of a plan; `None` where the source mints in this process.
+    pub(super) fn of(name: &str, plan: &Plan, ctx: &Arc<NodeContext>) -> Option<Self> {
         let slots = match plan {
             Plan::Counter(plan) => Some(Slots::new(name, plan.keys_alone)),
             Plan::Snowflake(plan) if plan.order == Order::Global => None,
@@ -34,7 +34,7 @@ impl RemoteSource {
         };
         let owner_client = ctx.store.owner_client()?;
         let (name, ctx) = (name.to_owned(), Arc::clone(ctx));
-        Some(Backing::Remote(Self { name, owner_client, ctx, slots }))
+        Some(Self { name, owner_client, ctx, slots })
     }
 
     pub(super) async fn mint(

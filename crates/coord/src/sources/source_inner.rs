@@ -7,15 +7,19 @@ use arc_swap::ArcSwap;
 use snowmint_core::MintError;
 use snowmint_core::text::Format;
 
+use super::backing::Backing;
+use super::counter::CounterSource;
 use super::defined::{Defined, prefill_of};
+use super::global_order::GlobalOrder;
+use super::id_batch::NumberRange;
+use super::node_context::NodeContext;
+use super::open::open;
 use super::per_request::{self, requires_wait};
 use super::prefill::Prefill;
 use super::retry_policy::{RetryPolicy, WINDOW_WAIT_MS};
+use super::segment::{InitialState, SegmentSource};
+use super::snowflake::SnowflakeBacking;
 use super::values::NumberBlock;
-use super::{
-    Backing, CounterSource, GlobalOrder, InitialState, NodeContext, NumberRange, SegmentSource,
-    SnowflakeBacking,
-};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::model::catalog::SourceState;
 use crate::platform::fork_guard::ForkGuard;
@@ -49,7 +53,7 @@ impl SourceInner {
         initial: &InitialState,
         ctx: Arc<NodeContext>,
     ) -> Result<Self> {
-        let backing = Backing::open(name, &defined, initial, &ctx)?;
+        let backing = open(name, &defined, initial, &ctx)?;
         let serial = match &defined.plan {
             Plan::Segment(plan) => plan.serial.clone(),
             _ => None,

@@ -4,8 +4,10 @@ use std::sync::atomic::Ordering;
 
 use snowmint_core::Clock as _;
 
+use super::Source;
+use super::backing::Backing;
+use super::snowflake::SnowflakeBacking;
 use super::values::SourceStats;
-use super::{Backing, SnowflakeBacking, Source};
 use crate::spec::Plan;
 
 impl Source {

@@ -6,6 +6,7 @@
 //! is lost are never used: a gap, not a duplicate.
 
 mod account;
+mod backing;
 mod consumption_rate;
 mod lane;
 mod period;
@@ -32,6 +33,7 @@ use crate::model::segment::{NUMBER_MAX, Segment};
 use crate::model::stripe::Stripe;
 use crate::platform::fork_guard::ForkGuard;
 use crate::spec::SegmentPlan;
+pub(super) use backing::SegmentBacking;
 pub use lane::{NumberLane, SegmentHandle};
 pub(crate) use prefetched::{InitialState, Unused};
 pub(crate) use refill::Refill;
