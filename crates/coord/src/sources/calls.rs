@@ -1,6 +1,6 @@
 //! Time limits of calls: of stores, of upstreams, and of other work that a caller waits for.
 
-use super::NodeContext;
+use super::node_context::NodeContext;
 use crate::error::{Error, Result, Verb};
 
 impl NodeContext {

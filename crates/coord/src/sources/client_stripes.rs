@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::NodeContext;
 use super::journal_budget::ReservedFor;
+use super::node_context::NodeContext;
 use crate::error::{Result, Verb};
 use crate::model::catalog::usable;
 use crate::model::segment::{Bounds, Reserve, Segment};

@@ -4,8 +4,9 @@ use snowmint_core::disguise::{Disguise, DisguiseError};
 use snowmint_core::text::{Format, Text};
 use snowmint_core::{Layout, Parts, Tick, UnixMillis};
 
+use super::Source;
+use super::id_batch::Decoded;
 use super::keys::{KeyOf, Keyrings};
-use super::{Decoded, Source};
 use crate::error::{Error, Result};
 use crate::spec::{DisguisePlan, DisguiseSpec, Hides, Plan, SegmentPlan, Unique};
 

@@ -51,7 +51,6 @@ pub(crate) use multi_store::MultiStoreSource;
 pub(crate) use node_context::NodeContext;
 pub use prefill::{EmptyHook, FullHook, PrefillHooks, PrefillStats};
 pub use retry_policy::RetryPolicy;
-pub(crate) use section_windows::SectionWindows;
 pub(crate) use segment::{InitialState, SegmentSource, Unused};
 pub use segment::{NumberLane, SegmentHandle};
 pub(crate) use snowflake::SnowflakeBacking;

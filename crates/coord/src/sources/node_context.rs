@@ -7,13 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use snowmint_core::UnixMillis;
 use tokio::sync::{Notify, SetOnce};
 
-use super::SectionWindows;
 use super::client_stripes::ClientStripes;
 use super::doubts::Doubts;
 use super::journal_budget::{JournalBudget, ReservedFor, ended};
 use super::peer_probes::PeerProbes;
 use super::queue_room::QueueRoom;
-use super::section_windows::LeaseStamp;
+use super::section_windows::{LeaseStamp, SectionWindows};
 use crate::error::{Error, ErrorKind, Result, Retry, Verb};
 use crate::machine::{ClockGuard, ClockQuorum, Now, compare_clocks};
 use crate::model::lease::{Extend, Extended};

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::Server;
 use crate::ids::Incarnation;
+use crate::machine::section_assignment::Server;
 
 /// Unreachable peers, and peers to probe.
 #[derive(Debug, Default)]

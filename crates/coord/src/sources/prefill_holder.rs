@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::{ArcSwapOption, Guard};
 use snowmint_core::MintError;
 
+use super::generator_set::GeneratorSet;
+use super::node_context::NodeContext;
 use super::prefill::Prefill;
 use super::queue_room::Places;
-use super::{GeneratorSet, NodeContext};
 use crate::spec::PrefillPlan;
 
 /// Longest pause, in milliseconds, of a filler whose generator fails.

@@ -11,7 +11,7 @@ use snowmint_core::clock::{ClockStep, Direction, Outcome};
 use snowmint_core::layout::Field;
 use snowmint_core::{ElapsedMillis, Layout, Observer as _, Parts, Tick, UnixMillis};
 
-use super::NodeContext;
+use super::node_context::NodeContext;
 use super::per_request::{PerRequest, store_late};
 use super::segment::check_forward;
 use crate::error::{Error, ErrorKind, Result};

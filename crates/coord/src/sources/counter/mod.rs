@@ -27,7 +27,7 @@ pub use self::key::{KEY_BYTES_MAX, hash_slot};
 pub(super) use self::key_table::KeyTable;
 use self::key_table::Shard;
 pub(super) use self::room::KeyRoom;
-use super::NodeContext;
+use super::node_context::NodeContext;
 use super::section_windows::{LeaseStamp, NotOwned, SectionWindows, WindowBounds};
 use crate::error::{Error, Result, Retry, Verb};
 use crate::machine::demand::Demand;

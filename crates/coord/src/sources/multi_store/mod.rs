@@ -15,14 +15,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 
+use super::Source;
+use super::backing::Backing;
 use super::node_context::NodeContext;
 use super::retry_policy::RetryPolicy;
 use super::values::{NumberBlock, NumberStats, SourceStats, StoreStatus};
-use super::{Backing, Source};
 use crate::error::{Error, Result, Retry};
 use crate::spec::{Plan, SegmentPlan};
 use per_request::AttemptErrors;
-pub(crate) use store_part::StorePart;
+use store_part::StorePart;
 
 /// Milliseconds that a caller without numbers waits before all stores are checked again.
 const RECHECK_MS: u64 = 5;

@@ -8,10 +8,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{MultiStoreSource, StorePart};
+use super::MultiStoreSource;
+use super::store_part::StorePart;
 use crate::error::{Error, ErrorKind, Result, Retry, Verb};
 use crate::platform::backoff::backoff_ms;
-use crate::sources::{Backing, NumberRange, RetryPolicy, Source};
+use crate::sources::Source;
+use crate::sources::backing::Backing;
+use crate::sources::id_batch::NumberRange;
+use crate::sources::retry_policy::RetryPolicy;
 
 /// Milliseconds that a request waits for one store while another store is left. Numbers in a later
 /// result are a gap.

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwapOption;
 
 use crate::error::{Error, ErrorKind, chain};
+use crate::sources::Source;
+use crate::sources::backing::Backing;
 use crate::sources::values::StoreStatus;
-use crate::sources::{Backing, Source};
 
 /// One store's part of a source.
 #[derive(Debug)]

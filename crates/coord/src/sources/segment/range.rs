@@ -7,7 +7,7 @@ use snowmint_core::cursor::Run;
 use super::SegmentSource;
 use crate::error::{Error, Result};
 use crate::model::segment::Segment;
-use crate::sources::NumberRange;
+use crate::sources::id_batch::NumberRange;
 use crate::sources::per_request::PerRequest as _;
 
 /// Attempts to take a range from prefetched numbers: a run of numbers may end where a segment ends.

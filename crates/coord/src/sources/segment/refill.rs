@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result, Retry, chain};
 use crate::model::segment::{Bounds, Reserve, Segment};
 use crate::model::stripe::Stripe;
 use crate::platform::backoff::retry_ms;
-use crate::sources::ReservedFor;
+use crate::sources::journal_budget::ReservedFor;
 use crate::sources::node_context::STALE_MS;
 
 /// Number of parts of a segment. The rate is measured when a part is opened, so that the hot path
