@@ -15,6 +15,7 @@ mod keys;
 mod multi_store;
 mod node_context;
 mod open;
+mod ordered;
 mod peer_probes;
 mod per_request;
 mod prefill;
