@@ -10,6 +10,7 @@ mod generator_set;
 mod global_order;
 mod id_batch;
 mod id_codec;
+mod id_text;
 mod journal_budget;
 mod keys;
 mod multi_store;
@@ -340,42 +341,6 @@ impl Source {
         match &self.inner.backing {
             Backing::Remote(source) => source.section(key),
             _ => Ok(self.inner.counter()?.section(key)),
-        }
-    }
-
-    /// Returns direct access to the counter of a segment source.
-    ///
-    /// # Errors
-    /// `Invalid` for other kinds, and for disguised sources.
-    pub fn numbers(&self) -> Result<SegmentHandle> {
-        match &self.inner.backing {
-            Backing::Segment(segment) if self.inner.plain => {
-                Ok(SegmentHandle::new(segment.now(), self.clone()))
-            }
-            _ => Err(Error::invalid(format!(
-                "source {:?} has no plain numbers of one store; \
-                 use kind segment without disguise, or a call that waits",
-                self.name()
-            ))),
-        }
-    }
-
-    /// Opens a lane for one thread's hottest loop, which takes `block` numbers of a segment source
-    /// at a time and counts locally.
-    ///
-    /// # Errors
-    /// `Invalid` for other kinds, for disguised sources, and for serials.
-    pub fn lane(&self, block: u64) -> Result<NumberLane> {
-        match &self.inner.backing {
-            Backing::Segment(_) | Backing::MultiStore(_)
-                if self.inner.plain && self.kind() == Kind::Segment =>
-            {
-                Ok(NumberLane::new(self.clone(), block))
-            }
-            _ => Err(Error::invalid(format!(
-                "source {:?} has no plain numbers; use kind segment without disguise",
-                self.name()
-            ))),
         }
     }
 

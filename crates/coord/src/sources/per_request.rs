@@ -90,3 +90,12 @@ pub(super) async fn fill(
 pub(super) fn requires_wait(name: &str) -> Error {
     Error::unsupported(format!("source {name:?} prefetches nothing; use a call that waits"))
 }
+
+/// Rejects a segment that was handed out before: everything below `seen_end` was.
+pub(super) fn check_forward(name: &str, segment: &Segment, seen_end: u64) -> Result<()> {
+    if segment.first >= seen_end && segment.last >= segment.first {
+        return Ok(());
+    }
+    let evidence = format!("next number of source {name:?}");
+    Err(Error::store_rolled_back(evidence, seen_end, segment.first))
+}

@@ -12,8 +12,7 @@ use snowmint_core::layout::Field;
 use snowmint_core::{ElapsedMillis, Layout, Observer as _, Parts, Tick, UnixMillis};
 
 use super::node_context::NodeContext;
-use super::per_request::{PerRequest, store_late};
-use super::segment::check_forward;
+use super::per_request::{PerRequest, check_forward, store_late};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::segment::{Bounds, Reserve, Segment};
 use crate::model::ticks::Ticks;

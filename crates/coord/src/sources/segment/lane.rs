@@ -6,10 +6,50 @@ use std::sync::Arc;
 use snowmint_core::cursor::Run;
 
 use super::SegmentSource;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::platform::fork_guard::ForkGuard;
 use crate::sources::Source;
+use crate::sources::backing::Backing;
 use crate::sources::values::NumberBlock;
+use crate::spec::Kind;
+
+impl Source {
+    /// Returns direct access to the counter of a segment source.
+    ///
+    /// # Errors
+    /// `Invalid` for other kinds, and for disguised sources.
+    pub fn numbers(&self) -> Result<SegmentHandle> {
+        match &self.inner.backing {
+            Backing::Segment(segment) if self.inner.plain => {
+                Ok(SegmentHandle::new(segment.now(), self.clone()))
+            }
+            _ => Err(Error::invalid(format!(
+                "source {:?} has no plain numbers of one store; \
+                 use kind segment without disguise, or a call that waits",
+                self.name()
+            ))),
+        }
+    }
+
+    /// Opens a lane for one thread's hottest loop, which takes `block` numbers of a segment source
+    /// at a time and counts locally.
+    ///
+    /// # Errors
+    /// `Invalid` for other kinds, for disguised sources, and for serials.
+    pub fn lane(&self, block: u64) -> Result<NumberLane> {
+        match &self.inner.backing {
+            Backing::Segment(_) | Backing::MultiStore(_)
+                if self.inner.plain && self.kind() == Kind::Segment =>
+            {
+                Ok(NumberLane::new(self.clone(), block))
+            }
+            _ => Err(Error::invalid(format!(
+                "source {:?} has no plain numbers; use kind segment without disguise",
+                self.name()
+            ))),
+        }
+    }
+}
 
 /// Direct access to the counter of an undisguised segment source. Clones share it.
 #[derive(Clone)]
@@ -20,7 +60,7 @@ pub struct SegmentHandle {
 }
 
 impl SegmentHandle {
-    pub(crate) fn new(segment: Arc<SegmentSource>, source: Source) -> Self {
+    fn new(segment: Arc<SegmentSource>, source: Source) -> Self {
         Self { segment, source }
     }
 
@@ -64,7 +104,7 @@ pub struct NumberLane {
 }
 
 impl NumberLane {
-    pub(in crate::sources) fn new(source: Source, length: u64) -> Self {
+    fn new(source: Source, length: u64) -> Self {
         let fork_guard = source.inner.ctx.fork_guard.clone();
         Self { block: NumberBlock::EMPTY, length: length.max(1), fork_guard, source }
     }

@@ -37,7 +37,6 @@ pub(super) use backing::SegmentBacking;
 pub use lane::{NumberLane, SegmentHandle};
 pub(crate) use prefetched::{InitialState, Unused};
 pub(crate) use refill::Refill;
-pub(super) use refill::check_forward;
 
 /// A segment source of one store.
 pub(crate) struct SegmentSource {

@@ -17,6 +17,7 @@ use crate::model::stripe::Stripe;
 use crate::platform::backoff::retry_ms;
 use crate::sources::journal_budget::ReservedFor;
 use crate::sources::node_context::STALE_MS;
+use crate::sources::per_request::check_forward;
 
 /// Number of parts of a segment. The rate is measured when a part is opened, so that the hot path
 /// need not do it.
@@ -187,15 +188,6 @@ impl Refill {
         self.account.fetch(length);
         length
     }
-}
-
-/// Rejects a segment that was handed out before: everything below `seen_end` was.
-pub(crate) fn check_forward(name: &str, segment: &Segment, seen_end: u64) -> Result<()> {
-    if segment.first >= seen_end && segment.last >= segment.first {
-        return Ok(());
-    }
-    let evidence = format!("next number of source {name:?}");
-    Err(Error::store_rolled_back(evidence, seen_end, segment.first))
 }
 
 impl SegmentSource {
