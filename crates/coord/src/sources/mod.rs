@@ -2,6 +2,7 @@
 
 mod backing;
 mod calls;
+mod client_reserve;
 mod client_stripes;
 mod counter;
 mod defined;
