@@ -22,7 +22,6 @@ use super::retry_policy::RetryPolicy;
 use super::values::{NumberBlock, NumberStats, SourceStats, StoreStatus};
 use crate::error::{Error, Result, Retry};
 use crate::spec::{Plan, SegmentPlan};
-use per_request::AttemptErrors;
 use store_part::StorePart;
 
 /// Milliseconds that a caller without numbers waits before all stores are checked again.
@@ -276,6 +275,30 @@ impl MultiStoreSource {
             }
         }
         sum
+    }
+}
+
+/// Summary error for a request that every store has rejected.
+#[derive(Debug, Default)]
+struct AttemptErrors {
+    lasting: Option<Error>,
+    passes: bool,
+}
+
+impl AttemptErrors {
+    /// Adds the error of one store; `None` if it does not serve.
+    fn by_one(&mut self, error: Option<Error>) {
+        match error {
+            Some(error) if error.retry() == Retry::Never => {
+                self.lasting.get_or_insert(error);
+            }
+            _ => self.passes = true,
+        }
+    }
+
+    /// Returns the lasting error, if no wait helps.
+    fn for_good(self) -> Option<Error> {
+        self.lasting.filter(|_| !self.passes)
     }
 }
 

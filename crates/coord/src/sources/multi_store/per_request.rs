@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use super::MultiStoreSource;
 use super::store_part::StorePart;
-use crate::error::{Error, ErrorKind, Result, Retry, Verb};
+use crate::error::{ErrorKind, Result, Retry, Verb};
 use crate::platform::backoff::backoff_ms;
 use crate::sources::Source;
 use crate::sources::backing::Backing;
@@ -175,29 +175,5 @@ impl StorePart {
         let ctx = &source.inner.ctx;
         let result = ctx.store_call(Verb::Get, ctx.store.get(source.name())).await;
         self.record_outcome(result.err().as_ref());
-    }
-}
-
-/// Summary error for a request that every store has rejected.
-#[derive(Debug, Default)]
-pub(super) struct AttemptErrors {
-    lasting: Option<Error>,
-    passes: bool,
-}
-
-impl AttemptErrors {
-    /// Adds the error of one store; `None` if it does not serve.
-    pub(super) fn by_one(&mut self, error: Option<Error>) {
-        match error {
-            Some(error) if error.retry() == Retry::Never => {
-                self.lasting.get_or_insert(error);
-            }
-            _ => self.passes = true,
-        }
-    }
-
-    /// Returns the lasting error, if no wait helps.
-    pub(super) fn for_good(self) -> Option<Error> {
-        self.lasting.filter(|_| !self.passes)
     }
 }

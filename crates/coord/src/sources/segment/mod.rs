@@ -13,6 +13,7 @@ mod period;
 mod prefetched;
 mod range;
 mod refill;
+mod refill_state;
 mod step;
 mod upstream;
 
@@ -36,7 +37,7 @@ use crate::spec::SegmentPlan;
 pub(super) use backing::SegmentBacking;
 pub use lane::{NumberLane, SegmentHandle};
 pub(crate) use prefetched::{InitialState, Unused};
-pub(crate) use refill::Refill;
+pub(crate) use refill_state::Refill;
 
 /// A segment source of one store.
 pub(crate) struct SegmentSource {
@@ -59,12 +60,6 @@ pub(crate) struct SegmentSource {
     allocating: AtomicUsize,
     /// Notified when a fetch has ended, successful or not.
     news: Notify,
-}
-
-/// Prefetched numbers, and whether the source is closed.
-struct Prefetched {
-    left: u64,
-    closed: bool,
 }
 
 /// Milliseconds that a waiter waits for news before it checks again: after a failure, such a check

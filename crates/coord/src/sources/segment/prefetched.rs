@@ -56,3 +56,9 @@ pub(crate) struct InitialState {
     /// Kept numbers that must not be used any more.
     pub(crate) burned: u64,
 }
+
+/// Prefetched numbers, and whether the source is closed.
+pub(super) struct Prefetched {
+    pub(super) left: u64,
+    pub(super) closed: bool,
+}
