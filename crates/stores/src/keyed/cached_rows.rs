@@ -5,7 +5,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Batch, Entry, Head, name};
+use super::batch::{Batch, Entry, Head};
+use super::name;
 
 /// Most rows of a step that are remembered: larger steps take memory, and one saved trip among many
 /// is little.

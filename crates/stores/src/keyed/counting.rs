@@ -7,77 +7,19 @@
 
 use std::sync::{Arc, PoisonError};
 
-use snowmint_coord::segment::SegmentRow;
 use snowmint_coord::verbs::{Failure, NamespaceRow, Seen};
 use snowmint_coord::{Error, Reserve, Segment};
-use snowmint_core::UnixMillis;
 
+use super::Keyed;
+use super::keys::Keys;
+use super::known_store::KnownStore;
 use super::record::{RowRecord as _, StoreRecord, before_mark};
+use super::script::{Counted, ScriptOutcome, ScriptRequest};
 use super::step::check_server;
-use super::{Entry, Keyed, Keys};
 
 /// Pause before the next try after a request to back off, in milliseconds; then the most tries.
 const BACKOFF_MS: u64 = 5;
 const BACKOFFS_MAX: u32 = 100;
-
-/// A request to the server's script, which counts only if all conditions hold.
-#[derive(Debug)]
-pub struct ScriptRequest<'a> {
-    /// The key `store`.
-    pub store: &'a Entry,
-    /// The server, or its present run, where that matters.
-    pub server: Option<&'a str>,
-    /// Lowest write count that the server must have.
-    pub writes_at_least: u64,
-    /// Text before the mark in the definition's value.
-    pub before_mark: String,
-    /// The reservation.
-    pub reserve: &'a Reserve,
-}
-
-/// The script's reply after it read the rows.
-#[derive(Debug)]
-pub struct Counted {
-    /// The row before the step.
-    pub row: SegmentRow,
-    /// The server's clock.
-    pub clock: Option<UnixMillis>,
-    /// The value of the key `namespace`.
-    pub namespace: String,
-    /// Numbers taken, if any.
-    pub range: Option<CountedRange>,
-}
-
-/// Outcome of a request.
-#[derive(Debug)]
-pub enum ScriptOutcome {
-    /// The script read the rows.
-    Counted(Counted),
-    /// A condition of the request does not hold.
-    Differs,
-    /// A writer that changes more than numbers needs the server idle for a moment.
-    Backoff,
-}
-
-/// Numbers that the server took.
-#[derive(Clone, Copy, Debug)]
-pub struct CountedRange {
-    /// The server's write count afterwards.
-    pub writes: u64,
-    /// The first number.
-    pub first: u64,
-    /// The number after the last.
-    pub end: u64,
-}
-
-/// The store's record as last read and checked.
-#[derive(Debug)]
-pub(super) struct KnownStore {
-    store: Entry,
-    record: StoreRecord,
-    /// The server that had it.
-    server: Option<String>,
-}
 
 impl<K: Keys> Keyed<K> {
     /// Reserves in one step; returns none if the verb over rows must run instead.
@@ -160,9 +102,12 @@ fn agreed<E>(
 
 #[cfg(test)]
 mod tests {
+    use snowmint_coord::segment::SegmentRow;
     use snowmint_coord::{Bounds, Mark, Ticks};
+    use snowmint_core::UnixMillis;
 
     use super::*;
+    use crate::keyed::script::CountedRange;
 
     #[test]
     fn script_reply_that_differs_from_the_rule_is_an_error() {

@@ -11,7 +11,7 @@ use snowmint_coord::{
 };
 use snowmint_core::UnixMillis;
 
-use super::Head;
+use super::batch::Head;
 
 /// A value that cannot be read or written, with the reason.
 pub(super) struct Unreadable(pub(super) String);

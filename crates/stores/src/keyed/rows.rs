@@ -6,9 +6,10 @@ use snowmint_coord::verbs::{NamespaceRow, Rows, RowsResult};
 use snowmint_coord::{Definition, Error, Incarnation, Pool, SlotRow, StoreIdentity};
 use snowmint_core::UnixMillis;
 
+use super::keys::Keys;
+use super::name;
 use super::record::Note;
 use super::step::Step;
-use super::{Keys, name};
 
 #[async_trait]
 impl<K: Keys> Rows for Step<K> {

@@ -8,9 +8,11 @@ use snowmint_coord::verbs::{Access, Failure, NamespaceRow, Seen};
 use snowmint_coord::{Error, StoreIdentity};
 use snowmint_core::UnixMillis;
 
+use super::batch::{Batch, Entry, Head, Outcome, REPLICA};
 use super::cached_rows::{self, RowCache};
+use super::keys::Keys;
+use super::name;
 use super::record::{FORM, Note, RowRecord, StoreRecord};
-use super::{Batch, Entry, Head, Keys, Outcome, REPLICA, name};
 
 type StepResult<K, T> = Result<T, Failure<<K as Keys>::Error>>;
 

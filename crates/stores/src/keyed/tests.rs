@@ -1,8 +1,10 @@
 //! Changes by other processes in the middle of a step.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::fmt;
 use std::pin::Pin;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use snowmint_coord::verbs::{BackendStore, Rows as _};
 use snowmint_coord::{

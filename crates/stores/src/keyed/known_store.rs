@@ -1,0 +1,13 @@
+//! What reservations in one step remember of the store.
+
+use super::batch::Entry;
+use super::record::StoreRecord;
+
+/// The store's record as last read and checked.
+#[derive(Debug)]
+pub(super) struct KnownStore {
+    pub(super) store: Entry,
+    pub(super) record: StoreRecord,
+    /// The server that had it.
+    pub(super) server: Option<String>,
+}
