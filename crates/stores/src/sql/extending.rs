@@ -5,7 +5,8 @@
 use snowmint_coord::Extend;
 use snowmint_coord::verbs::Seen;
 
-use super::{SqlResult, Value, Values};
+use super::result::SqlResult;
+use super::value::{Value, Values};
 
 /// Count of the statement's places, `?1` to `?12`.
 pub(crate) const PLACES: usize = 12;

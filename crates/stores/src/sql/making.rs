@@ -3,7 +3,9 @@
 use snowmint_coord::verbs::Failure;
 use snowmint_coord::{Error, Result, random};
 
-use super::{Session, SqlResult, Upsert, Value, Values, damaged};
+use super::result::{SqlResult, damaged};
+use super::session::{Session, Upsert};
+use super::value::{Value, Values};
 
 /// Statements that each version of the tables adds to the one before. Never change a released
 /// entry; append, and only changes that an older server still running can ignore.

@@ -3,7 +3,10 @@
 use snowmint_coord::member::{MemberRow, MemberStatus};
 use snowmint_coord::{Incarnation, Member, Presence};
 
-use super::{Session, SqlResult, Table, Tx, Value, Values, damaged};
+use super::result::{SqlResult, damaged};
+use super::session::Session;
+use super::value::{Value, Values};
+use super::{Table, Tx};
 
 const MEMBERS: Table = Table {
     name: "snowmint_member",

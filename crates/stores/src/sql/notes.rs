@@ -2,7 +2,10 @@
 
 use snowmint_coord::verbs::STARTS;
 
-use super::{Session, SqlResult, Table, Tx, Value};
+use super::result::SqlResult;
+use super::session::Session;
+use super::value::Value;
+use super::{Table, Tx};
 
 const NOTES: Table =
     Table { name: "snowmint_note", keys: &["name"], columns: &["text"], counted: false };

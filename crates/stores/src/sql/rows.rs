@@ -7,7 +7,10 @@ use snowmint_coord::verbs::{Failure, NamespaceRow, Rows};
 use snowmint_coord::{Definition, Error, Incarnation, Pool, SlotRow, StoreIdentity};
 use snowmint_core::UnixMillis;
 
-use super::{Session, SqlResult, Table, Tx, Value, counted_changes, damaged};
+use super::result::{SqlResult, damaged};
+use super::session::Session;
+use super::value::Value;
+use super::{Table, Tx, counted_changes};
 
 const NAMESPACES: Table = Table {
     name: "snowmint_namespace",

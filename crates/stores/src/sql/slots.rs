@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use snowmint_coord::{Incarnation, Pool, Reuse, SlotRow};
 
-use super::{NumberLookup, Session, SqlResult, Table, Tx, Value, Values, damaged};
+use super::result::{SqlResult, damaged};
+use super::session::{NumberLookup, Session};
+use super::value::{Value, Values};
+use super::{Table, Tx};
 
 const POOLS: Table = Table {
     name: "snowmint_pool",

@@ -3,7 +3,10 @@
 use snowmint_coord::segment::SegmentRow;
 use snowmint_coord::{Definition, SourceState};
 
-use super::{Session, SqlResult, Table, Tx, Value, Values, damaged};
+use super::result::{SqlResult, damaged};
+use super::session::Session;
+use super::value::{Value, Values};
+use super::{Table, Tx};
 
 const SOURCES: Table = Table {
     name: "snowmint_source",

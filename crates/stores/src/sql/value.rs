@@ -10,7 +10,7 @@ use sqlx::{
     TypeInfo, ValueRef,
 };
 
-use super::{SqlResult, damaged};
+use super::result::{SqlResult, damaged};
 
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
