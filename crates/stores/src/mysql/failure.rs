@@ -2,7 +2,7 @@
 
 use snowmint_coord::Error;
 
-use super::FORM;
+use super::texts::FORM;
 use crate::failure::{Class, Sentence};
 use crate::sql::network;
 

@@ -41,8 +41,10 @@
 
 mod extend;
 mod failure;
+mod message;
 mod schema;
 mod session;
+mod texts;
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -62,10 +64,11 @@ use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_KEPT_MS};
 use crate::sql::own::Own;
 use crate::sql::server::Failover;
 use crate::sql::{OpeningQuery, Session as _, Tx, parameters};
-use extend::Message;
 pub(crate) use failure::map_error;
-use failure::{NO_SUCH_COLUMN, NO_SUCH_TABLE, is_lost, number};
+use failure::{NO_SUCH_COLUMN, NO_SUCH_TABLE, number};
+use message::Message;
 pub(crate) use session::MySqlSession;
+use texts::{FORM, NOW_MS, SERVER, SETTINGS};
 
 /// Capabilities of MySQL.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -74,19 +77,6 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     safe_over_failover: false,
     presence: PresenceBy::Record,
 };
-
-/// Expression for the server's clock in Unix milliseconds. It is evaluated when the row is read,
-/// not when the statement began to wait for it. Sessions are in UTC, so that no hour occurs twice.
-const NOW_MS: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(3)) * 1000) AS SIGNED)";
-
-/// Expression for the server's ID. Each product runs its own of these comments and skips the
-/// other's; the part before them is common to both:
-/// <https://mariadb.com/docs/server/reference/sql-structure/sql-language-structure/comment-syntax>.
-const SERVER: &str =
-    "CONCAT(/*!80000 'mysql/', @@server_uuid */ /*M! 'mariadb/', CAST(@@server_id AS CHAR) */)";
-
-/// Form of a URL.
-const FORM: &str = "mysql://USER@HOST:PORT/DATABASE";
 
 /// URL parameters that the driver accepts, and `failover`, which is removed before.
 const PARAMETERS: &[&str] = &[
@@ -106,12 +96,6 @@ const PARAMETERS: &[&str] = &[
     "timezone",
     "time-zone",
 ];
-
-/// Settings of each session: `wait_timeout` in seconds also ends a transaction with a silent
-/// client.
-const TIMEOUTS: &str = "SET SESSION wait_timeout = 30, SESSION innodb_lock_wait_timeout = 10";
-const ISOLATION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
-const SETTINGS: &[&str] = &[TIMEOUTS, ISOLATION];
 
 /// One namespace in a database.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use snowmint_coord::Error;
 use snowmint_coord::verbs::{Access, Failure};
 use sqlx::mysql::MySqlPool;
 
-use super::extend::Message;
+use super::message::Message;
 use super::session::MySqlSession;
 use crate::sql::making::{
     Steps, TABLE_NAMES, bring_to_newest, newest, not_brought, number, text, version,

@@ -5,7 +5,7 @@ use snowmint_coord::verbs::Access;
 use sqlx::mysql::{MySqlPool, MySqlRow};
 use sqlx::{MySql, Transaction};
 
-use super::is_lost;
+use super::failure::is_lost;
 use crate::sql::network::{self, Boxed};
 use crate::sql::{NumberLookup, Session, Upsert, Value, bound, read};
 

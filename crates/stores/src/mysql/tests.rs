@@ -1,7 +1,7 @@
 use snowmint_coord::{BootTimer, Incarnation, Mark, NewDefinition, Retry, Term, Timer as _};
 use snowmint_testkit::servers::Mysql as Server;
 
-use super::failure::ENDED_FOR_SILENCE;
+use super::failure::{ENDED_FOR_SILENCE, is_lost};
 use super::*;
 use crate::sql::{Value, making};
 
