@@ -4,8 +4,10 @@ use redis::{ClientTlsConfig, TlsCertificates};
 use rustls::crypto::CryptoProvider;
 use snowmint_coord::{Error, Result};
 
-use super::persistence;
 use crate::tls::Files;
+
+/// URL parameter by which an operator accepts a server with any settings.
+pub(super) const PARAMETER: &str = "persistence=any";
 
 /// Address of Redis. It has no `Debug`, which would show a password.
 #[derive(Clone)]
@@ -38,12 +40,12 @@ impl Address {
         let (mut by_run, mut files) = (false, Vec::new());
         for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.split_once('=') {
-                _ if parameter == persistence::PARAMETER => by_run = true,
+                _ if parameter == PARAMETER => by_run = true,
                 Some((name, file)) if secure && name != "persistence" => files.push((name, file)),
                 _ => {
                     return Err(Error::invalid(format!(
-                        "{label}: unknown URL parameter; use {}, and with rediss: ca, cert and key",
-                        persistence::PARAMETER
+                        "{label}: unknown URL parameter; use {PARAMETER}, and with rediss: ca, \
+                         cert and key"
                     )));
                 }
             }

@@ -42,6 +42,7 @@
 
 mod address;
 mod count;
+mod failure;
 mod link;
 mod persistence;
 
@@ -49,17 +50,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
-use redis::{ErrorKind as Kind, RedisError, Script, ServerErrorKind};
+use redis::{RedisError, Script};
 use snowmint_coord::verbs::{BackendStore, Failure};
 use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
-use crate::failure::{Class, Label, Sentence};
+use crate::failure::{Class, Label};
 use crate::keyed::{
     Batch, Entry, Head, Keyed, Keys, Outcome, REPLICA, ScriptOutcome, ScriptRequest, name,
 };
 use crate::opening::Settings;
 pub(crate) use address::Address;
+pub(crate) use failure::map_error;
 pub(crate) use link::RedisLink;
 
 /// Capabilities of Redis.
@@ -69,10 +71,6 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     safe_over_failover: false,
     presence: PresenceBy::Record,
 };
-
-/// Form of a URL.
-const FORM: &str =
-    "redis://USER@HOST:PORT/DATABASE, with TLS rediss://USER@HOST:PORT/DATABASE?ca=FILE";
 
 /// One namespace in a server or cluster.
 struct Redis {
@@ -318,49 +316,6 @@ impl Keys for Redis {
     fn closed(&self) -> &AtomicBool {
         &self.closed
     }
-}
-
-/// Maps Redis's error to an error of the domain.
-pub(crate) fn map_error(label: &str, error: RedisError, sentence: Sentence) -> Error {
-    sentence(class(&error), label).with_source(error)
-}
-
-/// Returns the class of an error, by its code:
-/// <https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors>.
-fn class(error: &RedisError) -> Class {
-    match (error.kind(), error.code().unwrap_or_default()) {
-        (_, "OOM" | "MISCONF") => Class::StorageFull,
-        (Kind::Server(ServerErrorKind::ReadOnly), _) => Class::ReadOnly,
-        _ if lacks_permission(error) => Class::PermissionDenied,
-        (Kind::AuthenticationFailed, _) | (_, "NOAUTH" | "WRONGPASS") => Class::Credentials,
-        (Kind::InvalidClientConfig, _) => Class::BadUrl(FORM),
-        (Kind::Parse | Kind::UnexpectedReturnType, _) => Class::Corrupt,
-        (Kind::Io | Kind::ClusterConnectionNotFound, _)
-        | (
-            Kind::Server(
-                ServerErrorKind::BusyLoading
-                | ServerErrorKind::TryAgain
-                | ServerErrorKind::ClusterDown
-                | ServerErrorKind::MasterDown
-                | ServerErrorKind::Moved
-                | ServerErrorKind::Ask,
-            ),
-            _,
-        )
-        | (_, "BUSY" | "NOREPLICAS") => Class::Unavailable,
-        _ => Class::Internal,
-    }
-}
-
-/// Returns whether a permission is missing. A script without permission fails with a text instead
-/// of a code, which differs between 7.0 and versions from 7.2 on. For a database that may not be
-/// selected, the driver returns the server's text with a code of its own.
-fn lacks_permission(error: &RedisError) -> bool {
-    let message = error.to_string();
-    matches!(error.kind(), Kind::Server(ServerErrorKind::NoPerm))
-        || ["has no permissions to", "The user executing the script can't", "ACL failure in script"]
-            .iter()
-            .any(|words| message.contains(words))
 }
 
 #[cfg(test)]

@@ -7,14 +7,12 @@ use redis::{RedisResult, from_redis_value};
 use snowmint_coord::Error;
 use snowmint_coord::verbs::Failure;
 
-use super::lacks_permission;
+use super::address::PARAMETER;
+use super::failure::lacks_permission;
 use super::link::RedisLink;
 
 /// The setting for the log of writes.
 const LOG: &str = "appendonly";
-
-/// URL parameter by which an operator accepts a server with any settings.
-pub(super) const PARAMETER: &str = "persistence=any";
 
 /// Rejects a server that can lose or evict acknowledged writes. `unlogged` remembers a server seen
 /// without a log: once logging is switched on, it reports the setting at once, but has the log only
