@@ -3,7 +3,7 @@
 use snowmint_coord::Error as CoordError;
 use zookeeper_client::Error;
 
-use super::FORM;
+use super::url::FORM;
 use crate::failure::Class;
 
 /// Maps ZooKeeper's error to an error of the domain.

@@ -34,6 +34,7 @@
 mod failure;
 mod link;
 mod path;
+mod url;
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
@@ -55,6 +56,7 @@ use crate::opening::Settings;
 use failure::map_error;
 pub(crate) use link::{SessionLink, within};
 use path::path;
+pub(crate) use url::{FORM, PORT};
 
 /// Capabilities of ZooKeeper.
 pub const CAPABILITIES: Capabilities = Capabilities {
@@ -64,9 +66,6 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     presence: PresenceBy::Session,
 };
 
-/// Default port of ZooKeeper.
-pub(crate) const PORT: u16 = 2181;
-pub(crate) const FORM: &str = "zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH";
 /// The folder of ephemeral nodes, one for each member with a session.
 const SESSIONS: &str = "session";
 /// Folders that always exist.

@@ -1,0 +1,6 @@
+//! What a URL contains.
+
+/// Default port of ZooKeeper.
+pub(crate) const PORT: u16 = 2181;
+/// Form of a URL.
+pub(crate) const FORM: &str = "zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH";
