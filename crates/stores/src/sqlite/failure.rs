@@ -4,7 +4,7 @@ use std::path::Path;
 
 use snowmint_coord::{Error, Retry};
 
-use super::file::{BUSY_TIMEOUT_MS, LABEL, place};
+use super::place::{BUSY_TIMEOUT_MS, LABEL, place};
 use crate::failure::Class;
 use crate::sql::making::{tables_lost, tables_outdated};
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use snowmint_coord::verbs::{Access, Backend, Failure, Seen};
 use snowmint_coord::{
-    BootTimer, Capabilities, Error, Extend, ForkGuard, Incarnation, Presence, Result, Timer,
-    private, random,
+    BootTimer, Capabilities, ClockOf, Error, Extend, ForkGuard, Incarnation, Presence, PresenceBy,
+    Result, Timer, private, random,
 };
 use snowmint_core::UnixMillis;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
@@ -17,14 +17,14 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::failure::{is_busy, map_error};
 use super::one_message::{EXTEND, RENEW};
+use super::place::{BUSY_TIMEOUT_MS, LABEL, place};
 use super::schema;
 use super::session::{QueryFuture, SqliteSession, rolled_back};
-use crate::failure::{Class, at};
+use super::state::{FileId, FileState, Live};
+use crate::failure::Class;
 use crate::sql::making::row_lost;
 use crate::sql::{OpeningQuery, Tx, Value, extending};
 
-/// Longest wait of one statement for the writers of other processes, in milliseconds.
-pub(super) const BUSY_TIMEOUT_MS: u64 = 10_000;
 /// Wait before opening is tried again, in milliseconds. Switching a new file to the write-ahead log
 /// can fail at once while another process does the same, whatever the timeout.
 const OPEN_RETRY_MS: u64 = 20;
@@ -32,8 +32,13 @@ const OPEN_RETRY_MS: u64 = 20;
 /// Change of a connection's options. Only tests make one.
 pub(super) type Adjust = fn(SqliteConnectOptions) -> SqliteConnectOptions;
 
-/// Name of the store in messages.
-pub(super) const LABEL: &str = "SQLite file";
+/// Capabilities of a SQLite file.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    clock: ClockOf::Caller,
+    durable_on_reply: true,
+    safe_over_failover: false,
+    presence: PresenceBy::Record,
+};
 
 /// One namespace in a SQLite file, and this handle's connection to it.
 #[derive(Debug)]
@@ -42,23 +47,6 @@ pub(crate) struct File {
     path: PathBuf,
     adjust: Adjust,
     state: Arc<Mutex<FileState>>,
-}
-
-#[derive(Debug)]
-pub(crate) enum FileState {
-    Open(Live),
-    /// Lost; the next verb reopens it.
-    Broken,
-    Closed,
-}
-
-#[derive(Debug)]
-pub(crate) struct Live {
-    pub(super) connection: SqliteConnection,
-    /// Identity of the file, whatever the path names later.
-    file_id: Option<FileId>,
-    /// Set when some rows are older than the store's row, as (total there, total found).
-    pub(super) stale_rows: Option<(u64, u64)>,
 }
 
 /// Rejects a forked process. SQLite records its locks in memory. A forked child has a copy of these
@@ -173,7 +161,7 @@ impl Backend for File {
     type Rows = Tx<SqliteSession>;
 
     fn capabilities(&self) -> Capabilities {
-        super::CAPABILITIES
+        CAPABILITIES
     }
 
     fn namespace(&self) -> &str {
@@ -353,32 +341,6 @@ enum OpenMode {
     Look,
     /// Nothing: this handle had it open before.
     Again,
-}
-
-/// Device and number of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileId(u64, u64);
-
-impl FileId {
-    /// Returns none if the system has no such numbers.
-    fn of(path: &Path) -> std::io::Result<Option<Self>> {
-        let metadata = std::fs::metadata(path)?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt;
-            Ok(Some(Self(metadata.dev(), metadata.ino())))
-        }
-        #[cfg(not(unix))]
-        {
-            drop(metadata);
-            Ok(None)
-        }
-    }
-}
-
-/// Returns the place of the file, as the detail of an error.
-pub(super) fn place(path: &Path) -> String {
-    at(&format!("{path:?}"))
 }
 
 /// Returns the path from the root, so that a change of the working directory has no effect.

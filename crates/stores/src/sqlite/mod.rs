@@ -25,26 +25,21 @@
 mod failure;
 mod file;
 mod one_message;
+mod place;
 mod schema;
 mod session;
+mod state;
 
 use std::convert::identity;
 use std::path::Path;
 use std::sync::Arc;
 
 use snowmint_coord::verbs::BackendStore;
-use snowmint_coord::{Capabilities, ClockOf, PresenceBy, Result, Store};
+use snowmint_coord::{Result, Store};
 
 use crate::opening::Settings;
+pub use file::CAPABILITIES;
 use file::{Adjust, File};
-
-/// Capabilities of a SQLite file.
-pub const CAPABILITIES: Capabilities = Capabilities {
-    clock: ClockOf::Caller,
-    durable_on_reply: true,
-    safe_over_failover: false,
-    presence: PresenceBy::Record,
-};
 
 /// Opens the file at `path` for one namespace, and makes it if it is missing and may be made; its
 /// directory must exist.

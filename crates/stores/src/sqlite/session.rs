@@ -10,7 +10,8 @@ use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
 use tokio::sync::OwnedMutexGuard;
 
-use super::file::{FileState, LABEL};
+use super::place::LABEL;
+use super::state::FileState;
 use crate::sql::{NumberLookup, Session, Upsert, Value, bound, read};
 
 /// A boxed future: the compiler cannot prove that sqlx's own futures are `Send` once they are part
