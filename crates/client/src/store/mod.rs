@@ -3,6 +3,8 @@
 mod aliases;
 mod ask;
 mod clock;
+mod observe;
+mod open_params;
 mod read;
 mod secondary_store;
 mod seen;
@@ -20,7 +22,7 @@ use crate::settings::{ClientDeps, Settings};
 use crate::store_error::Fallible;
 use aliases::IncarnationAliases;
 use ask::{Method, ask};
-use secondary_store::OpenParams;
+use open_params::OpenParams;
 use seen::NewestIdentity;
 
 /// One namespace of the store that servers share, reached through any server that responds.

@@ -1,6 +1,5 @@
 //! Secondary stores, which serve multi-store sources: the servers lead to each of them.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -8,23 +7,7 @@ use snowmint_coord::store::StoreConnector;
 use snowmint_coord::{Result, Store};
 
 use super::RemoteStore;
-use crate::settings::{ClientDeps, Settings};
-
-/// Parameters with which the servers' store is opened.
-#[derive(Clone)]
-pub(super) struct OpenParams {
-    pub(super) url: String,
-    pub(super) namespace: String,
-    pub(super) settings: Settings,
-    pub(super) deps: ClientDeps,
-}
-
-/// Leaves out the URL, which may contain a token.
-impl fmt::Debug for OpenParams {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenParams").field("namespace", &self.namespace).finish_non_exhaustive()
-    }
-}
+use super::open_params::OpenParams;
 
 /// A secondary store that servers know by this name.
 #[derive(Debug)]

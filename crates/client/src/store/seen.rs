@@ -7,14 +7,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use snowmint_coord::StoreIdentity;
 use snowmint_coord::history::History;
-use snowmint_coord::{Error, Recalled, Result, Store as _, StoreIdentity, Verb};
-use snowmint_wire::grpc::store as proto;
-
-use super::RemoteStore;
-
-/// Name of this program in errors of servers.
-const WHO: &str = "this program";
 
 /// Newest identity of the store, and the write count reported with it.
 #[derive(Debug, Default)]
@@ -39,7 +33,7 @@ impl NewestIdentity {
 
     /// Records a reported fingerprint that surely follows the newest one: in its history, or after
     /// a recovery. For any other, returns the newest one, with which the store must be compared.
-    fn record(&self, reported: &StoreIdentity) -> Option<StoreIdentity> {
+    pub(super) fn record(&self, reported: &StoreIdentity) -> Option<StoreIdentity> {
         let mut newest = self.newest();
         let Some(known) = newest.clone() else {
             *newest = Some(reported.clone());
@@ -62,7 +56,7 @@ impl NewestIdentity {
     /// Records a reported fingerprint after the store was found to have everything of `known`,
     /// unless it is an older one that was overtaken. Returns whether `known` is still the newest
     /// one: with another the store was not compared.
-    fn confirm(&self, known: &StoreIdentity, reported: &StoreIdentity) -> bool {
+    pub(super) fn confirm(&self, known: &StoreIdentity, reported: &StoreIdentity) -> bool {
         let mut newest = self.newest();
         if newest.as_ref() != Some(known) {
             return false;
@@ -76,33 +70,6 @@ impl NewestIdentity {
 
     fn newest(&self) -> MutexGuard<'_, Option<StoreIdentity>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl RemoteStore {
-    /// Takes in the fingerprint in a response, if there is one.
-    ///
-    /// # Errors
-    /// `StoreMismatch` and `StoreRolledBack` when the store lacks something that this program has
-    /// seen; any error of the comparison. The fingerprint then does not count.
-    pub(super) async fn observe(&self, reported: Option<proto::Identity>) -> Result<()> {
-        let Some(proto::Identity { id, writes }) = reported else { return Ok(()) };
-        let reported = StoreIdentity { id, writes };
-        while let Some(known) = self.seen.record(&reported) {
-            match self.recall(WHO, &known).await? {
-                Recalled::Same => {}
-                // The response is from before the recovery, or from a server that has not seen it.
-                Recalled::Recovered => {
-                    let evidence = format!("write count seen by {WHO} (the store was recovered)");
-                    let error = Error::store_rolled_back(evidence, known.writes, reported.writes);
-                    return Err(error.with_verb(Verb::Recall));
-                }
-            }
-            if self.seen.confirm(&known, &reported) {
-                return Ok(());
-            }
-        }
-        Ok(())
     }
 }
 
