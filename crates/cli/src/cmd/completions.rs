@@ -1,9 +1,8 @@
 //! `snowmint completions`: scripts with which a shell completes commands and options.
 
-use clap::{Args, CommandFactory as _, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
 
-use super::Snowmint;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::output::Output;
 
@@ -40,10 +39,10 @@ impl From<Of> for Shell {
 }
 
 impl Completions {
-    pub(crate) fn run(self) -> Outcome {
+    /// Prints the completions of a program with this root command.
+    pub(crate) fn run(self, mut root: Command) -> Outcome {
         let mut script = Vec::new();
-        let mut command = Snowmint::command();
-        clap_complete::generate(Shell::from(self.shell), &mut command, "snowmint", &mut script);
+        clap_complete::generate(Shell::from(self.shell), &mut root, "snowmint", &mut script);
         let script = String::from_utf8(script).map_err(Failure::internal)?;
         let mut out = Output::new();
         out.text(&script)?;

@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Command, CommandFactory as _};
+use clap::{Args, Command};
 use clap_mangen::Man as Page;
 
-use super::Snowmint;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::output::Output;
 
@@ -25,9 +24,10 @@ pub(crate) struct Man {
 }
 
 impl Man {
-    pub(crate) fn run(self) -> Outcome {
+    /// Prints or writes pages of a program with this root command.
+    pub(crate) fn run(self, root: Command) -> Outcome {
         // Building makes the names of sub-commands in the heads of their pages.
-        let mut root = Snowmint::command().disable_help_subcommand(true);
+        let mut root = root.disable_help_subcommand(true);
         root.build();
         if let Some(dir) = self.dir {
             let written =

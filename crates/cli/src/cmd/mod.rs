@@ -18,7 +18,7 @@ mod token;
 mod verify;
 mod worker;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::terminal::exit::Outcome;
 
@@ -78,16 +78,14 @@ impl Snowmint {
             Command::Doctor(command) => command.run(),
             Command::Health(command) => command.run(),
             Command::Verify(command) => command.run(),
-            Command::Completions(command) => command.run(),
-            Command::Man(command) => command.run(),
+            Command::Completions(command) => command.run(Self::command()),
+            Command::Man(command) => command.run(Self::command()),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     /// Commands that print files, or only a first line.
