@@ -2,7 +2,7 @@
 
 use snowmint_core::UnixMillis;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::config::Config;
 use crate::security::{Security, check_public_texts, warnings};
 use crate::terminal::exit::Failure;

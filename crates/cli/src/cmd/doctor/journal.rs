@@ -5,7 +5,7 @@ use std::path::Path;
 use snowmint_coord::journal::{self, DataDir, Past};
 use snowmint_coord::{Definition, Error, ErrorKind, Recalled, StoreIdentity};
 
-use super::Finding;
+use super::finding::Finding;
 
 const SUBJECT: &str = "journal";
 
@@ -139,7 +139,7 @@ mod tests {
     use snowmint_coord::segment::SegmentRow;
     use snowmint_coord::{Mark, SourceState};
 
-    use super::super::Severity;
+    use super::super::finding::Severity;
     use super::*;
 
     #[test]

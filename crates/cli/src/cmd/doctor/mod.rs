@@ -1,6 +1,7 @@
 //! `snowmint doctor`: checks of clock, store, data directory, ports and layouts, in sentences.
 
 mod access;
+mod finding;
 mod journal;
 
 use std::net::ToSocketAddrs as _;
@@ -8,7 +9,6 @@ use std::path::Path;
 
 use clap::Args;
 use rtime_clock::adjtime::{Timex, adjtimex};
-use serde::Serialize;
 use snowmint_coord::journal::Past;
 use snowmint_coord::spec::{Plan, SourceSpec};
 use snowmint_coord::{Definition, Forecast, SlotInfo, forecast};
@@ -22,6 +22,7 @@ use crate::system::ntp::Ntp;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::output::Output;
 use crate::terminal::when::{self, Zone};
+use finding::{Finding, Severity};
 use journal::{JournalCheck, Store};
 
 /// Check clock, store, data directory, ports and layouts, and report the results in sentences.
@@ -37,41 +38,6 @@ pub(crate) struct Doctor {
     /// Print one JSON object a line.
     #[arg(long)]
     json: bool,
-}
-
-/// Severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Severity {
-    Ok,
-    Warning,
-    Error,
-}
-
-/// Result of one check.
-#[derive(Debug, Serialize)]
-struct Finding {
-    severity: Severity,
-    subject: &'static str,
-    message: String,
-}
-
-impl Finding {
-    fn new(severity: Severity, subject: &'static str, message: impl Into<String>) -> Self {
-        Self { severity, subject, message: message.into() }
-    }
-
-    fn ok(subject: &'static str, message: impl Into<String>) -> Self {
-        Self::new(Severity::Ok, subject, message)
-    }
-
-    fn warning(subject: &'static str, message: impl Into<String>) -> Self {
-        Self::new(Severity::Warning, subject, message)
-    }
-
-    fn error(subject: &'static str, message: impl Into<String>) -> Self {
-        Self::new(Severity::Error, subject, message)
-    }
 }
 
 impl Doctor {
