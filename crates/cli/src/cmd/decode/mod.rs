@@ -1,11 +1,13 @@
 //! `snowmint decode`: the content of an ID.
 
+mod line;
 mod number;
+mod reading;
 mod source;
 mod uuid;
+mod uuid_facts;
 
 use clap::Args;
-use serde::Serialize;
 use snowmint_core::text::Format;
 use snowmint_core::{Layout, UnixMillis};
 use snowmint_wire::http::DecodedBody;
@@ -17,6 +19,8 @@ use crate::terminal::id::{self, Id};
 use crate::terminal::input;
 use crate::terminal::output::Output;
 use crate::terminal::when::{self, Age, Zone};
+use line::{DecodeView, DecodedLine};
+use reading::write_readings;
 
 /// Show the content of IDs: time, age, worker, sequence.
 ///
@@ -56,28 +60,6 @@ pub(crate) struct Decode {
     /// Print one JSON object a line.
     #[arg(long)]
     json: bool,
-}
-
-/// Inputs of decoding besides the ID.
-struct DecodeView<'a> {
-    zone: &'a Zone,
-    now: UnixMillis,
-}
-
-/// One line of JSON: the body of the HTTP response, and the fields that only this command adds.
-#[derive(Debug, Default, Serialize)]
-struct DecodedLine {
-    #[serde(flatten)]
-    body: DecodedBody,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    age_ms: Option<i64>,
-    /// Readings of all layouts, if no layout was given.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    readings: Vec<number::Reading>,
-    #[serde(flatten)]
-    uuid: Option<uuid::UuidFacts>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ulid_random: Option<String>,
 }
 
 impl Decode {
@@ -206,5 +188,5 @@ fn write_line(line: &DecodedLine, out: &mut Output) -> Outcome {
     if let Some(random) = &line.ulid_random {
         field("random", random)?;
     }
-    number::write_readings(&line.readings, out)
+    write_readings(&line.readings, out)
 }

@@ -1,13 +1,12 @@
 //! Numbers of 64 bits, read with one layout or with every named layout.
 
-use serde::Serialize;
 use snowmint_core::layout::{EPOCH_DEFAULT, PRESETS};
 use snowmint_core::{Layout, OutOfRange, UnixMillis};
 use snowmint_wire::http::DecodedBody;
 
-use super::{DecodeView, DecodedLine};
+use super::line::{DecodeView, DecodedLine};
+use super::reading::Reading;
 use crate::terminal::exit::{Failure, Outcome};
-use crate::terminal::output::Output;
 use crate::terminal::when::Age;
 
 /// Largest time by which an ID may be ahead of the clock before its reading counts as a misreading.
@@ -16,28 +15,6 @@ const AHEAD_MS_MAX: u64 = 24 * 3_600_000;
 /// Divisor of a layout's past. Times in the first of this many parts count as misreadings: IDs read
 /// with too many bits below the time fall there.
 const YOUNG_SHARE: u64 = 100;
-
-/// Reading of one layout.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Reading {
-    /// Name of the layout.
-    layout: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    clock: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    worker: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    worker_parts: Option<[u64; 2]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sequence: Option<u64>,
-    /// Whether an ID of this layout could have been minted by now.
-    plausible: bool,
-    /// Reason why it could not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
-}
 
 /// Reads the ID with one layout.
 pub(super) fn with_layout(
@@ -136,33 +113,6 @@ fn implausible(time: UnixMillis, layout: &Layout, now: UnixMillis) -> Option<Str
         return Some("hardly after the epoch".into());
     }
     None
-}
-
-/// Writes the readings as a table, if there are any.
-pub(super) fn write_readings(readings: &[Reading], out: &mut Output) -> Outcome {
-    if readings.is_empty() {
-        return Ok(());
-    }
-    out.line("  No layout was named (--layout). These would read:")?;
-    out.line(format_args!("  {:<15}{:<31}{:<19}{}", "LAYOUT", "TIME", "WORKER", "SEQUENCE"))?;
-    for reading in readings {
-        let time = reading.time.as_deref().unwrap_or("-");
-        let worker = match (reading.worker, reading.worker_parts) {
-            (Some(worker), Some([high, low])) => format!("{worker} ({high} and {low})"),
-            (Some(worker), None) => worker.to_string(),
-            (None, _) => "-".into(),
-        };
-        let sequence =
-            reading.sequence.map_or_else(|| "-".to_owned(), |sequence| sequence.to_string());
-        let name = reading.layout;
-        match &reading.why {
-            None => out.line(format_args!("  {name:<15}{time:<31}{worker:<19}{sequence}"))?,
-            Some(why) => out.line(format_args!(
-                "  {name:<15}{time:<31}{worker:<19}{sequence:<9} implausible: {why}"
-            ))?,
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use snowmint_core::Rfc3339;
 use snowmint_wire::http::DecodedBody;
 
-use super::{DecodeView, DecodedLine};
+use super::line::{DecodeView, DecodedLine};
 use crate::client::{ApiClient, segment};
 use crate::terminal::exit::Outcome;
 use crate::terminal::when::Age;

@@ -1,44 +1,16 @@
 //! UUIDs of any version, including versions that are only recognised.
 
-use serde::Serialize;
 use snowmint_wire::http::DecodedBody;
 use uuid::{Uuid, Variant};
 
-use super::{DecodeView, DecodedLine};
-use crate::terminal::exit::Outcome;
+use super::line::{DecodeView, DecodedLine};
+use super::uuid_facts::UuidFacts;
 use crate::terminal::when::Age;
 
 /// Time from 1582-10-15T00:00:00Z, the origin of versions 1, 2 and 6, to 1970, in steps of 100 ns.
 const GREGORIAN_STEPS_TO_1970: i128 = 0x01b2_1dd2_1381_4000;
 /// Number of 100 ns steps in a millisecond.
 const STEPS_PER_MS: i128 = 10_000;
-
-/// Content of a UUID besides its time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct UuidFacts {
-    #[serde(skip)]
-    version: &'static str,
-    /// Standard that defines the layout of the bits.
-    variant: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    clock_sequence: Option<u16>,
-    /// Node, in the notation of MAC addresses.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<String>,
-    /// Whether the node is a real network card's address: its multicast bit is clear.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mac_shows: Option<bool>,
-    /// Content of version 2 in place of the low bits of the time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dce: Option<Dce>,
-}
-
-/// Domain and number of a UUID of version 2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Dce {
-    domain: u8,
-    number: u32,
-}
 
 pub(super) fn line(text: &str, uuid: Uuid, view: &DecodeView<'_>) -> DecodedLine {
     let standard = uuid.get_variant() == Variant::RFC4122;
@@ -73,90 +45,11 @@ fn unix_ms(uuid: Uuid, version: usize) -> Option<i64> {
     i64::try_from((i128::from(steps) - GREGORIAN_STEPS_TO_1970).div_euclid(STEPS_PER_MS)).ok()
 }
 
-impl UuidFacts {
-    fn of(uuid: Uuid, version: usize) -> Self {
-        let bytes = uuid.as_bytes();
-        let has_node = matches!(version, 1 | 2 | 6);
-        let sequence_bits = u16::from_be_bytes([bytes[8], bytes[9]]) & 0x3fff;
-        let node = &bytes[10..];
-        Self {
-            version: version_name(uuid, version),
-            variant: variant_name(uuid),
-            clock_sequence: match version {
-                1 | 6 => Some(sequence_bits),
-                2 => Some(sequence_bits >> 8),
-                _ => None,
-            },
-            node: has_node.then(|| {
-                node.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
-            }),
-            mac_shows: has_node.then_some(node[0] & 1 == 0),
-            dce: (version == 2).then(|| Dce {
-                domain: bytes[9],
-                number: u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
-            }),
-        }
-    }
-
-    pub(super) fn write(
-        &self,
-        field: &mut impl FnMut(&str, &dyn std::fmt::Display) -> Outcome,
-    ) -> Outcome {
-        field("kind", &"UUID")?;
-        field("version", &self.version)?;
-        field("variant", &self.variant)?;
-        if let Some(node) = &self.node {
-            let shows = match self.mac_shows {
-                Some(true) => "A REAL MAC ADDRESS SHOWS",
-                _ => "random, no MAC address shows",
-            };
-            field("node", &format_args!("{node} ({shows})"))?;
-        }
-        if let Some(sequence) = self.clock_sequence {
-            field("clock", &sequence)?;
-        }
-        if let Some(Dce { domain, number }) = self.dce {
-            let of = match domain {
-                0 => "user",
-                1 => "group",
-                2 => "organisation",
-                _ => "site's own kind",
-            };
-            field("number", &format_args!("{number} (domain {domain}: {of})"))?;
-        }
-        Ok(())
-    }
-}
-
-fn version_name(uuid: Uuid, version: usize) -> &'static str {
-    match (version, uuid.is_nil(), uuid.is_max()) {
-        (_, true, _) => "nil: no UUID at all",
-        (_, _, true) => "max: the last one of all",
-        (1, ..) => "1: time and node",
-        (2, ..) => "2: DCE security, not minted here",
-        (3, ..) => "3: a name, through MD5",
-        (4, ..) => "4: random",
-        (5, ..) => "5: a name, through SHA-1",
-        (6, ..) => "6: time and node, sortable",
-        (7, ..) => "7: Unix time and random, sortable",
-        (8, ..) => "8: whatever its maker chose",
-        _ => "unknown",
-    }
-}
-
-fn variant_name(uuid: Uuid) -> &'static str {
-    match uuid.get_variant() {
-        Variant::NCS => "NCS (before the standard)",
-        Variant::RFC4122 => "RFC 9562",
-        Variant::Microsoft => "Microsoft",
-        _ => "reserved",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use snowmint_core::UnixMillis;
 
+    use super::super::uuid_facts::Dce;
     use super::*;
     use crate::terminal::when::Zone;
 
