@@ -9,7 +9,7 @@ use snowmint_coord::{
 use snowmint_core::{Layout, UnixMillis};
 use tokio::runtime::Runtime;
 
-use super::Common;
+use super::common::Common;
 use super::cut::Cuts;
 use super::merge::KeyPart;
 use super::plan::{KeyAction, KeyItem};

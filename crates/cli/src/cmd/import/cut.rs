@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use snowmint_coord::Node;
 use snowmint_stores::legacy::{LegacySystem, UpstreamTable};
 
-use super::Common;
+use super::common::Common;
 use super::plan::{KeyAction, KeyItem};
 use crate::config::Config;
 use crate::open::upstreams;

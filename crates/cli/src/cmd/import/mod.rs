@@ -5,6 +5,7 @@
 //! and nothing is ever lowered.
 
 mod apply;
+mod common;
 mod cut;
 mod merge;
 mod plan;
@@ -16,8 +17,6 @@ mod workers;
 
 use clap::{Args, Subcommand};
 
-use crate::config::{ConfigArgs, warn_of_secret};
-use crate::system::secret;
 use crate::terminal::exit::Outcome;
 
 /// Begin above every ID of another system.
@@ -54,23 +53,6 @@ enum ImportSource {
     Redis(redis::Redis),
 }
 
-/// Options of every import.
-#[derive(Debug, Args)]
-struct Common {
-    #[command(flatten)]
-    config_args: ConfigArgs,
-    /// Database of the other system: a URL, or the place of one (file:PATH or env:NAME) for a URL
-    /// with a password, since other users can read command lines.
-    #[arg(long, value_name = "URL", required = true, value_parser = url)]
-    from: Vec<String>,
-    /// Show the plan only.
-    #[arg(long)]
-    dry_run: bool,
-    /// Print one JSON object a line.
-    #[arg(long)]
-    json: bool,
-}
-
 impl Import {
     pub(crate) fn run(self) -> Outcome {
         match self.import_source {
@@ -81,33 +63,5 @@ impl Import {
             ImportSource::Cosid(cosid) => cosid.run(),
             ImportSource::Redis(redis) => redis.run(),
         }
-    }
-}
-
-/// Returns the URL, or reads it from its file or variable.
-fn url(text: &str) -> Result<String, String> {
-    match text.split_once(':') {
-        Some(("file" | "env", _)) => Ok(secret::at("--from", &text.into())?.trim().to_owned()),
-        _ => {
-            warn_of_secret(text, "--from", "keep the URL at env:NAME or file:PATH, and say that");
-            Ok(text.to_owned())
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_url_can_be_read_from_a_file() {
-        let plain = "mysql://db/leaf";
-        assert_eq!(url(plain).unwrap(), plain);
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "mysql://user:password@db/leaf\n").unwrap();
-        let kept = url(&format!("file:{}", file.path().display()));
-        assert_eq!(kept.unwrap(), "mysql://user:password@db/leaf");
-        let missing = url("env:SNOWMINT_NO_SUCH_VARIABLE").unwrap_err();
-        assert!(missing.contains("is not set"), "{missing}");
     }
 }

@@ -10,7 +10,7 @@ use snowmint_stores::legacy::{CounterState, Counters};
 use snowmint_wire::http::CounterBody;
 use tokio::runtime::Runtime;
 
-use super::Common;
+use super::common::Common;
 use crate::client::{ApiClient, CallError, segment};
 use crate::open::node::{self, JournalUse};
 use crate::open::store;

@@ -7,8 +7,8 @@ use snowmint_coord::Definition;
 use snowmint_coord::spec::StepRule;
 use snowmint_stores::legacy::{LegacyDatabase, LegacySystem};
 
-use super::Common;
 use super::apply::{ImportContext, present};
+use super::common::Common;
 use super::merge::{self, DatabaseRead, Merged};
 use super::plan::{ImportOptions, KeyAction, KeyItem, item};
 use crate::terminal::exit::{Failure, Outcome, complain};

@@ -6,8 +6,8 @@ use snowmint_stores::legacy::{
     LegacyDatabase, LegacySystem, LegacyWorker, LegacyWorkerSystem, zookeeper_workers,
 };
 
-use super::Common;
 use super::apply::{ImportContext, Whole, present};
+use super::common::Common;
 use super::cut::Cuts;
 use super::plan::KeyItem;
 use super::segments::KeySelection;

@@ -8,8 +8,8 @@ use snowmint_server::TokenHash;
 use snowmint_stores::legacy::{LegacyDatabase, TokenGrant};
 use toml::Value;
 
-use super::Common;
 use super::apply::present;
+use super::common::Common;
 use crate::open::store;
 use crate::terminal::exit::{Failure, Outcome, complain};
 use crate::terminal::output::Output;
