@@ -1,5 +1,6 @@
 //! `snowmint mint`: IDs on standard output, one a line.
 
+mod alone;
 mod local;
 mod named;
 mod printed;
@@ -17,10 +18,6 @@ use crate::open::store;
 use crate::terminal::exit::{Failure, Outcome, complain};
 use crate::terminal::output::Output;
 use printed::Printed;
-
-/// Number of IDs requested at once: the first IDs are printed while others are minted, and no
-/// server's limit for one request is reached.
-const CHUNK: u64 = 10_000;
 
 /// Mint IDs.
 ///
@@ -127,7 +124,7 @@ impl Mint {
         let is_configured = self.server.is_some() || !self.config_args.is_empty();
         let made = match self.source.as_str() {
             "ulid" if is_configured => None,
-            source => local::alone(source, self.namespace_of_name.as_deref())?,
+            source => alone::alone(source, self.namespace_of_name.as_deref())?,
         };
         // An option that would be ignored is rejected, because it requests something else.
         match made {

@@ -2,8 +2,8 @@
 
 use snowmint::Snowflake;
 
-use super::printed::Printed;
-use super::{CHUNK, Mint};
+use super::Mint;
+use super::printed::{CHUNK, Printed};
 use crate::terminal::exit::{Failure, Outcome, complain};
 
 impl Mint {

@@ -5,6 +5,10 @@ use std::fmt;
 use crate::terminal::exit::Outcome;
 use crate::terminal::output::{Output, json};
 
+/// Number of IDs requested at once: the first IDs are printed while others are minted, and no
+/// server's limit for one request is reached.
+pub(super) const CHUNK: u64 = 10_000;
+
 /// Output of `mint`. The command calls [`Printed::end`] before it ends.
 #[derive(Debug)]
 pub(super) struct Printed {

@@ -2,8 +2,8 @@
 
 use snowmint_wire::http::{Count, IdsBody, MintRequest};
 
-use super::printed::Printed;
-use super::{CHUNK, Mint};
+use super::Mint;
+use super::printed::{CHUNK, Printed};
 use crate::client::{ApiClient, CallError, segment};
 use crate::terminal::exit::Failure;
 
