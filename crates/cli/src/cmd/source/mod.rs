@@ -1,17 +1,17 @@
 //! `snowmint source`: lists, shows and changes sources.
 
 mod restripe;
+mod shown;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use snowmint_coord::spec::{SourceSpec, keys};
-use snowmint_wire::http::{
-    AlterRequest, SourceBody, SourceRequest, SourcesBody, StoreStatusBody, UnreadableBody,
-};
+use snowmint_wire::http::{AlterRequest, SourceBody, SourceRequest, SourcesBody, UnreadableBody};
 
 use crate::client::{ApiClient, DEFAULT_SERVER, segment};
 use crate::terminal::exit::{Outcome, complain};
 use crate::terminal::output::Output;
+use shown::show;
 
 /// List, show, define, alter and disable sources.
 ///
@@ -203,45 +203,4 @@ fn list(sources: &[SourceBody], target: &SourceTarget, out: &mut Output) -> Outc
         out.line(format_args!("{name:<width$}  {:<9}  {shape}{off}", text("kind")))?;
     }
     Ok(())
-}
-
-/// Prints a source in the form of the configuration file.
-fn show(source: &SourceBody, json: bool, out: &mut Output) -> Outcome {
-    if json {
-        return out.json(source);
-    }
-    match &source.next {
-        Some(next) => out.line(format_args!("# version {}, next number {next}", source.version))?,
-        None => out.line(format_args!("# version {}", source.version))?,
-    }
-    for StoreStatusBody { store, serving, offset, increment, worker, error } in &source.store_status
-    {
-        let part = match (offset, increment, worker) {
-            (Some(offset), Some(increment), _) => format!("stripe {offset} of {increment}"),
-            (.., Some(worker)) => format!("worker {worker}"),
-            _ => "stripe or worker number unknown".into(),
-        };
-        let state = if *serving { "serves" } else { "does not serve" };
-        let error = error.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-        out.line(format_args!("# store {store}: {part}, {state}{error}"))?;
-    }
-    out.line(format_args!("[sources.{}]", toml_key(&source.name)))?;
-    let mut lines = Vec::new();
-    flatten("", &source.keys, &mut lines);
-    lines.into_iter().try_for_each(|line| out.line(line))
-}
-
-/// Returns a name as a TOML key: unquoted dots would make tables.
-fn toml_key(name: &str) -> String {
-    if name.contains('.') { format!("\"{name}\"") } else { name.into() }
-}
-
-fn flatten(prefix: &str, table: &Map<String, Value>, lines: &mut Vec<String>) {
-    for (key, value) in table {
-        match value {
-            Value::Object(inner) => flatten(&format!("{prefix}{key}."), inner, lines),
-            // JSON and TOML write strings, numbers and booleans alike.
-            value => lines.push(format!("{prefix}{key} = {value}")),
-        }
-    }
 }

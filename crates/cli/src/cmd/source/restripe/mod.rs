@@ -20,7 +20,7 @@ use snowmint_coord::spec::{Period, Plan, SegmentPlan, SourceSpec};
 use snowmint_stores::shown;
 use snowmint_wire::http::{RestripeRequest, SourceBody};
 
-use super::show;
+use super::shown::show;
 use crate::client::DEFAULT_SERVER;
 use crate::config::{Config, Given, warn_of_secret};
 use crate::terminal::exit::{Failure, Outcome};
