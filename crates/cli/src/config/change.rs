@@ -6,8 +6,10 @@ use serde::Deserialize as _;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
-use super::layers::{SECRET, flatten};
-use super::{Config, Defined};
+use super::given::is_below;
+use super::layers::flatten;
+use super::secrets::SECRET;
+use super::sections::{Config, Defined};
 use crate::system::secret::NOT_SHOWN;
 
 /// A key with another value.
@@ -107,11 +109,6 @@ fn adopt_source(
     }
 }
 
-/// Returns whether a key is this one, or below it.
-pub(crate) fn is_below(key: &str, above: &str) -> bool {
-    key.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
 fn copy(mine: &mut Table, theirs: &Table, path: &[&str]) {
     match path {
         [] => {}
@@ -148,8 +145,8 @@ fn leaves(key: &str, value: &Json, values: &mut BTreeMap<String, String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Given;
     use super::*;
+    use crate::config::given::Given;
 
     fn config(given: &[(&'static str, &str)]) -> Config {
         let given = given.iter().map(|(key, value)| Given::flag(key, key, *value)).collect();

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Config, Given};
+use super::given::Given;
+use super::secrets::has_secret;
+use super::sections::Config;
 use crate::system::secret::Hidden;
 use crate::terminal::exit::{Outcome, complain};
 
@@ -72,50 +74,5 @@ pub(crate) fn warn_of_secret(url: &str, option: &str, instead: &str) {
         complain(format_args!(
             "other users of this machine can read the password in {option} while this command runs: {instead}"
         ));
-    }
-}
-
-/// Returns whether a URL contains a password: after a colon before the last @ of the host part, or
-/// in a parameter. For servers, the text before the @ is a token.
-pub(super) fn has_secret(url: &str) -> bool {
-    let (_, rest) = url.split_once("://").unwrap_or_default();
-    let (_, parameters) = rest.split_once('?').unwrap_or_default();
-    let password =
-        |parameter: &str| parameter.strip_prefix("password=").is_some_and(|it| !it.is_empty());
-    if parameters.split('&').any(password) {
-        return true;
-    }
-    let hosts = rest.split('/').next().unwrap_or_default();
-    let (user, _) = hosts.rsplit_once('@').unwrap_or_default();
-    if snowmint_client::is_url(url) {
-        return !user.is_empty();
-    }
-    user.split_once(':').is_some_and(|(_, password)| !password.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn passwords_of_urls() {
-        for url in [
-            "postgres://u:p@h/d",
-            "postgres://h/d?sslmode=require&password=p",
-            "redis://:p@h",
-            "etcd://u:p@a:1,b:2/x",
-            "snowmints://t@h",
-        ] {
-            assert!(super::has_secret(url), "{url}");
-        }
-        for url in [
-            "sqlite:a@b:c",
-            "postgres://u@h:5432/d",
-            "mysql://h:3306/a:b@c",
-            "postgres://h/d?password=&sslmode=require",
-            "redis://u:@h",
-            "memory:",
-            "snowmint://h:7700,i:7700",
-        ] {
-            assert!(!super::has_secret(url), "{url}");
-        }
     }
 }

@@ -7,9 +7,12 @@
 mod change;
 mod config_args;
 mod docs;
+mod given;
 mod layers;
 mod minting;
 mod places;
+mod secrets;
+mod sections;
 mod security;
 mod server;
 mod sources;
@@ -20,104 +23,24 @@ mod traces;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use snowmint_coord::OwnSources;
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::node::{BUILTIN_DEFAULT, BUILTIN_NUMBERS};
 use snowmint_coord::private::read_trusted;
 use snowmint_coord::spec::{Kind, SourceSpec};
-use snowmint_server::{CompatSettings, HttpSettings, Limits, RespSettings};
 
-pub(crate) use change::{ChangedKey, is_below};
+pub(crate) use change::ChangedKey;
 pub(crate) use config_args::{ConfigArgs, warn_of_secret};
-pub(crate) use layers::{Given, ValueOrigin};
-pub(crate) use minting::{
-    ClockSection, CountersSection, CrashPolicy, NumberChoice, WorkerReuse, WorkerSection,
-};
+pub(crate) use given::{Given, is_below};
+pub(crate) use minting::{CrashPolicy, NumberChoice, WorkerReuse, WorkerSection};
 use places::Places;
-pub(crate) use security::{PeersSection, TlsSection, TokensSection};
-pub(crate) use server::ServerSection;
-pub(crate) use store::StoreSection;
+pub(crate) use sections::{Config, Defined, TlsSection};
 #[cfg(test)]
 pub(crate) use store::default_url;
 pub(crate) use template::template;
-pub(crate) use traces::TracesSection;
 
 use crate::system::secret::Hidden;
 use crate::terminal::exit::{Failure, Outcome};
-
-/// Complete configuration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Config {
-    pub(crate) server: ServerSection,
-    pub(crate) store: StoreSection,
-    /// Secondary stores, for sources with numbers from several stores: a URL, or the place of one.
-    pub(crate) stores: BTreeMap<String, Hidden>,
-    pub(crate) worker: WorkerSection,
-    pub(crate) clock: ClockSection,
-    pub(crate) limits: Limits,
-    pub(crate) http: HttpSettings,
-    pub(crate) resp: RespSettings,
-    pub(crate) compat: CompatSettings,
-    pub(crate) tokens: TokensSection,
-    pub(crate) tls: TlsSection,
-    pub(crate) peers: PeersSection,
-    pub(crate) counters: CountersSection,
-    pub(crate) log: LogSection,
-    pub(crate) traces: TracesSection,
-    pub(crate) disguise: DisguiseSection,
-    /// Upstreams, the tables that sources allocate from: `SYSTEM+URL`, or the place of one.
-    pub(crate) upstreams: BTreeMap<String, Hidden>,
-    pub(crate) sources: SourcesSection,
-    /// `[sources.NAME]`, by name, with the place where each was first given.
-    #[serde(skip)]
-    pub(crate) defined: BTreeMap<String, Defined>,
-    #[serde(skip)]
-    pub(crate) places: Places,
-}
-
-/// `[log]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct LogSection {
-    pub(crate) filter: String,
-    pub(crate) access: bool,
-}
-
-impl Default for LogSection {
-    fn default() -> Self {
-        Self { filter: "info".into(), access: false }
-    }
-}
-
-/// `[disguise]`
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct DisguiseSection {
-    /// Place of the key of each number: `file:PATH` or `env:NAME`.
-    pub(crate) keys: BTreeMap<String, Hidden>,
-}
-
-/// `[sources]`, without the sources themselves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct SourcesSection {
-    pub(crate) builtin: bool,
-}
-
-impl Default for SourcesSection {
-    fn default() -> Self {
-        Self { builtin: true }
-    }
-}
-
-/// A source of the configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Defined {
-    pub(crate) spec: SourceSpec,
-    pub(crate) origin: ValueOrigin,
-}
 
 impl Config {
     /// Loads the configuration from a file (if any), this process's environment, and the command

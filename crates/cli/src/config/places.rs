@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::layers::{Given, ValueOrigin};
+use super::given::{Given, ValueOrigin};
 use crate::terminal::exit::Failure;
 
 /// Origin of each given value.

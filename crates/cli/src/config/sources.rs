@@ -6,9 +6,9 @@ use snowmint_coord::catalog::check_name;
 use snowmint_coord::spec::{SourceSpec, keys};
 use toml::Value;
 
-use super::Defined;
-use super::config_args::has_secret;
-use super::layers::{Given, Raw};
+use super::given::{Given, Raw};
+use super::secrets::has_secret;
+use super::sections::Defined;
 use crate::terminal::exit::Outcome;
 
 /// Adds a value that belongs to a source; returns false for any other value.

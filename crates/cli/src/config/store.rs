@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use snowmint_client::Credentials;
 use snowmint_coord::Error;
 
-use super::security::check_place;
+use super::secrets::check_place;
 use crate::system::secret::{self, Hidden};
 use crate::terminal::exit::{Failure, Outcome};
 
