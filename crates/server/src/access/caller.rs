@@ -7,12 +7,12 @@ use std::sync::Arc;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::TokenBody;
 
+use super::certificate::CertificateNames;
+use super::control::{Access, Credential};
 use super::logins::{Logins, too_many};
 use super::rate::Deed;
 use super::right::{Named, Right};
-use super::secret::TokenHash;
 use super::token::{Token, source_of};
-use super::{Access, CertificateNames};
 use crate::clients::share::Client;
 use crate::clients::tracker::TrackedConnection;
 use crate::error::Error;
@@ -55,15 +55,6 @@ pub(crate) enum AnonymousReason {
     NoSuchName(CertificateNames, Arc<Logins>),
     /// A browser sent the certificate for the page of another site, perhaps unknown to its user.
     OtherSite,
-}
-
-/// Credential that identified a caller.
-#[derive(Clone, Debug)]
-pub(super) enum Credential {
-    /// Hash of the token.
-    Token(TokenHash),
-    /// Name in the certificate.
-    Certificate(Arc<str>),
 }
 
 /// A token that existed when the caller was identified.

@@ -1,6 +1,6 @@
 //! A caller, as its connection and the audit trail know it.
 
-use super::Caller;
+use super::caller::Caller;
 use crate::clients::tracker::TrackedConnection;
 use crate::trail::Audited;
 

@@ -16,8 +16,8 @@ use tonic::{Request, Response, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_server};
 
+use super::caller::of_caller;
 use super::long::LongCalls;
-use super::of_caller;
 use crate::config::HttpSettings;
 use crate::error::{Error, shown};
 use crate::net::shutdown::stopping;

@@ -1,6 +1,5 @@
 //! Handlers of `snowmint.v1.Mint`.
 
-use snowmint_coord::IdBatch;
 use snowmint_wire::grpc::decode_request::{By, Id};
 use snowmint_wire::grpc::mint_server;
 use snowmint_wire::grpc::{
@@ -14,8 +13,10 @@ use snowmint_wire::grpc::{
 use tonic::codegen::BoxStream;
 use tonic::{Request, Response, Status};
 
+use super::caller::of_caller;
+use super::parts::{at_least_one, parted};
 use super::response_body::BodyPermit;
-use super::{admin, of_caller, stream};
+use super::{admin, stream};
 use crate::error::Error;
 use crate::net::read_deadline_body::BodyKind;
 use crate::observe::log_line::Issued;
@@ -36,22 +37,6 @@ impl MintService {
     /// Returns the service, acting for the caller.
     fn for_caller<T>(&self, request: &Request<T>) -> Service {
         of_caller(&self.service, request)
-    }
-}
-
-/// Checks a number that must be given, and not be 0.
-pub(super) fn at_least_one(name: &str, number: u64) -> Result<u64, Error> {
-    if number == 0 {
-        return Err(Error::bad_request(format!("{name} 0 is below the minimum of 1; raise it")));
-    }
-    Ok(number)
-}
-
-/// Splits the IDs of a response into numbers and texts.
-pub(super) fn parted(values: IdBatch) -> (Vec<u64>, Vec<String>) {
-    match values {
-        IdBatch::Numbers(ids) => (ids, Vec::new()),
-        IdBatch::Texts(texts) => (Vec::new(), texts),
     }
 }
 

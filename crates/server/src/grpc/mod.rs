@@ -1,9 +1,11 @@
 //! The gRPC adapter: on the port of HTTP, for calls over HTTP/2.
 
 mod admin;
+mod caller;
 mod health;
 mod long;
 mod mint;
+mod parts;
 mod response_body;
 mod status;
 mod store;
@@ -308,15 +310,6 @@ impl GrpcState {
             async move { stopping(&mut closing).await }
         });
         response.map(|body| Body::new(ResponseBody::new(body, (body_permit, permit), ends)))
-    }
-}
-
-/// Returns the service, acting for the caller.
-fn of_caller<T>(service: &Service, request: &tonic::Request<T>) -> Service {
-    match request.extensions().get::<Caller>() {
-        Some(caller) => service.for_caller(caller.clone()),
-        // A request without a caller is anonymous.
-        None => service.clone(),
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tonic::Status;
 use tonic::codegen::BoxStream;
 
-use super::mint::{at_least_one, parted};
+use super::parts::{at_least_one, parted};
 use crate::error::Error;
 use crate::net::shutdown::stopping;
 use crate::service::{Minted, Service};

@@ -3,7 +3,7 @@
 use snowmint_coord::{Capabilities, ClockOf, PresenceBy};
 use snowmint_wire::http::{ServerBody, StoreBody};
 
-use super::Service;
+use super::state::Service;
 use crate::error::Error;
 
 impl Service {

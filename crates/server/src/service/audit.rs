@@ -8,7 +8,7 @@ use serde_json::Value;
 use snowmint_coord::{SourceInfo, Verb};
 use snowmint_wire::error::Code;
 
-use super::Service;
+use super::state::Service;
 use crate::access::Logins;
 use crate::error::Error;
 use crate::trail::{About, AuditLine};

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use snowmint_coord::Source;
 
-use super::Service;
+use super::state::Service;
 use crate::observe::meter::{Protocol, Tally};
 
 /// A cached source, and the number of its IDs that are not counted yet.

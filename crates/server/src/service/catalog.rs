@@ -17,9 +17,11 @@ use snowmint_coord::{
 };
 use snowmint_wire::error::Code;
 
+use super::check_source_name;
 use super::merge::{merge, without_leftovers};
+use super::state::Service;
 use super::turns::SharedTurn;
-use super::{Service, UnsentPermit, check_source_name};
+use super::unsent_permit::UnsentPermit;
 use crate::access::Right;
 use crate::error::Error;
 

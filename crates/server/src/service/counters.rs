@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use snowmint_coord::{SectionAssignment, Source};
 
-use super::{Limit, Service};
+use super::limit::Limit;
+use super::state::Service;
 use crate::access::Right;
 use crate::error::Error;
 

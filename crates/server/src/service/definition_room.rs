@@ -9,7 +9,7 @@ use snowmint_coord::{DefinedRoom, Error as StoreError, Store};
 use snowmint_wire::error::Code;
 use tokio::sync::OwnedMutexGuard;
 
-use super::Service;
+use super::state::Service;
 use crate::error::Error;
 
 /// Divisor of a limit for a token that may not define all sources.

@@ -2,7 +2,7 @@
 
 use snowmint_coord::{PermittedPools, Presence, Result as StoreResult, Store};
 
-use super::Service;
+use super::state::Service;
 use crate::access::{Deed, Right};
 use crate::error::Error;
 

@@ -2,7 +2,7 @@
 
 use snowmint_coord::{ExternalClient, ExternalLease, ExternalLeaseStatus};
 
-use super::Service;
+use super::state::Service;
 use crate::access::{Deed, Right};
 use crate::error::{Error, shown};
 use crate::trail::{About, AuditLine};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Service;
+use super::state::Service;
 use crate::config::Limits;
 use crate::observe::live::Live;
 

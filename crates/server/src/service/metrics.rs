@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use snowmint_wire::error::Code;
 
-use super::Service;
+use super::state::Service;
 use crate::access::Right;
 use crate::clients::tracker::ConnectionTracker;
 use crate::error::{Cause, Error};

@@ -12,22 +12,26 @@ mod embedded_clients;
 mod external_lease;
 mod forward;
 pub(crate) mod invalid;
+mod limit;
 mod live_settings;
 mod merge;
 mod metrics;
 mod named_objects;
 mod order;
+mod order_forwarder;
 mod owner;
 mod peer_notices;
 mod probing;
 mod readiness;
 mod recovery;
+mod remote_peer;
+mod state;
 mod throttled_log;
+mod turn;
 mod turns;
+mod unsent;
 mod unsent_permit;
 
-use std::collections::{BTreeMap, HashMap};
-use std::ops::Deref;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -35,15 +39,15 @@ use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::spec::SourceSpec;
-use snowmint_coord::{Decoded, IdBatch, Incarnation, Node, NumberRange, Source};
+use snowmint_coord::{Decoded, Incarnation, Node, NumberRange, Source};
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
 use snowmint_wire::error::Code;
 use tokio::sync::watch;
 
-use self::order::OrderForwarder;
+use self::order_forwarder::OrderForwarder;
+use self::state::Tallied;
 use self::throttled_log::ThrottledLog;
-use self::turns::Turns;
 use crate::access::{Access, AnonymousReason, Caller, Logins, Right};
 use crate::clients::share::Shares;
 use crate::cluster::peers::Peers;
@@ -52,82 +56,19 @@ use crate::observe::meter::{Meter, Protocol, Tally};
 
 pub use crate::error::{Error, SectionOwner, code_of, shown};
 pub use audit::AuditDefinition;
-pub(crate) use authorize::Limit;
 pub(crate) use cached_source::CachedSource;
 pub use counters::CountedNumbers;
 pub(crate) use definition_room::NoRoom;
 pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_body};
+pub(crate) use limit::Limit;
 pub(crate) use owner::{LocalCall, OwnerCall};
 pub(crate) use peer_notices::CHANGED_PATH;
 pub(crate) use probing::probe_peers;
 pub use recovery::{moved_to, recovery_body};
+pub use state::{Minted, Service, ServiceInner};
 pub use throttled_log::FAILED_REQUESTS_TARGET;
 pub(crate) use turns::{SharedTurn, TurnTarget};
 pub use unsent_permit::UnsentPermit;
-
-/// A source, and its metrics.
-type Tallied = (Source, Arc<Tally>);
-
-/// All use cases. Clones are the same service, and cost next to nothing: each call has one.
-#[derive(Clone, Debug)]
-pub struct Service {
-    shared: Arc<ServiceInner>,
-    /// Protocol of the callers.
-    protocol: Protocol,
-    /// Caller of the requests.
-    caller: Caller,
-}
-
-/// Part of a [`Service`] that does not depend on the caller.
-#[derive(Debug)]
-pub struct ServiceInner {
-    node: Node,
-    live: Live,
-    unsent: Arc<Shares>,
-    turns: Arc<Turns>,
-    closing: watch::Receiver<bool>,
-    order_forwarder: OrderForwarder,
-    /// Sources that were used: opening one goes through the node's driver. Only sources in the
-    /// catalog get in.
-    sources: RwLock<HashMap<String, Tallied>>,
-    meter: Meter,
-    throttled_log: ThrottledLog,
-    /// Access control; `None` where tokens are not required.
-    access: Option<Access>,
-    logins: Arc<Logins>,
-    /// Locks for definitions that take room, by the names of their stores: of the known ones only.
-    defining: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
-    /// Number of sources in the last list.
-    listed: AtomicUsize,
-    /// Sources that the configuration defines.
-    configured: ArcSwap<BTreeMap<String, SourceSpec>>,
-}
-
-impl Deref for Service {
-    type Target = ServiceInner;
-
-    #[inline]
-    fn deref(&self) -> &ServiceInner {
-        &self.shared
-    }
-}
-
-/// Exactly the requested number of IDs. Keep it until they are sent: a large one counts toward the
-/// limit of unsent IDs.
-#[derive(Debug)]
-pub struct Minted {
-    /// The IDs.
-    pub values: IdBatch,
-    unsent_permit: UnsentPermit,
-}
-
-impl Minted {
-    /// Returns the IDs, and the hold to keep until they are sent.
-    #[must_use]
-    pub fn into_parts(self) -> (IdBatch, UnsentPermit) {
-        (self.values, self.unsent_permit)
-    }
-}
 
 impl Service {
     /// Creates a service over an open node. `closing` becomes true when the server stops: then the

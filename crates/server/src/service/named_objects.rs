@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use snowmint_coord::spec::{DisguisePlan, Plan, SegmentPlan, SnowflakePlan, SourceSpec, Unique};
 use snowmint_wire::error::Code;
 
-use super::Service;
+use super::state::Service;
 use crate::access::Named;
 use crate::error::Error;
 

@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use snowmint_coord::Timer;
 use snowmint_wire::error::Code;
 
-use super::Service;
+use super::state::Service;
 use crate::error::{Error, OwnerFailure};
 
 /// Call to this server. Boxed, so that it is known to be `Send` whatever it borrows.

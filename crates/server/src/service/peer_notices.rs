@@ -4,7 +4,7 @@ use axum::http::Method;
 use snowmint_coord::error::chain;
 use tokio::task::JoinSet;
 
-use super::Service;
+use super::state::Service;
 use crate::advertised_addrs::AdvertisedAddrs;
 use crate::cluster::peers::response_bytes_max;
 use crate::error::Error;

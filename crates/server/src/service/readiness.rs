@@ -3,7 +3,7 @@
 use snowmint_coord::{Readiness, Reason, SourceInfo};
 use snowmint_wire::error::Code;
 
-use super::Service;
+use super::state::Service;
 
 /// Most sources of the catalog that one response names because they cannot mint here.
 const NOT_MINTING_MAX: usize = 100;

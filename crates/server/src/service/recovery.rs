@@ -11,7 +11,7 @@ use snowmint_core::{Rfc3339, UnixMillis};
 use snowmint_wire::error::Code;
 use snowmint_wire::http;
 
-use super::Service;
+use super::state::Service;
 use crate::access::Right;
 use crate::error::Error;
 

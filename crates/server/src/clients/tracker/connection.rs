@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use futures_util::task::AtomicWaker;
 use tokio::task::AbortHandle;
 
-use super::lock;
+use super::locking::lock;
 use crate::clients::share::Client;
 
 /// Milliseconds that a connection has to end when it is asked to make room.

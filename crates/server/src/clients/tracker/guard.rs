@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::connection::{EndReason, TrackedConnection};
-use super::{ConnectionTracker, SWEEP_MS};
+use super::state::{ConnectionTracker, SWEEP_MS};
 
 /// Place of a connection in the tracker; a drop frees the place.
 #[derive(Debug)]

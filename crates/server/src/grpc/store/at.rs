@@ -7,7 +7,7 @@ use snowmint_coord::{Error as StoreError, FastForward, History, Mark, Store};
 use snowmint_core::{Clock as _, Rfc3339, SystemClock};
 use tonic::{Response, Status};
 
-use super::trail::FailureReason;
+use super::failure_reason::FailureReason;
 use super::write::{Fallible, respond};
 use crate::error::shown;
 use crate::service::Service;

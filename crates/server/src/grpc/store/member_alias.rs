@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use snowmint_coord::Incarnation;
 use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 
-use super::read::{ReadResult, incarnation};
+use super::incarnation::{ReadResult, incarnation};
 use crate::service::Service;
 
 /// Distinguishes these hashes from our hashes for other purposes.

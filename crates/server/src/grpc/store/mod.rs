@@ -3,7 +3,9 @@
 
 mod at;
 mod defining;
+mod failure_reason;
 mod given;
+mod incarnation;
 mod member_alias;
 mod permissions;
 mod read;
@@ -42,7 +44,7 @@ use self::permissions::Allowed;
 use self::reserve_limits::{NotReserved, Plans};
 use self::worker_limits::{Claiming, WorkerLimits};
 use self::write::respond;
-use super::of_caller;
+use super::caller::of_caller;
 use crate::access::Deed;
 use crate::error::Error;
 use crate::service::{Service, SharedTurn, TurnTarget};

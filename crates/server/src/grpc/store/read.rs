@@ -11,13 +11,12 @@ use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store as proto;
 
+use super::incarnation::{ReadResult, incarnation};
 use super::member_alias::MemberAlias;
 use crate::error::Error;
 
 /// Longest name of a reporter that recalls a store, in bytes.
 const WHO_BYTES_MAX: usize = 64;
-
-pub(super) type ReadResult<T> = Result<T, Error>;
 
 const fn time(ms: u64) -> UnixMillis {
     UnixMillis::new(ms)
@@ -46,10 +45,6 @@ pub(super) fn few<T, U>(items: Vec<T>, read: impl Fn(T) -> ReadResult<U>) -> Rea
 fn newer(what: &str, value: i32) -> Error {
     let message = format!("{what} {value} is unknown to this version; update the server");
     Error::new(Code::Unsupported, message)
-}
-
-pub(super) fn incarnation(text: &str) -> ReadResult<Incarnation> {
-    text.parse().map_err(|error: snowmint_coord::Error| Error::bad_request(error.to_string()))
 }
 
 /// Reads a member, and its known name if it differs from its own.

@@ -1,14 +1,13 @@
 //! Actions of programs on the store, in the audit trail.
 
-use std::fmt::{self, Display};
-
 use snowmint_coord::external::is_external;
 use snowmint_coord::{
-    Acquired, Error as StoreError, ErrorKind, Extend, Extended, Incarnation, Lease, Mark, Member,
-    Release, Relinquish, Result as StoreResult, is_worker_pool,
+    Acquired, Error as StoreError, Extend, Extended, Incarnation, Lease, Mark, Member, Release,
+    Relinquish, Result as StoreResult, is_worker_pool,
 };
 
 use super::at::TargetStore;
+use super::failure_reason::FailureReason;
 use super::words::{Time, few};
 use crate::error::shown;
 use crate::service::Service;
@@ -128,19 +127,6 @@ impl TargetStore {
             }
         }
         changed
-    }
-}
-
-/// Reason of a failure, or of an unknown outcome.
-pub(super) struct FailureReason<'a>(pub(super) &'a StoreError);
-
-impl Display for FailureReason<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.full_message())?;
-        match self.0.kind() {
-            ErrorKind::Unavailable => f.write_str("; it may have been done"),
-            _ => Ok(()),
-        }
     }
 }
 

@@ -12,7 +12,6 @@ use opentelemetry::global::BoxedTracer;
 use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
 use opentelemetry::trace::{SpanBuilder, SpanKind, TraceContextExt as _, Tracer as _};
 use opentelemetry::{Context, KeyValue};
-use snowmint_coord::Store;
 
 use crate::observe::meter::Protocol;
 
@@ -32,12 +31,6 @@ impl Traces {
     /// Creates spans by this tracer, and reads the callers' own in this form of headers.
     pub fn new(tracer: BoxedTracer, form: impl TextMapPropagator + Send + Sync + 'static) -> Self {
         Self(Arc::new(TracesInner { tracer, form: Box::new(form) }))
-    }
-
-    /// Returns the same store, with a span for each call.
-    #[must_use]
-    pub fn store(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
-        Arc::new(store::TracedStore::new(store, self.clone()))
     }
 
     /// Begins the span of a request, below the caller's if its headers name one.

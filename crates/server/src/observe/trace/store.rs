@@ -17,15 +17,23 @@ use snowmint_core::UnixMillis;
 
 use super::Traces;
 
+impl Traces {
+    /// Returns the same store, with a span for each call.
+    #[must_use]
+    pub fn store(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(TracedStore::new(store, self.clone()))
+    }
+}
+
 /// A store, and the exporter of its spans.
 #[derive(Debug)]
-pub(super) struct TracedStore {
+struct TracedStore {
     store: Arc<dyn Store>,
     traces: Traces,
 }
 
 impl TracedStore {
-    pub(super) fn new(store: Arc<dyn Store>, traces: Traces) -> Self {
+    fn new(store: Arc<dyn Store>, traces: Traces) -> Self {
         Self { store, traces }
     }
 
