@@ -12,9 +12,9 @@ use snowmint_wire::http::{
     WorkersBody,
 };
 
-use super::HttpState;
 use super::for_caller::ForCaller;
 use super::response::{self, ErrorResponse};
+use super::state::HttpState;
 use crate::error::Error;
 use crate::service::{decoded_body, layout_body, layout_named, source_body, spec_of, worker_body};
 

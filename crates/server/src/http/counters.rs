@@ -9,10 +9,10 @@ use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse as _, Response};
 use snowmint_wire::http::{CounterBody, number_in};
 
-use super::HttpState;
 use super::for_caller::ForCaller;
 use super::forward::{ForwardedRequest, must_forward};
 use super::response::{self, ErrorResponse, ResponseFormat};
+use super::state::HttpState;
 use crate::error::{Error, shown};
 use crate::service::LocalCall;
 

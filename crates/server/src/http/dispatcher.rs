@@ -22,8 +22,10 @@ use snowmint_coord::catalog::check_name;
 use snowmint_wire::error::Code;
 use tower::ServiceExt as _;
 
+use super::id_paths::PATH;
 use super::response::{self, ErrorResponse};
-use super::{HttpState, ids, media};
+use super::state::HttpState;
+use super::{ids, media};
 use crate::access::Caller;
 use crate::clients::tracker::ConnectionGuard;
 use crate::error::Error;
@@ -277,7 +279,7 @@ impl Dispatcher {
 
     /// Responds to a `GET` of IDs without the router, which would take longer than the minting.
     async fn ids(&self, head: &Parts, caller: Caller) -> Response {
-        let name = head.uri.path().strip_prefix(ids::PATH).unwrap_or_default();
+        let name = head.uri.path().strip_prefix(PATH).unwrap_or_default();
         let service = self.state.service.for_caller(caller);
         let response = ids::of_source(&service, name, &head.uri, &head.headers).await;
         response::set_no_store(response.into_response()).await
@@ -300,7 +302,7 @@ impl Dispatcher {
 
 /// Returns whether a request asks for IDs and has no body that is read.
 fn is_get_of_ids(request: &Request<Incoming>) -> bool {
-    let name = request.uri().path().strip_prefix(ids::PATH);
+    let name = request.uri().path().strip_prefix(PATH);
     request.method() == Method::GET && name.is_some_and(|name| check_name("source", name).is_ok())
 }
 
@@ -313,7 +315,7 @@ const fn reads(method: &Method) -> bool {
 fn changes(request: &Request<Incoming>) -> bool {
     match *request.method() {
         Method::HEAD | Method::OPTIONS => false,
-        Method::GET => request.uri().path().starts_with(ids::PATH),
+        Method::GET => request.uri().path().starts_with(PATH),
         _ => true,
     }
 }

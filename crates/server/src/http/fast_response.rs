@@ -9,9 +9,9 @@ use http_body_util::Full;
 use snowmint_coord::spec::Kind;
 use snowmint_wire::http::{one_id, write_id_lines};
 
-use super::ids::PATH;
+use super::id_paths::PATH;
 use super::response::{NO_STORE, ResponseFormat};
-use super::{HttpState, SentBody};
+use super::state::{HttpState, SentBody};
 use crate::access::SITE;
 use crate::access::hosts::Hosts;
 use crate::service::{CachedSource, Service};

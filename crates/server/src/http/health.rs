@@ -6,9 +6,9 @@ use serde_json::json;
 use snowmint_core::Rfc3339;
 use snowmint_wire::http::ReadyBody;
 
-use super::HttpState;
 use super::for_caller::ForCaller;
 use super::response;
+use super::state::HttpState;
 
 /// Responds while the process runs, and checks nothing else.
 #[utoipa::path(

@@ -3,10 +3,8 @@
 use axum::body::Body;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::http::header::ALLOW;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
-use axum::routing::MethodRouter;
 use snowmint_coord::{IdBatch, Source};
 use snowmint_core::text::Format;
 use snowmint_wire::error::Code;
@@ -16,13 +14,11 @@ use snowmint_wire::http::{
 
 use super::for_caller::ForCaller;
 use super::forward::{ForwardedRequest, must_forward, was_forwarded};
+use super::id_paths::PATH;
 use super::response::{self, ErrorResponse, ResponseFormat};
-use super::{HttpState, issued};
+use super::state::{HttpState, issued};
 use crate::error::{Error, shown};
 use crate::service::{LocalCall, Minted, Service};
-
-/// Path prefix of requests for IDs; the name of the source follows.
-pub(super) const PATH: &str = "/v1/ids/";
 
 type NamePath = Result<Path<String>, PathRejection>;
 
@@ -86,18 +82,6 @@ pub(super) async fn post(
         }
     };
     mint(&state.service, &name, &request, &headers).await
-}
-
-/// Returns the methods of a path that takes IDs. `HEAD` would take one and throw it away, so it is
-/// rejected like all others but those in `allowed`; the router by itself would list it among them.
-pub(super) fn id_methods<S: Clone + Send + Sync + 'static>(
-    methods: MethodRouter<S>,
-    allowed: &'static str,
-) -> MethodRouter<S> {
-    let refuse = move |method: Method, uri: Uri| async move {
-        ([(ALLOW, allowed)], response::no_such_method(method, uri).await)
-    };
-    methods.head(refuse).fallback(refuse)
 }
 
 async fn mint(

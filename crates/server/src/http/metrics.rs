@@ -2,9 +2,9 @@
 
 use axum::response::Response;
 
-use super::HttpState;
 use super::for_caller::ForCaller;
 use super::response::{self, ErrorResponse};
+use super::state::HttpState;
 use crate::observe::meter::CONTENT_TYPE as PROMETHEUS;
 
 /// Returns all metrics, for callers that may read them.

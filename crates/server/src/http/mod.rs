@@ -9,18 +9,20 @@ mod fast_response;
 mod for_caller;
 mod forward;
 mod health;
+mod id_paths;
 mod ids;
 mod media;
 mod metrics;
 mod openapi;
 mod response;
+mod state;
 mod static_text;
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::map_response;
 use axum::response::{IntoResponse as _, Response};
@@ -28,7 +30,6 @@ use axum::routing::{MethodRouter, post};
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
 use h2::Reason;
-use http_body_util::Full;
 use hyper::Request;
 use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
@@ -49,13 +50,13 @@ use crate::net::listener::{self, ListenerContext};
 use crate::net::read_deadline_body::{BodyKind, ReadDeadlineBody, UnreadPermit, UnreadQuota};
 use crate::net::shutdown::stopping;
 use crate::net::tls::{ConnectionInfo, ConnectionOpening, Side};
-use crate::observe::log_line::Issued;
 use crate::requests::reading::WaitingRequests;
 use crate::service::{CHANGED_PATH, Service, layouts_body};
 use dispatcher::Dispatcher;
 use fast_response::{FastPath, FastResponse};
-use for_caller::HasService;
+use id_paths::id_methods;
 use response::ErrorResponse;
+use state::{HttpState, SentBody};
 use static_text::StaticText;
 
 /// Most requests at once on one HTTP/2 connection.
@@ -76,45 +77,6 @@ connection: close\r\n\
 content-length: 124\r\n\
 \r\n\
 {\"error\":{\"code\":\"overloaded\",\"message\":\"open connections reached http.connections_max; retry later\",\"retry_after_ms\":1000}}";
-
-/// State that all requests share.
-#[derive(Debug)]
-struct HttpState {
-    service: Service,
-    hosts: Arc<Hosts>,
-    body_bytes_max: usize,
-    /// Every layout that has a name.
-    layouts: StaticText,
-}
-
-impl HasService for HttpState {
-    fn service(&self) -> &Service {
-        &self.service
-    }
-}
-
-impl HttpState {
-    /// Returns the callers that the server admits, for the API description.
-    fn token_policy(&self) -> openapi::TokenPolicy {
-        match self.service.access() {
-            None => openapi::TokenPolicy::NotRequired,
-            Some(access) => {
-                openapi::TokenPolicy::Required { but_for_metrics: access.has_open_metrics() }
-            }
-        }
-    }
-}
-
-/// Returns the response, with the fields for its log line.
-fn issued(service: &Service, mut response: Response, source: &str, count: u64) -> Response {
-    if service.live().is_watched() {
-        response.extensions_mut().insert(Issued { source: source.to_owned(), count });
-    }
-    response
-}
-
-/// A sent response: complete, or any other.
-type SentBody = http_body_util::Either<Full<Bytes>, Body>;
 
 /// Serves HTTP, and gRPC with it, until the server stops.
 pub(crate) async fn serve(
@@ -184,7 +146,7 @@ fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
 fn router(state: Arc<HttpState>, compat: Router) -> Router {
     let (described, about) = openapi::described().split_for_parts();
     described
-        .route("/v1/ids/{source}", ids::id_methods(MethodRouter::new(), "GET,POST"))
+        .route("/v1/ids/{source}", id_methods(MethodRouter::new(), "GET,POST"))
         .route(CHANGED_PATH, post(admin::changed))
         .merge(openapi::pages(&about, state.token_policy()))
         .merge(console::pages())

@@ -20,13 +20,13 @@ use snowmint_wire::http::compat::{
     JSON_UTF8, LEAF_UNDECODED, LeafDecodedBody, LeafErrorBody, LeafUndecodedBody, TEXT_UTF8,
 };
 
+use super::common::{PATH_ENDS, error, json, makes_numbers, number, source_of, status_of, text};
 use super::params::Params;
-use super::{PATH_ENDS, error, json, makes_numbers, number, source_of, status_of, text};
 use crate::access::Right;
 use crate::config::{KeySources, LeafSettings};
 use crate::error::Error;
 use crate::http::for_caller::{ForCaller, HasService};
-use crate::http::ids;
+use crate::http::id_paths::id_methods;
 use crate::service::{Service, invalid};
 
 /// Leaf's name for its errors.
@@ -69,11 +69,11 @@ pub(super) fn routes(
         router = router
             .route(
                 &path("/api/segment/get/{key}"),
-                ids::id_methods(get(segment).post(segment), "GET,POST"),
+                id_methods(get(segment).post(segment), "GET,POST"),
             )
             .route(
                 &path("/api/snowflake/get/{key}"),
-                ids::id_methods(get(snowflake).post(snowflake), "GET,POST"),
+                id_methods(get(snowflake).post(snowflake), "GET,POST"),
             )
             .route(&path("/decodeSnowflakeId"), get(decode).post(decode));
     }
@@ -111,7 +111,7 @@ async fn decode(leaf: ForCaller<Leaf>, request: Request) -> Response {
         }
         Err(error) => {
             let status = status_of(&error, StatusCode::BAD_REQUEST);
-            super::error(&error, |message| refused(status, message, message))
+            super::common::error(&error, |message| refused(status, message, message))
         }
     }
 }

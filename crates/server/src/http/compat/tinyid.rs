@@ -22,13 +22,14 @@ use snowmint_wire::http::compat::{
     TinyidSegment,
 };
 
+use super::common::{PATH_ENDS, error, json, numbers, range, source_of};
 use super::params::{Params, whole};
-use super::{PATH_ENDS, error, json, numbers, range, source_of};
 use crate::access::{ByToken, Caller, KnownAddresses, TokenHash, too_many};
 use crate::config::{KeySources, TinyidSettings};
 use crate::error::Error;
 use crate::http::for_caller::{ForCaller, HasService};
-use crate::http::{ids, response};
+use crate::http::id_paths::id_methods;
+use crate::http::response;
 use crate::service::{Limit, Service, UnsentPermit};
 
 /// Used percentage of its segment at which a client fetches the next.
@@ -97,7 +98,7 @@ pub(super) fn routes(service: Service, settings: &TinyidSettings, body_bytes_max
 }
 
 fn both(methods: MethodRouter<Arc<Tinyid>>) -> MethodRouter<Arc<Tinyid>> {
-    ids::id_methods(methods, "GET,POST")
+    id_methods(methods, "GET,POST")
 }
 
 async fn next_id(tinyid: ForCaller<Tinyid>, request: Request) -> Response {
@@ -134,7 +135,7 @@ async fn next_segment_simple(tinyid: ForCaller<Tinyid>, request: Request) -> Res
     match tinyid.segment(request).await {
         Ok(TinyidSegment { current_id, loading_id, max_id, delta, remainder }) => {
             let text = joined(&[current_id, loading_id, max_id, delta.into(), remainder.into()]);
-            super::text(TEXT_UTF8, text)
+            super::common::text(TEXT_UTF8, text)
         }
         Err(error) => refused(status_of(&error), &error),
     }

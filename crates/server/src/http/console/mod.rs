@@ -16,7 +16,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use sha2::{Digest as _, Sha256};
 
-use super::HttpState;
+use super::state::HttpState;
 use super::static_text::StaticText;
 
 /// Cache policy: browsers keep the files and revalidate each before use, so an upgrade shows on the

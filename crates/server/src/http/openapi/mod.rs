@@ -1,6 +1,7 @@
 //! `/openapi.json`, made from the handlers, and `/docs`, a page for trying them.
 
 mod schemas;
+mod token_policy;
 
 use std::future::ready;
 use std::sync::Arc;
@@ -23,8 +24,11 @@ use utoipa_axum::routes;
 use super::console::guards;
 #[cfg(feature = "swagger-ui")]
 use super::response::no_such_path;
+use super::state::HttpState;
 use super::static_text::StaticText;
-use super::{HttpState, admin, counters, health, ids, metrics};
+use super::{admin, counters, health, ids, metrics};
+
+pub(super) use token_policy::TokenPolicy;
 
 /// Name of tokens in the description; they have no scopes.
 const TOKEN: &str = "token";
@@ -92,31 +96,6 @@ pub(super) fn pages(about: &OpenApi, token_policy: TokenPolicy) -> Router<Arc<Ht
         .route("/docs/{file}", get(|Path(name): Path<String>| async move { file(&name).await }))
         .layer(map_response(async |page: Response| (guards(POLICY), page)));
     Router::new().route("/openapi.json", get(description)).merge(page)
-}
-
-/// Callers that a server admits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TokenPolicy {
-    /// All callers: a token is accepted, but optional.
-    NotRequired,
-    /// Callers with a token, except on open paths.
-    Required {
-        /// Whether `/metrics` is open as well.
-        but_for_metrics: bool,
-    },
-}
-
-impl TokenPolicy {
-    fn is_open(self, path: &str) -> bool {
-        match self {
-            Self::NotRequired => true,
-            Self::Required { but_for_metrics } => {
-                path.starts_with("/v1/layouts")
-                    || ["/livez", "/readyz"].contains(&path)
-                    || but_for_metrics && path == "/metrics"
-            }
-        }
-    }
 }
 
 /// Adds the common parts: every call can fail, in one form; every call takes a token, and needs one

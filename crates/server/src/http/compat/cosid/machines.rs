@@ -14,9 +14,9 @@ use snowmint_wire::error::Code;
 use snowmint_wire::http::JSON;
 use snowmint_wire::http::compat::{COSID_LOST, COSID_NOT_FOUND, COSID_OVERFLOW, CosIdMachineBody};
 
-use super::{CosId, CosIdError, CosIdResult, NamePath, part};
+use super::answer::{CosId, CosIdError, CosIdResult, NamePath, part};
 use crate::error::{Error, shown};
-use crate::http::compat::json;
+use crate::http::compat::common::json;
 use crate::http::compat::params::{Params, whole};
 use crate::http::for_caller::ForCaller;
 

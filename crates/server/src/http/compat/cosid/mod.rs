@@ -3,28 +3,29 @@
 //! A client of segments reads the response as a number, whatever the status: an error is not a
 //! number.
 
+mod answer;
 mod machines;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse as _;
 use axum::routing::{get, patch, post};
 use snowmint_coord::spec::{Kind, Plan};
 use snowmint_coord::{IdBatch, Source, SourceSpec};
 use snowmint_wire::error::Code;
 use snowmint_wire::http::JSON;
-use snowmint_wire::http::compat::{CosIdErrorBody, TEXT_UTF8};
+use snowmint_wire::http::compat::TEXT_UTF8;
 
+use self::answer::{CosId, CosIdResult, NamePath, NamesPath, part};
+use super::common::{number, range, source_of, text};
 use super::params::{Params, whole};
-use super::{error, json, number, range, source_of, status_of, text};
-use crate::config::{CosIdSettings, KeySources};
+use crate::config::CosIdSettings;
 use crate::error::Error;
-use crate::http::for_caller::{ForCaller, HasService};
-use crate::http::ids;
+use crate::http::for_caller::ForCaller;
+use crate::http::id_paths::id_methods;
 use crate::service::{Service, invalid};
 
 /// CosId's name for the generator of clients that name none.
@@ -33,47 +34,6 @@ const SHARE: &str = "__share__";
 /// Beginnings of all its paths.
 pub(super) const PREFIXES: [&str; 3] = ["/segments/", "/machines/", "/ids"];
 
-#[derive(Debug)]
-struct CosId {
-    service: Service,
-    keys: KeySources,
-    define: bool,
-    machines_max: u64,
-    body_bytes_max: usize,
-}
-
-/// An error response, with the code that clients look for, if it has one.
-struct CosIdError {
-    error: Error,
-    code: Option<&'static str>,
-}
-
-impl<E: Into<Error>> From<E> for CosIdError {
-    fn from(error: E) -> Self {
-        Self { error: error.into(), code: None }
-    }
-}
-
-impl IntoResponse for CosIdError {
-    fn into_response(self) -> Response {
-        let Self { error: refused, code } = self;
-        let status = match refused.code().row().http {
-            _ if code.is_some() => StatusCode::BAD_REQUEST,
-            ..500 => status_of(&refused, StatusCode::BAD_REQUEST),
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        let code = code.unwrap_or_else(|| status.as_str()).to_owned();
-        error(&refused, |message| {
-            let (code, msg) = (code.clone(), message.to_owned());
-            json(status, JSON, &CosIdErrorBody { code, msg, errors: Vec::new() })
-        })
-    }
-}
-
-type CosIdResult = Result<Response, CosIdError>;
-type NamePath = Result<Path<String>, PathRejection>;
-type NamesPath = Result<Path<(String, String)>, PathRejection>;
-
 pub(super) fn routes(service: Service, settings: &CosIdSettings, body_bytes_max: usize) -> Router {
     let CosIdSettings { enabled: _, define, machines_max, ref keys } = *settings;
     let cosid = CosId { service, keys: keys.clone(), define, machines_max, body_bytes_max };
@@ -81,10 +41,10 @@ pub(super) fn routes(service: Service, settings: &CosIdSettings, body_bytes_max:
         .route("/segments/distributor/{namespace}/{name}", post(distributor))
         .route("/segments/{namespace}/{name}", patch(next_max_id))
         .route("/machines/{namespace}", machines::methods())
-        .route("/ids", ids::id_methods(get(share), "GET"))
-        .route("/ids/{name}", ids::id_methods(get(id), "GET"))
-        .route("/ids/as-string", ids::id_methods(get(share_as_string), "GET"))
-        .route("/ids/as-string/{name}", ids::id_methods(get(id_as_string), "GET"))
+        .route("/ids", id_methods(get(share), "GET"))
+        .route("/ids/{name}", id_methods(get(id), "GET"))
+        .route("/ids/as-string", id_methods(get(share_as_string), "GET"))
+        .route("/ids/as-string/{name}", id_methods(get(id_as_string), "GET"))
         .with_state(Arc::new(cosid))
 }
 
@@ -119,12 +79,6 @@ async fn share_as_string(cosid: ForCaller<CosId>) -> CosIdResult {
 
 async fn id_as_string(cosid: ForCaller<CosId>, name: NamePath) -> CosIdResult {
     cosid.id_as_string(&part(name)?).await
-}
-
-impl HasService for CosId {
-    fn service(&self) -> &Service {
-        &self.service
-    }
 }
 
 impl ForCaller<CosId> {
@@ -208,13 +162,6 @@ fn striped(name: &str, increment: u64) -> Error {
 fn key_of(names: NamesPath) -> Result<String, Error> {
     match names {
         Ok(Path((namespace, name))) => Ok(format!("{namespace}.{name}")),
-        Err(_) => Err(invalid::path()),
-    }
-}
-
-fn part(name: NamePath) -> Result<String, Error> {
-    match name {
-        Ok(Path(name)) => Ok(name),
         Err(_) => Err(invalid::path()),
     }
 }

@@ -1,0 +1,26 @@
+//! Callers that a server admits, for the description.
+
+/// Callers that a server admits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) enum TokenPolicy {
+    /// All callers: a token is accepted, but optional.
+    NotRequired,
+    /// Callers with a token, except on open paths.
+    Required {
+        /// Whether `/metrics` is open as well.
+        but_for_metrics: bool,
+    },
+}
+
+impl TokenPolicy {
+    pub(super) fn is_open(self, path: &str) -> bool {
+        match self {
+            Self::NotRequired => true,
+            Self::Required { but_for_metrics } => {
+                path.starts_with("/v1/layouts")
+                    || ["/livez", "/readyz"].contains(&path)
+                    || but_for_metrics && path == "/metrics"
+            }
+        }
+    }
+}
