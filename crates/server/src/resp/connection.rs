@@ -11,11 +11,11 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::RespState;
 use super::buffered_bytes::{self, BufferedBytes};
 use super::dispatcher::{Dispatcher, RemainingWork};
 use super::replies::Replies;
 use super::session::Session;
+use super::state::RespState;
 use crate::clients::tracker::ConnectionGuard;
 use crate::net::shutdown::stopping;
 use crate::net::tls::ConnectionOpening;

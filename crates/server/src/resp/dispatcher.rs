@@ -30,7 +30,7 @@ pub(super) enum RemainingWork {
     /// No work; the connection closes.
     Close,
     /// Work that may have to wait.
-    Work(Box<CommandWork>, Option<CommandLog>),
+    Work(Box<dyn CommandWork>, Option<CommandLog>),
     /// Commands of a transaction.
     Exec(Box<Transaction>),
 }
@@ -59,7 +59,7 @@ impl Dispatcher {
         match rest {
             RemainingWork::Nothing => {}
             RemainingWork::Close => return Ok(false),
-            RemainingWork::Work(work, command_log) => self.work(*work, command_log).await?,
+            RemainingWork::Work(work, command_log) => self.work(work, command_log).await?,
             RemainingWork::Exec(transaction) => self.exec(&transaction).await?,
         }
         if self.replies.are_many() {
@@ -98,7 +98,7 @@ impl Dispatcher {
         // The commands were written as requests and are read as requests.
         while let Ok(Next::Command { command, bytes }) = parser.next(unread) {
             if let RemainingWork::Work(work, command_log) = self.begin(&command) {
-                self.work(*work, command_log).await?;
+                self.work(work, command_log).await?;
             }
             if self.replies.are_many() {
                 self.replies.send().await?;
@@ -110,7 +110,11 @@ impl Dispatcher {
 
     /// Runs work that may have to wait. If it has to, earlier replies are sent first; else they are
     /// sent together. Replies that count as unsent are sent immediately.
-    async fn work(&mut self, work: CommandWork, command_log: Option<CommandLog>) -> io::Result<()> {
+    async fn work(
+        &mut self,
+        work: Box<dyn CommandWork>,
+        command_log: Option<CommandLog>,
+    ) -> io::Result<()> {
         let Self { replies, session } = self;
         let mut reply = Vec::new();
         let unsent_permit: UnsentPermit = {

@@ -7,10 +7,11 @@ mod connection;
 mod dispatcher;
 mod replies;
 mod session;
+mod state;
 mod transaction;
 
-use snowmint_coord::Timer;
 use std::sync::Arc;
+
 use tokio::net::TcpListener;
 
 use crate::clients::tracker::{ConnectionTracker, ListenerBounds};
@@ -19,22 +20,10 @@ use crate::net::listener::{self, ListenerContext};
 use crate::net::tls::{ConnectionOpening, Side};
 use crate::requests::reading::WaitingRequests;
 use crate::service::Service;
+use state::RespState;
 
 /// Redis's reply to a connection beyond the limit.
 const REJECTION: &[u8] = b"-ERR max number of clients reached\r\n";
-
-/// State that all connections share.
-#[derive(Debug)]
-struct RespState {
-    service: Service,
-    /// Limit of all waiting requests, toward which memory kept for clients counts.
-    requests: WaitingRequests,
-    settings: RespSettings,
-    timer: Arc<dyn Timer>,
-    /// Elapsed time at the start, for `INFO`.
-    started_ms: u64,
-    port: u16,
-}
 
 /// Serves RESP until the server stops.
 pub(crate) async fn serve(

@@ -7,7 +7,7 @@ use snowmint_coord::Source;
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Encoder, Protocol};
 
-use super::RespState;
+use super::state::RespState;
 use super::transaction::Transaction;
 use crate::access::{Access, Caller, CertificateNames};
 use crate::clients::tracker::{ConnectionGuard, lock};

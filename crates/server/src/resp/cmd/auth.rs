@@ -3,8 +3,10 @@
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::Command;
 
-use super::{Flow, Session, Spec, wrong_arity};
+use super::reply::wrong_arity;
+use super::spec::{Flow, Spec};
 use crate::access::Caller;
+use crate::resp::session::Session;
 
 pub(super) const SPEC: Spec = Spec {
     name: "auth",

@@ -2,9 +2,11 @@
 
 use snowmint_wire::resp::{Command, Protocol};
 
-use super::{Flow, Session, Spec, unknown_subcommand, wrong_arity};
+use super::reply::{unknown_subcommand, wrong_arity};
+use super::spec::{Flow, Spec};
 use crate::access::Right;
 use crate::clients::tracker::{TrackedConnection, lock};
+use crate::resp::session::Session;
 
 pub(super) const SPEC: Spec = Spec {
     name: "client",

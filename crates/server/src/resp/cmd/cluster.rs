@@ -6,8 +6,10 @@ use std::fmt::Write as _;
 use snowmint_coord::sources::{SECTIONS, SectionAssignment, Server, hash_slot};
 use snowmint_wire::resp::{Command, Encoder};
 
-use super::{Flow, Session, Spec, unknown_subcommand, wrong_arity};
+use super::reply::{unknown_subcommand, wrong_arity};
+use super::spec::{Flow, Spec};
 use crate::advertised_addrs::AdvertisedAddrs;
+use crate::resp::session::Session;
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster",

@@ -2,32 +2,46 @@
 
 use snowmint_wire::resp::{Command, Encoder};
 
-use super::{COMMANDS, Flow, Session, Spec, find, unknown_subcommand};
+use super::reply::unknown_subcommand;
+use super::spec::{Flow, Run, Spec};
+use crate::resp::session::Session;
 
-pub(super) const SPEC: Spec = Spec {
-    name: "command",
-    arity: -1,
-    summary: "Returns detailed information about all commands.",
-    group: "server",
-    takes_source: false,
-    is_for_all: false,
-    run,
-};
+const NAME: &str = "command";
 
-fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+/// Returns the row of the table, which `run` describes.
+pub(super) const fn spec(run: Run) -> Spec {
+    Spec {
+        name: NAME,
+        arity: -1,
+        summary: "Returns detailed information about all commands.",
+        group: "server",
+        takes_source: false,
+        is_for_all: false,
+        run,
+    }
+}
+
+/// Describes the commands of the table.
+pub(super) fn run(
+    commands: &[Spec],
+    session: &mut Session,
+    command: &Command<'_>,
+    output: &mut Vec<u8>,
+) -> Flow {
+    let find = |name: &[u8]| commands.iter().find(|spec| spec.has_name(name));
     let mut reply = session.reply(output);
     let names = command.args().skip(2);
     match command.arg(1) {
         None => {
-            reply.array(COMMANDS.len());
-            COMMANDS.iter().for_each(|spec| info(spec, &mut reply));
+            reply.array(commands.len());
+            commands.iter().for_each(|spec| info(spec, &mut reply));
         }
         Some(sub) if sub.eq_ignore_ascii_case(b"count") => {
-            reply.id(u64::try_from(COMMANDS.len()).unwrap_or(u64::MAX));
+            reply.id(u64::try_from(commands.len()).unwrap_or(u64::MAX));
         }
         Some(sub) if sub.eq_ignore_ascii_case(b"info") && names.len() == 0 => {
-            reply.array(COMMANDS.len());
-            COMMANDS.iter().for_each(|spec| info(spec, &mut reply));
+            reply.array(commands.len());
+            commands.iter().for_each(|spec| info(spec, &mut reply));
         }
         Some(sub) if sub.eq_ignore_ascii_case(b"info") => {
             reply.array(names.len());
@@ -40,7 +54,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
         }
         Some(sub) if sub.eq_ignore_ascii_case(b"docs") => {
             let specs: Vec<_> = if names.len() == 0 {
-                COMMANDS.iter().collect()
+                commands.iter().collect()
             } else {
                 names.filter_map(find).collect()
             };
@@ -48,10 +62,10 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
             specs.into_iter().for_each(|spec| docs(spec, &mut reply));
         }
         Some(sub) if sub.eq_ignore_ascii_case(b"list") && names.len() == 0 => {
-            reply.array(COMMANDS.len());
-            COMMANDS.iter().for_each(|spec| reply.bulk(spec.name.as_bytes()));
+            reply.array(commands.len());
+            commands.iter().for_each(|spec| reply.bulk(spec.name.as_bytes()));
         }
-        Some(sub) => unknown_subcommand(SPEC.name, sub, &mut reply),
+        Some(sub) => unknown_subcommand(NAME, sub, &mut reply),
     }
     Flow::Next
 }

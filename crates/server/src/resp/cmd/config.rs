@@ -3,7 +3,9 @@
 
 use snowmint_wire::resp::{BULK_BYTES_MAX, Command};
 
-use super::{Flow, Session, Spec, unknown_subcommand, wrong_arity};
+use super::reply::{unknown_subcommand, wrong_arity};
+use super::spec::{Flow, Spec};
+use crate::resp::session::Session;
 
 pub(super) const SPEC: Spec = Spec {
     name: "config",

@@ -1,11 +1,13 @@
 //! `DECODE id source`: decodes an ID.
 
+use futures_util::future::BoxFuture;
 use snowmint_wire::http::DecodedBody;
 use snowmint_wire::resp::{Command, Encoder};
 
-use super::{CommandWork, Flow, Session, Spec};
+use super::reply;
+use super::spec::{CommandWork, Flow, Spec};
 use crate::error::Error;
-use crate::resp::session::text;
+use crate::resp::session::{Session, text};
 use crate::service::{UnsentPermit, decoded_body};
 
 pub(super) const SPEC: Spec = Spec {
@@ -20,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 
 /// An ID to decode.
 #[derive(Debug)]
-pub(in crate::resp) struct Decode {
+struct Decode {
     id: String,
     source: String,
 }
@@ -28,23 +30,31 @@ pub(in crate::resp) struct Decode {
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = |index| text(command.arg(index).unwrap_or_default()).map(str::to_owned);
     match arg(1).and_then(|id| Ok(Decode { id, source: arg(2)? })) {
-        Ok(work) => Flow::Wait(Box::new(CommandWork::Decode(work))),
+        Ok(work) => Flow::Wait(Box::new(work)),
         Err(error) => {
-            super::error(&error, session, output);
+            reply::error(&error, session, output);
             Flow::Next
         }
     }
 }
 
-impl Decode {
-    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> UnsentPermit {
-        match self.decoded(session).await {
-            Ok(decoded) => write(&decoded, &mut session.reply(output)),
-            Err(error) => super::error(&error, session, output),
-        }
-        UnsentPermit::default()
+impl CommandWork for Decode {
+    fn run<'a>(
+        self: Box<Self>,
+        session: &'a mut Session,
+        output: &'a mut Vec<u8>,
+    ) -> BoxFuture<'a, UnsentPermit> {
+        Box::pin(async move {
+            match self.decoded(session).await {
+                Ok(decoded) => write(&decoded, &mut session.reply(output)),
+                Err(error) => reply::error(&error, session, output),
+            }
+            UnsentPermit::default()
+        })
     }
+}
 
+impl Decode {
     async fn decoded(&self, session: &Session) -> Result<DecodedBody, Error> {
         let decoded = session.service.decode_by_source(&self.id, &self.source).await?;
         Ok(decoded_body(&self.id, &decoded))

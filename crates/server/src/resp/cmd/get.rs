@@ -1,10 +1,12 @@
 //! `GET source:key`: the bound of a counter, taking nothing.
 
+use futures_util::future::BoxFuture;
 use snowmint_wire::resp::Command;
 
-use super::{CommandWork, Flow, Session, Spec};
+use super::reply;
+use super::spec::{CommandWork, Flow, Spec};
 use crate::error::Error;
-use crate::resp::session::IdTarget;
+use crate::resp::session::{IdTarget, Session};
 use crate::service::UnsentPermit;
 
 pub(super) const SPEC: Spec = Spec {
@@ -19,32 +21,40 @@ pub(super) const SPEC: Spec = Spec {
 
 /// Read of a counter.
 #[derive(Debug)]
-pub(in crate::resp) struct Get {
+struct Get {
     target: IdTarget,
 }
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
     match IdTarget::counter(arg, &session.state.settings.default_counter_source) {
-        Ok(target) => Flow::Wait(Box::new(CommandWork::Get(Get { target }))),
+        Ok(target) => Flow::Wait(Box::new(Get { target })),
         Err(error) => {
-            super::error(&error, session, output);
+            reply::error(&error, session, output);
             Flow::Next
         }
     }
 }
 
-impl Get {
-    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> UnsentPermit {
-        match self.bound(session).await {
-            // Redis's form: the value of a key is a text, and null before the first.
-            Ok(0) => session.reply(output).null(),
-            Ok(bound) => session.reply(output).bulk(bound.to_string().as_bytes()),
-            Err(error) => super::error(&error, session, output),
-        }
-        UnsentPermit::default()
+impl CommandWork for Get {
+    fn run<'a>(
+        self: Box<Self>,
+        session: &'a mut Session,
+        output: &'a mut Vec<u8>,
+    ) -> BoxFuture<'a, UnsentPermit> {
+        Box::pin(async move {
+            match self.bound(session).await {
+                // Redis's form: the value of a key is a text, and null before the first.
+                Ok(0) => session.reply(output).null(),
+                Ok(bound) => session.reply(output).bulk(bound.to_string().as_bytes()),
+                Err(error) => reply::error(&error, session, output),
+            }
+            UnsentPermit::default()
+        })
     }
+}
 
+impl Get {
     async fn bound(&self, session: &Session) -> Result<u64, Error> {
         let IdTarget { source, key } = &self.target;
         let Some(key) = key else {

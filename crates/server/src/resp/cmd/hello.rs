@@ -2,7 +2,9 @@
 
 use snowmint_wire::resp::{Command, Protocol};
 
-use super::{Flow, Session, Spec, auth, client};
+use super::spec::{Flow, Spec};
+use super::{auth, client};
+use crate::resp::session::Session;
 
 pub(super) const SPEC: Spec = Spec {
     name: "hello",

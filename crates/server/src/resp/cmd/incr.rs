@@ -3,8 +3,9 @@
 use snowmint_wire::resp::Command;
 
 use super::mint::Mint;
-use super::{CommandWork, Flow, Session, Spec};
-use crate::resp::session::IdTarget;
+use super::reply;
+use super::spec::{Flow, Spec};
+use crate::resp::session::{IdTarget, Session};
 
 pub(super) const SPEC: Spec = Spec {
     name: "incr",
@@ -22,7 +23,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     let mut admitted = false;
     if let Some((source, key)) = session.cached_target(arg) {
         if let Err(error) = session.spend() {
-            super::error(&error, session, output);
+            reply::error(&error, session, output);
             return Flow::Next;
         }
         admitted = true;
@@ -37,11 +38,9 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
         }
     }
     match IdTarget::counter(arg, &session.state.settings.default_counter_source) {
-        Ok(target) => {
-            Flow::Wait(Box::new(CommandWork::Mint(Mint { target, count: None, admitted })))
-        }
+        Ok(target) => Flow::Wait(Box::new(Mint { target, count: None, admitted })),
         Err(error) => {
-            super::error(&error, session, output);
+            reply::error(&error, session, output);
             Flow::Next
         }
     }

@@ -2,13 +2,15 @@
 //! Redis does. With n = 1 it equals `INCR`, of any source: libraries such as redis-py write every
 //! `INCR` so.
 
+use futures_util::future::BoxFuture;
 use snowmint_wire::http::Count;
 use snowmint_wire::resp::Command;
 
 use super::mint::read_count;
-use super::{CommandWork, Flow, Session, Spec, incr};
+use super::spec::{CommandWork, Flow, Spec};
+use super::{incr, reply};
 use crate::error::Error;
-use crate::resp::session::IdTarget;
+use crate::resp::session::{IdTarget, Session};
 use crate::service::UnsentPermit;
 
 pub(super) const SPEC: Spec = Spec {
@@ -23,7 +25,7 @@ pub(super) const SPEC: Spec = Spec {
 
 /// Numbers to take in a row.
 #[derive(Debug)]
-pub(in crate::resp) struct InARow {
+struct InARow {
     target: IdTarget,
     length: Count,
 }
@@ -38,23 +40,31 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
         Ok(InARow { length, .. }) if length.get() == 1 => {
             (incr::SPEC.run)(session, command, output)
         }
-        Ok(work) => Flow::Wait(Box::new(CommandWork::InARow(work))),
+        Ok(work) => Flow::Wait(Box::new(work)),
         Err(error) => {
-            super::error(&error, session, output);
+            reply::error(&error, session, output);
             Flow::Next
         }
     }
 }
 
-impl InARow {
-    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> UnsentPermit {
-        match self.reserved(session).await {
-            Ok(last) => session.reply(output).id(last),
-            Err(error) => super::error(&error, session, output),
-        }
-        UnsentPermit::default()
+impl CommandWork for InARow {
+    fn run<'a>(
+        self: Box<Self>,
+        session: &'a mut Session,
+        output: &'a mut Vec<u8>,
+    ) -> BoxFuture<'a, UnsentPermit> {
+        Box::pin(async move {
+            match self.reserved(session).await {
+                Ok(last) => session.reply(output).id(last),
+                Err(error) => reply::error(&error, session, output),
+            }
+            UnsentPermit::default()
+        })
     }
+}
 
+impl InARow {
     async fn reserved(&self, session: &Session) -> Result<u64, Error> {
         let (service, length) = (&session.service, self.length.get());
         let IdTarget { source, key } = &self.target;

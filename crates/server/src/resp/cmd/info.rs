@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use snowmint_wire::resp::Command;
 
-use super::{Flow, Session, Spec};
+use super::spec::{Flow, Spec};
+use crate::resp::session::Session;
 
 pub(super) const SPEC: Spec = Spec {
     name: "info",

@@ -1,12 +1,14 @@
 //! `MINT source [count]`: one ID, or an array of exactly `count`.
 
+use futures_util::future::BoxFuture;
 use snowmint_coord::IdBatch;
 use snowmint_wire::http::Count;
 use snowmint_wire::resp::{Command, Encoder};
 
-use super::{CommandWork, Flow, Session, Spec, wrong_arity};
+use super::reply::{self, wrong_arity};
+use super::spec::{CommandWork, Flow, Spec};
 use crate::error::{Error, shown};
-use crate::resp::session::IdTarget;
+use crate::resp::session::{IdTarget, Session};
 use crate::service::{Minted, UnsentPermit};
 
 pub(super) const SPEC: Spec = Spec {
@@ -21,7 +23,7 @@ pub(super) const SPEC: Spec = Spec {
 
 /// IDs to mint.
 #[derive(Debug)]
-pub(in crate::resp) struct Mint {
+pub(super) struct Mint {
     pub(super) target: IdTarget,
     /// Number of IDs, as an array; `None`: one ID, by itself.
     pub(super) count: Option<Count>,
@@ -41,9 +43,9 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     };
     match count.and_then(|count| Ok(Mint { target: IdTarget::read(arg)?, count, admitted: false }))
     {
-        Ok(work) => Flow::Wait(Box::new(CommandWork::Mint(work))),
+        Ok(work) => Flow::Wait(Box::new(work)),
         Err(error) => {
-            super::error(&error, session, output);
+            reply::error(&error, session, output);
             Flow::Next
         }
     }
@@ -57,22 +59,30 @@ pub(super) fn read_count(digits: &[u8]) -> Result<Count, Error> {
     })
 }
 
-impl Mint {
-    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> UnsentPermit {
-        match self.minted(session).await {
-            Ok(minted) => {
-                let (values, unsent_permit) = minted.into_parts();
-                write(&values, self.count.is_some(), &mut session.reply(output));
-                unsent_permit
+impl CommandWork for Mint {
+    fn run<'a>(
+        self: Box<Self>,
+        session: &'a mut Session,
+        output: &'a mut Vec<u8>,
+    ) -> BoxFuture<'a, UnsentPermit> {
+        Box::pin(async move {
+            match self.minted(session).await {
+                Ok(minted) => {
+                    let (values, unsent_permit) = minted.into_parts();
+                    write(&values, self.count.is_some(), &mut session.reply(output));
+                    unsent_permit
+                }
+                Err(error) => {
+                    session.forget_source();
+                    reply::error(&error, session, output);
+                    UnsentPermit::default()
+                }
             }
-            Err(error) => {
-                session.forget_source();
-                super::error(&error, session, output);
-                UnsentPermit::default()
-            }
-        }
+        })
     }
+}
 
+impl Mint {
     async fn minted(&self, session: &mut Session) -> Result<Minted, Error> {
         let IdTarget { source: name, key } = &self.target;
         let (service, key) = (&session.service, key.as_deref());

@@ -1,55 +1,33 @@
-//! The commands: one file each, and their table.
+//! The commands, and their table.
 
 mod auth;
 mod client;
 mod cluster;
 mod command;
 mod config;
+mod connection;
 mod decode;
-mod discard;
-mod echo;
-mod exec;
 mod get;
 mod hello;
 mod incr;
 mod incrby;
 mod info;
 mod mint;
-mod multi;
-mod ping;
-mod quit;
-mod reset;
-mod select;
+mod reply;
+mod spec;
+mod transaction;
 mod web;
 
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Command, Encoder};
 
+pub(super) use self::spec::{CommandWork, Flow};
+
+use self::reply::wrong_arity;
+use self::spec::Spec;
 use super::buffered_bytes;
 use super::session::Session;
-use super::transaction::{NotQueued, TRANSACTION_BYTES_MAX, Transaction};
-use crate::advertised_addrs::AdvertisedAddrs;
-use crate::error::{Error, SectionOwner};
-use crate::service::UnsentPermit;
-
-/// A command of the table.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spec {
-    /// Name, in lower case.
-    pub(super) name: &'static str,
-    /// Number of arguments, the name included; negative: the least number. Redis counts in this
-    /// way.
-    arity: i8,
-    /// Description, in a sentence.
-    summary: &'static str,
-    /// Group in Redis's documents.
-    group: &'static str,
-    /// Whether its first argument names a source, in the place of Redis's key.
-    pub(super) takes_source: bool,
-    /// Whether clients may send it before they authenticate.
-    is_for_all: bool,
-    run: fn(&mut Session, &Command<'_>, &mut Vec<u8>) -> Flow,
-}
+use super::transaction::{NotQueued, TRANSACTION_BYTES_MAX};
 
 /// Every command; the most used first.
 static COMMANDS: &[Spec] = &[
@@ -57,54 +35,27 @@ static COMMANDS: &[Spec] = &[
     mint::SPEC,
     incrby::SPEC,
     get::SPEC,
-    ping::SPEC,
-    multi::SPEC,
-    exec::SPEC,
-    discard::SPEC,
+    connection::PING,
+    transaction::MULTI,
+    transaction::EXEC,
+    transaction::DISCARD,
     decode::SPEC,
-    echo::SPEC,
+    connection::ECHO,
     hello::SPEC,
     auth::SPEC,
-    select::SPEC,
+    connection::SELECT,
     client::SPEC,
-    command::SPEC,
+    command::spec(describe),
     info::SPEC,
     config::SPEC,
     cluster::SPEC,
-    reset::SPEC,
-    quit::SPEC,
+    connection::RESET,
+    connection::QUIT,
 ];
 
-/// Next step after a command.
-pub(super) enum Flow {
-    /// The reply is written; the next command follows.
-    Next,
-    /// The reply is written; the connection closes.
-    Close,
-    /// The reply needs a wait.
-    Wait(Box<CommandWork>),
-    /// The replies of these commands are its reply; the head of their array is written.
-    Exec(Box<Transaction>),
-}
-
-/// A command that has to wait: for the store, or for the next tick.
-pub(super) enum CommandWork {
-    Mint(mint::Mint),
-    InARow(incrby::InARow),
-    Get(get::Get),
-    Decode(decode::Decode),
-}
-
-impl CommandWork {
-    /// Does the work, and writes the reply. Keep the result until the reply is sent.
-    pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> UnsentPermit {
-        match self {
-            Self::Mint(work) => work.run(session, output).await,
-            Self::InARow(work) => work.run(session, output).await,
-            Self::Get(work) => work.run(session, output).await,
-            Self::Decode(work) => work.run(session, output).await,
-        }
-    }
+/// Runs `COMMAND` on the table.
+fn describe(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    command::run(COMMANDS, session, command, output)
 }
 
 /// Runs a command, or returns the work that has to wait.
@@ -160,7 +111,7 @@ fn queue(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> 
         Ok(()) => session.reply(output).simple("QUEUED"),
         Err(NotQueued::Full(length, full)) => {
             let refused = buffered_bytes::limit_error("a transaction", length, full, requests);
-            error(&refused, session, output);
+            reply::error(&refused, session, output);
         }
         Err(NotQueued::TooLong(length)) => {
             session.refused(Code::LimitExceeded, None);
@@ -185,24 +136,7 @@ fn unauthenticated(session: &mut Session, output: &mut Vec<u8>) -> Flow {
 }
 
 fn find(name: &[u8]) -> Option<&'static Spec> {
-    COMMANDS.iter().find(|spec| name.eq_ignore_ascii_case(spec.name.as_bytes()))
-}
-
-impl Spec {
-    fn accepts(&self, args: usize) -> bool {
-        let needed = usize::from(self.arity.unsigned_abs());
-        if self.arity < 0 { args >= needed } else { args == needed }
-    }
-
-    /// Returns whether the command is queued for `EXEC` after `MULTI`; the rest run immediately, as
-    /// in Redis.
-    fn waits_for_exec(&self) -> bool {
-        !matches!(self.name, "multi" | "exec" | "discard" | "reset" | "quit")
-    }
-}
-
-fn wrong_arity(name: &str, reply: &mut Encoder<'_>) {
-    reply.error("ERR", &format!("wrong number of arguments for '{name}' command"));
+    COMMANDS.iter().find(|spec| spec.has_name(name))
 }
 
 /// Writes the error in Redis's words, since clients look for them.
@@ -219,32 +153,4 @@ fn unknown(command: &Command<'_>, reply: &mut Encoder<'_>) {
         message.push_str(&format!("'{arg}' "));
     }
     reply.error("ERR", &message);
-}
-
-/// Writes the error of an unknown sub-command.
-fn unknown_subcommand(container: &str, given: &[u8], reply: &mut Encoder<'_>) {
-    let given = given.get(..64).unwrap_or(given).escape_ascii();
-    let container = container.to_ascii_uppercase();
-    reply.error("ERR", &format!("unknown subcommand '{given}'. Try {container} HELP."));
-}
-
-/// Writes an error of the service, and counts it.
-fn error(error: &Error, session: &Session, output: &mut Vec<u8>) {
-    session.refused(error.code(), error.cause());
-    let mut reply = session.reply(output);
-    if let Some(SectionOwner {
-        section,
-        advertised_addrs: AdvertisedAddrs { resp: Some(address), .. },
-    }) = error.owner()
-    {
-        // Redis's words, which its cluster clients follow.
-        return reply.error("MOVED", &format!("{section} {address}"));
-    }
-    let prefix = error.code().row().resp.as_str();
-    match error.detail() {
-        Some(_) if session.service.caller().sees_details() => {
-            reply.error(prefix, &error.full_message());
-        }
-        _ => reply.error(prefix, error.message()),
-    }
 }

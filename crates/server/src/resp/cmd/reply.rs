@@ -1,0 +1,39 @@
+//! Errors, in the form of Redis.
+
+use snowmint_wire::resp::Encoder;
+
+use crate::advertised_addrs::AdvertisedAddrs;
+use crate::error::{Error, SectionOwner};
+use crate::resp::session::Session;
+
+pub(super) fn wrong_arity(name: &str, reply: &mut Encoder<'_>) {
+    reply.error("ERR", &format!("wrong number of arguments for '{name}' command"));
+}
+
+/// Writes the error of an unknown sub-command.
+pub(super) fn unknown_subcommand(container: &str, given: &[u8], reply: &mut Encoder<'_>) {
+    let given = given.get(..64).unwrap_or(given).escape_ascii();
+    let container = container.to_ascii_uppercase();
+    reply.error("ERR", &format!("unknown subcommand '{given}'. Try {container} HELP."));
+}
+
+/// Writes an error of the service, and counts it.
+pub(super) fn error(error: &Error, session: &Session, output: &mut Vec<u8>) {
+    session.refused(error.code(), error.cause());
+    let mut reply = session.reply(output);
+    if let Some(SectionOwner {
+        section,
+        advertised_addrs: AdvertisedAddrs { resp: Some(address), .. },
+    }) = error.owner()
+    {
+        // Redis's words, which its cluster clients follow.
+        return reply.error("MOVED", &format!("{section} {address}"));
+    }
+    let prefix = error.code().row().resp.as_str();
+    match error.detail() {
+        Some(_) if session.service.caller().sees_details() => {
+            reply.error(prefix, &error.full_message());
+        }
+        _ => reply.error(prefix, error.message()),
+    }
+}

@@ -1,0 +1,70 @@
+//! A row of the table of commands, and what a command leaves to do.
+
+use futures_util::future::BoxFuture;
+use snowmint_wire::resp::Command;
+
+use crate::resp::session::Session;
+use crate::resp::transaction::Transaction;
+use crate::service::UnsentPermit;
+
+/// A command of the table.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::resp) struct Spec {
+    /// Name, in lower case.
+    pub(in crate::resp) name: &'static str,
+    /// Number of arguments, the name included; negative: the least number. Redis counts in this
+    /// way.
+    pub(super) arity: i8,
+    /// Description, in a sentence.
+    pub(super) summary: &'static str,
+    /// Group in Redis's documents.
+    pub(super) group: &'static str,
+    /// Whether its first argument names a source, in the place of Redis's key.
+    pub(in crate::resp) takes_source: bool,
+    /// Whether clients may send it before they authenticate.
+    pub(super) is_for_all: bool,
+    pub(super) run: Run,
+}
+
+/// Function that runs a command.
+pub(super) type Run = fn(&mut Session, &Command<'_>, &mut Vec<u8>) -> Flow;
+
+impl Spec {
+    /// Returns whether it has this name, in either case.
+    pub(super) fn has_name(&self, name: &[u8]) -> bool {
+        name.eq_ignore_ascii_case(self.name.as_bytes())
+    }
+
+    pub(super) fn accepts(&self, args: usize) -> bool {
+        let needed = usize::from(self.arity.unsigned_abs());
+        if self.arity < 0 { args >= needed } else { args == needed }
+    }
+
+    /// Returns whether the command is queued for `EXEC` after `MULTI`; the rest run immediately, as
+    /// in Redis.
+    pub(super) fn waits_for_exec(&self) -> bool {
+        !matches!(self.name, "multi" | "exec" | "discard" | "reset" | "quit")
+    }
+}
+
+/// Next step after a command.
+pub(in crate::resp) enum Flow {
+    /// The reply is written; the next command follows.
+    Next,
+    /// The reply is written; the connection closes.
+    Close,
+    /// The reply needs a wait.
+    Wait(Box<dyn CommandWork>),
+    /// The replies of these commands are its reply; the head of their array is written.
+    Exec(Box<Transaction>),
+}
+
+/// A command that has to wait: for the store, or for the next tick.
+pub(in crate::resp) trait CommandWork: Send {
+    /// Does the work, and writes the reply. Keep the result until the reply is sent.
+    fn run<'a>(
+        self: Box<Self>,
+        session: &'a mut Session,
+        output: &'a mut Vec<u8>,
+    ) -> BoxFuture<'a, UnsentPermit>;
+}
