@@ -5,8 +5,7 @@ use snowmint_coord::{
 };
 use snowmint_core::UnixMillis;
 
-use super::case::{Case, TASKS, code};
-use super::cases;
+use super::case::{Case, TASKS, cases, code};
 
 cases![
     numbers_carry_the_stores_time,

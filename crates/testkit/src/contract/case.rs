@@ -3,14 +3,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use snowmint_coord::{
     BootTimer, Bounds, ClaimRequest, ClockOf, Definition, Error, ErrorKind, Extend, Extended,
     Lease, Mark, Member, NewDefinition, Pool, Preference, Presence, Release, Reserve, Result,
     Reuse, Segment, Store, Timer as _, random,
 };
 use snowmint_core::UnixMillis;
-
-use super::Factory;
 
 /// TTL that is far longer than any case.
 pub(super) const TTL_LONG_MS: u64 = 600_000;
@@ -25,6 +24,32 @@ pub(super) const TASKS: u64 = 16;
 const TRIES: u32 = 20;
 /// Maximum of doublings, which makes the wait about a second.
 const STAND_BACK_DOUBLINGS_MAX: u32 = 10;
+
+/// Constructor of handles on the store under test.
+#[async_trait]
+pub trait Factory: Send + Sync + 'static {
+    /// Returns the store's name in the report.
+    fn name(&self) -> String;
+
+    /// Opens a new handle on a namespace. All handles see the same store.
+    async fn open(&self, namespace: &str) -> Arc<dyn Store>;
+
+    /// Moves the store's own clock forward by `ms` milliseconds. Stores that use their callers'
+    /// clocks have nothing to do.
+    async fn pass_ms(&self, ms: u64);
+}
+
+pub(super) type CaseFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(super) type CaseFn = fn(Case) -> CaseFuture;
+
+/// Names the functions of a module as cases.
+macro_rules! cases {
+    ($($name:ident),* $(,)?) => {
+        pub(super) const CASES: &[(&str, super::case::CaseFn)] =
+            &[$((stringify!($name), |case| Box::pin($name(case)))),*];
+    };
+}
+pub(super) use cases;
 
 /// Namespace and clock of one case.
 #[derive(Clone)]

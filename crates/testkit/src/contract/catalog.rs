@@ -1,5 +1,4 @@
-use super::case::{Case, code, definition};
-use super::cases;
+use super::case::{Case, cases, code, definition};
 use snowmint_coord::catalog::SPEC_BYTES_MAX;
 use snowmint_coord::{Mark, NewDefinition, SourceState};
 

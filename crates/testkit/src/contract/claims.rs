@@ -1,8 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::case::{Case, TASKS, TTL_LONG_MS, code, later, pool};
-use super::cases;
+use super::case::{Case, TASKS, TTL_LONG_MS, cases, code, later, pool};
 use snowmint_coord::pool::NEVER_ROWS_KEPT;
 use snowmint_coord::{ErrorKind, Mark, Pool, Preference, Retry, Reuse, Term};
 

@@ -1,7 +1,6 @@
 //! Excluded slots.
 
-use super::case::{Case, code, later, pool};
-use super::cases;
+use super::case::{Case, cases, code, later, pool};
 use snowmint_coord::{Exclude, Mark, Pool, Preference, Result, Reuse, SlotInfo};
 
 cases![

@@ -1,7 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::case::{Case, TASKS, TTL_LONG_MS, code, extend, later, pool};
-use super::cases;
+use super::case::{Case, TASKS, TTL_LONG_MS, cases, code, extend, later, pool};
 use snowmint_coord::{
     Acquire, Acquired, BootTimer, FastForward, Mark, Member, Pool, Preference, Relinquish, Result,
     Reuse, StalledMember, Term, Timer as _, random,

@@ -1,5 +1,4 @@
-use super::case::{Case, TASKS, code, extend, later, pool};
-use super::cases;
+use super::case::{Case, TASKS, cases, code, extend, later, pool};
 use snowmint_coord::{ErrorKind, Extend, Lease, Mark, Preference, Release, Retry, Term};
 
 cases![

@@ -8,9 +8,8 @@ use snowmint_coord::{
     Doubt, Evidence, FastForward, History, JournalInfo, Known, Mark, Recalled, Store, StoreIdentity,
 };
 
-use super::case::{Case, code, reached};
-use super::cases;
-use super::lost::{JoinedHolder, READS, is_behind_servers, is_believed};
+use super::case::{Case, cases, code, reached};
+use super::joined_holder::{JoinedHolder, READS, doubt, five_of, is_behind_servers, is_believed};
 
 cases!(
     seen_state_of_a_store_is_recalled,
@@ -86,10 +85,6 @@ async fn each_handle_that_writes_leaves_one_start(case: Case) {
     assert_eq!(reader.store.seen().unwrap().id, second.id);
 }
 
-fn doubt() -> Doubt {
-    Doubt { evidence: "the journal of a peer".into(), seen: 9_000, found: 7 }
-}
-
 /// Returns evidence against the store's present state, by a process that has seen more.
 async fn evidence(store: &Arc<dyn Store>) -> Evidence {
     let found = reached(|| store.identity()).await.unwrap();
@@ -157,29 +152,6 @@ async fn a_store_in_doubt_refuses_every_verb_that_writes(case: Case) {
     let source = fresh.store.get("orders").await.unwrap();
     case.reserve(&source, 1).await.unwrap();
     fresh.reserve(&source, 1).await.unwrap();
-}
-
-/// Checks that a handle states nothing about its present store from what it knows of a former one.
-pub(super) async fn known_facts_do_not_reach_another_store(store: &Arc<dyn Store>) {
-    let seen = store.seen().expect("a handle that was used has seen its store");
-    let (id, ends) = (seen.id.clone(), BTreeMap::new());
-    let evidence = Evidence { id, seen: seen.clone(), ends, other_server: false };
-    let (doubt, known) = (doubt(), Known::default());
-    let journal = JournalInfo { id: "ours".into(), ..JournalInfo::default() };
-    let recalled = reached(|| store.recall("the journal", &seen)).await;
-    let mut results = vec![("recall", recalled.map(drop))];
-    // Servers report for themselves.
-    if !is_behind_servers(&**store) {
-        results.extend([
-            ("report", reached(|| store.report(&journal, Some(&known))).await),
-            ("standing", reached(|| store.standing()).await.map(drop)),
-            ("doubt", reached(|| store.doubt(&doubt, &evidence)).await),
-        ]);
-    }
-    for (verb, result) in results {
-        let refused = result.expect_err(verb);
-        assert_eq!(refused.kind().code(), "store_mismatch", "{verb}: {refused}");
-    }
 }
 
 /// A handle that has seen more than the store has must learn of the loss before anything else is
@@ -322,7 +294,7 @@ pub async fn every_verb_is_refused_by_an_older_state(
     let fresh = open().await;
     if lost == LostWrites::MuchAndMoreFollows {
         let source = reached(|| fresh.get("bills")).await.unwrap();
-        let reserve = super::lost::five_of(&source);
+        let reserve = five_of(&source);
         while fresh.identity().await.unwrap().writes <= seen.writes {
             fresh.reserve(&reserve).await.unwrap();
         }

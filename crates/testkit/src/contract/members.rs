@@ -1,5 +1,4 @@
-use super::case::{Case, TTL_LONG_MS, code, pool};
-use super::cases;
+use super::case::{Case, TTL_LONG_MS, cases, code, pool};
 use snowmint_coord::{
     Incarnation, Mark, Member, MemberStatus, Preference, Presence, Serves, random,
 };

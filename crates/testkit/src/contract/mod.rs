@@ -1,4 +1,4 @@
-//! The contract that every store must keep, as small named cases over any [`Store`].
+//! The contract that every store must keep, as small named cases over any [`Store`](snowmint_coord::Store).
 //!
 //! A requested store runs all cases or fails; none are skipped, except those for features that a
 //! store behind servers lacks. Each case gets its own namespace. [`run`] continues after a failure
@@ -12,6 +12,7 @@ mod exclude;
 mod exclusive;
 mod extends;
 mod history;
+mod joined_holder;
 mod largest;
 mod lost;
 mod members;
@@ -24,39 +25,14 @@ mod whole;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use snowmint_coord::{Store, random};
+use snowmint_coord::random;
 
-pub use case::Case;
+use case::CaseFuture;
+
+pub use case::{Case, Factory};
 pub use history::{LostWrites, every_verb_is_refused_by_an_older_state};
 pub use largest::largest_steps_are_carried_out;
 pub use lost::every_verb_is_refused_by_another_store;
-
-/// Constructor of handles on the store under test.
-#[async_trait]
-pub trait Factory: Send + Sync + 'static {
-    /// Returns the store's name in the report.
-    fn name(&self) -> String;
-
-    /// Opens a new handle on a namespace. All handles see the same store.
-    async fn open(&self, namespace: &str) -> Arc<dyn Store>;
-
-    /// Moves the store's own clock forward by `ms` milliseconds. Stores that use their callers'
-    /// clocks have nothing to do.
-    async fn pass_ms(&self, ms: u64);
-}
-
-type CaseFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
-type CaseFn = fn(Case) -> CaseFuture;
-
-/// Names the functions of a module as cases.
-macro_rules! cases {
-    ($($name:ident),* $(,)?) => {
-        pub(super) const CASES: &[(&str, super::CaseFn)] =
-            &[$((stringify!($name), |case| Box::pin($name(case)))),*];
-    };
-}
-use cases;
 
 /// Runs every case, one after the other, and reports on stderr.
 ///
@@ -72,7 +48,7 @@ fn run_all(factory: Arc<dyn Factory>) -> CaseFuture {
 }
 
 async fn run_each(factory: Arc<dyn Factory>) {
-    let is_behind_servers = lost::is_behind_servers(&*factory.open("looked-at").await);
+    let is_behind_servers = joined_holder::is_behind_servers(&*factory.open("looked-at").await);
     let rooms = [
         members::CASES,
         claims::CASES,

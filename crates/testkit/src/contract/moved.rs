@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use snowmint_coord::FastForward;
 
-use super::case::Case;
-use super::cases;
-use super::history::known_facts_do_not_reach_another_store;
-use super::lost::{JoinedHolder, is_believed};
+use super::case::{Case, cases};
+use super::joined_holder::{JoinedHolder, is_believed, known_facts_do_not_reach_another_store};
 
 cases!(
     every_verb_is_refused_once_the_store_has_another_identity,

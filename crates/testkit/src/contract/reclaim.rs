@@ -1,7 +1,6 @@
 //! Marks far ahead of the clock, which an operator lowers.
 
-use super::case::{Case, TASKS, code, later, pool, reached, stand_back};
-use super::cases;
+use super::case::{Case, TASKS, cases, code, later, pool, reached, stand_back};
 use snowmint_coord::{
     Acquire, Exclude, FastForward, Lease, Mark, Member, Pool, Preference, Reclaim, Reclaimed,
     Result, Reuse, SlotInfo, Term,

@@ -1,7 +1,6 @@
 //! Long random histories, with equal results from the store and the memory store.
 
-use super::case::{Case, definition};
-use super::cases;
+use super::case::{Case, cases, definition};
 use snowmint_coord::{
     ClaimRequest, Definition, Error, Extend, FastForward, GiveBack, Incarnation, Lease, Mark,
     Member, MemoryClock, MemoryStore, Pool, Preference, Presence, Release, Reserve, Result, Reuse,

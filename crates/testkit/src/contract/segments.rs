@@ -1,5 +1,4 @@
-use super::case::{Case, TASKS, code, definition, reached};
-use super::cases;
+use super::case::{Case, TASKS, cases, code, definition, reached};
 use snowmint_coord::segment::{NUMBER_MAX, NumberInterval};
 use snowmint_coord::{
     Bounds, Definition, ErrorKind, FastForward, GiveBack, Mark, Result, Segment, SourceState,

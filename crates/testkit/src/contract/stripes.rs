@@ -1,7 +1,6 @@
 //! The only change of a source's identity, and the end that a stripe must get before it.
 
-use super::case::{Case, TASKS, code, reached, stand_back};
-use super::cases;
+use super::case::{Case, TASKS, cases, code, reached, stand_back};
 use snowmint_coord::segment::{NUMBER_MAX, NumberInterval};
 use snowmint_coord::{
     Bounds, Definition, FastForward, GiveBack, Mark, NewDefinition, Restripe, Result, SourceSpec,

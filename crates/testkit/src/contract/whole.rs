@@ -1,5 +1,4 @@
-use super::case::{Case, code, definition, later, pool};
-use super::cases;
+use super::case::{Case, cases, code, definition, later, pool};
 use snowmint_coord::{ClockOf, FastForward, Mark, Pool, Preference, Reuse, SourceState};
 
 cases![
