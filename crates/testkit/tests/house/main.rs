@@ -1,8 +1,10 @@
-//! Rules of the repository: dependencies of crates, the places of real time, the length of files and
-//! names, the form of errors, words and sentences.
+//! Rules of the repository: dependencies of crates, the order of the files in them, the places of
+//! real time, the length of files and names, the form of errors, words and sentences.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+mod imports;
 mod prose;
+mod rooms;
 mod types;
 mod words;
 

@@ -83,7 +83,7 @@ fn comments(source: &str) -> String {
 }
 
 /// Returns the code after a character literal or a lifetime, which begins `code`.
-fn after_quote(code: &str) -> &str {
+pub(super) fn after_quote(code: &str) -> &str {
     let code = &code[1..];
     if let Some(escape) = code.strip_prefix('\\') {
         let closing = escape.get(1..).and_then(|rest| rest.split_once('\''));
