@@ -35,9 +35,9 @@ pub use config::{
     Settings, TinyidSettings,
 };
 pub use handle::{Handle, ServerDeps, start};
+pub use net::tls::{Pems, Tls, certificate_names};
+pub use observe::trace::Traces;
 pub use service::{AuditDefinition, Error, Service, moved_to, recovery_body};
-pub use tls::{Pems, Tls, certificate_names};
-pub use trace::Traces;
 
 /// Examples of the README, tested as those of this crate.
 #[cfg(doctest)]

@@ -82,7 +82,7 @@ impl Config {
     /// Returns the URL of the store.
     pub(crate) fn store_url(&self) -> Hidden {
         if self.store.url.is_empty() {
-            return self::store::default_url(&self.server.data_dir).into();
+            return store::default_url(&self.server.data_dir).into();
         }
         self.store.url.clone()
     }

@@ -5,4 +5,4 @@ pub(crate) mod listener;
 pub(crate) mod read_deadline_body;
 pub(crate) mod shutdown;
 pub(crate) mod stream;
-pub mod tls;
+pub(crate) mod tls;

@@ -3,4 +3,4 @@
 pub(crate) mod live;
 pub(crate) mod log_line;
 pub(crate) mod meter;
-pub mod trace;
+pub(crate) mod trace;
