@@ -1,4 +1,4 @@
-//! What opening a store needs, whatever the store.
+//! Settings and errors that opening needs, whatever the store.
 
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::{Error, Result};

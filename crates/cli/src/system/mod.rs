@@ -1,4 +1,4 @@
-//! What a command needs of its machine.
+//! Facts and services of the machine that commands use.
 
 pub(crate) mod descriptors;
 pub(crate) mod ntp;

@@ -1,4 +1,4 @@
-//! What a command reads and writes, and how it exits.
+//! Input, output and exit of a command.
 
 pub(crate) mod exit;
 pub(crate) mod id;

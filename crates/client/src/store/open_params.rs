@@ -1,4 +1,4 @@
-//! What opening a store needs, kept for opening its secondary stores.
+//! Parameters of opening a store, kept for opening its secondary stores.
 
 use std::fmt;
 

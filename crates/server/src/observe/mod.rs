@@ -1,4 +1,4 @@
-//! What the server shows of itself: counts, log lines, spans, and what may change while it runs.
+//! Counts, log lines and spans of the server, and the settings of them that change while it runs.
 
 pub(crate) mod live;
 pub(crate) mod log_line;

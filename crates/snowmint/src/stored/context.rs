@@ -1,4 +1,4 @@
-//! What the handles of a store share.
+//! State that the handles of a store share.
 
 use std::sync::Arc;
 

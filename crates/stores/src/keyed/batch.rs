@@ -1,4 +1,4 @@
-//! What a step reads of a server first, and the batch of writes that it sends.
+//! First read of a step, and the batch of writes that it sends.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a server does for the keys of a namespace.
+//! Trait of a server that keeps the keys of a namespace.
 
 use std::collections::HashSet;
 use std::fmt;

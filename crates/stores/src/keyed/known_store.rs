@@ -1,4 +1,4 @@
-//! What reservations in one step remember of the store.
+//! Facts about the store that reservations in one step remember.
 
 use super::batch::Entry;
 use super::record::StoreRecord;

@@ -1,4 +1,4 @@
-//! What the tables need of a database: a transaction, and its dialect.
+//! Session of a database as the tables use it: a transaction, and its dialect.
 
 use async_trait::async_trait;
 

@@ -1,4 +1,4 @@
-//! What messages say of the file.
+//! Name of the file in messages.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a URL contains.
+//! Parts of a URL.
 
 /// Default port of ZooKeeper.
 pub(crate) const PORT: u16 = 2181;

@@ -1,4 +1,4 @@
-//! What is compared between the stores of a source, and the result.
+//! Comparison of the stores of a source.
 
 use super::super::source_info::SourceInfo;
 use crate::error::{Error, ErrorKind};

@@ -1,4 +1,4 @@
-//! What a verb is to a step: its result, its kind of access, and what it does with the rows.
+//! Trait of a verb as a step runs it: its result, its kind of access, and its work on the rows.
 
 use async_trait::async_trait;
 

@@ -14,7 +14,7 @@ use snowmint_wire::error::Code;
 use snowmint_wire::http::JSON;
 use snowmint_wire::http::compat::{COSID_LOST, COSID_NOT_FOUND, COSID_OVERFLOW, CosIdMachineBody};
 
-use super::answer::{CosId, CosIdError, CosIdResult, NamePath, part};
+use super::result::{CosId, CosIdError, CosIdResult, NamePath, part};
 use crate::error::{Error, shown};
 use crate::http::compat::common::json;
 use crate::http::compat::params::{Params, whole};

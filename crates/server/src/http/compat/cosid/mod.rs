@@ -3,8 +3,8 @@
 //! A client of segments reads the response as a number, whatever the status: an error is not a
 //! number.
 
-mod answer;
 mod machines;
+mod result;
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use snowmint_wire::error::Code;
 use snowmint_wire::http::JSON;
 use snowmint_wire::http::compat::TEXT_UTF8;
 
-use self::answer::{CosId, CosIdResult, NamePath, NamesPath, part};
+use self::result::{CosId, CosIdResult, NamePath, NamesPath, part};
 use super::common::{number, range, source_of, text};
 use super::params::{Params, whole};
 use crate::config::CosIdSettings;
