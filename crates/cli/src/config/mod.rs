@@ -35,7 +35,6 @@ pub(crate) use given::{Given, is_below};
 pub(crate) use minting::{CrashPolicy, NumberChoice, WorkerReuse, WorkerSection};
 use places::Places;
 pub(crate) use sections::{Config, Defined, TlsSection};
-#[cfg(test)]
 pub(crate) use store::default_url;
 pub(crate) use template::template;
 
@@ -82,7 +81,7 @@ impl Config {
     /// Returns the URL of the store.
     pub(crate) fn store_url(&self) -> Hidden {
         if self.store.url.is_empty() {
-            return store::default_url(&self.server.data_dir).into();
+            return default_url(&self.server.data_dir).into();
         }
         self.store.url.clone()
     }

@@ -60,10 +60,10 @@ fn first_len(text: &str) -> usize {
         text.split_once("*/").map_or(text.len(), |(_, rest)| up_to(rest))
     } else if text.starts_with('"') {
         quoted(text).map_or(text.len(), |(_, rest)| up_to(rest))
-    } else if text.starts_with('\'') {
+    } else if let Some(after) = text.strip_prefix('\'') {
         match up_to(after_quote(text)) {
             // A lifetime.
-            1 => up_to(text[1..].trim_start_matches(is_part)),
+            1 => up_to(after.trim_start_matches(is_part)),
             len => len,
         }
     } else if ["::", "..", "->", "=>"].iter().any(|mark| text.starts_with(*mark)) {

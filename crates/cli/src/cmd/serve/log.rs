@@ -176,7 +176,7 @@ mod tests {
             (0..1_000).for_each(flood);
             tracing::error!(target: "h2::proto", "another place");
             for _ in 0..10 {
-                tracing::warn!(target: "snowmint_server::peers", "not forwarded");
+                tracing::warn!(target: "snowmint_server::cluster::peers", "not forwarded");
             }
             timer.advance_ms(999);
             flood(1_000);
@@ -190,7 +190,7 @@ mod tests {
             [
                 "WARN h2::proto: too many resets peer=0",
                 "ERROR h2::proto: another place",
-                "WARN snowmint_server::peers: not forwarded",
+                "WARN snowmint_server::cluster::peers: not forwarded",
                 "WARN h2::proto: too many resets peer=1001 unsaid=1000",
                 "WARN h2::proto: too many resets peer=1003 unsaid=1",
             ]
