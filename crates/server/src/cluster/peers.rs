@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use axum::body::{Body, Bytes, to_bytes};
-use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode};
 use axum::response::Response;
 use http_body_util::Full;
@@ -189,10 +189,9 @@ impl Peers {
         address: &str,
         method: Method,
         path: &str,
-        accept: Option<&HeaderValue>,
         body: Vec<u8>,
         bytes_max: usize,
-    ) -> Result<Response, PeerCallError> {
+    ) -> Result<Response<Bytes>, PeerCallError> {
         if self.tls.is_some() && !address.starts_with("https://") {
             // The token could be intercepted.
             return Err(PeerCallError::lasting("peer does not use TLS, but this server does"));
@@ -206,10 +205,6 @@ impl Peers {
             .uri(format!("{address}{path}"))
             .header(FORWARDED, HeaderValue::from_static("1"))
             .header(CONTENT_TYPE, HeaderValue::from_static(JSON));
-        let request = match accept {
-            Some(accept) => request.header(ACCEPT, accept),
-            None => request,
-        };
         let request = match self.shown() {
             Some(shown) => request.header(AUTHORIZATION, shown.map_err(PeerCallError::lasting)?),
             None => request,
@@ -249,7 +244,7 @@ impl Peers {
 
     /// Returns whether the peer at this address responds at all, within [`PROBE_MS`].
     pub(crate) async fn is_reached(&self, address: &str) -> bool {
-        let call = self.ask(address, Method::GET, "/livez", None, Vec::new(), 1 << 16);
+        let call = self.ask(address, Method::GET, "/livez", Vec::new(), 1 << 16);
         tokio::select! {
             biased;
             response = call => !matches!(response, Err(PeerCallError { lasts: false, .. })),
@@ -273,18 +268,13 @@ impl Peers {
     }
 }
 
-/// Returns the most bytes of a response with this many IDs, as text, or of an error.
-pub(crate) fn response_bytes_max(ids: u64) -> usize {
-    usize::try_from(ids).unwrap_or(usize::MAX).saturating_mul(64).saturating_add(1 << 16)
-}
-
 /// Reads a response to its end: one that hangs after its head counts as missing.
-async fn whole(response: ResponseFuture, bytes_max: usize) -> Result<Response, String> {
+async fn whole(response: ResponseFuture, bytes_max: usize) -> Result<Response<Bytes>, String> {
     let (head, body) = response.await.map_err(|error| error.to_string())?.into_parts();
     let body = to_bytes(Body::new(body), bytes_max).await;
     let body =
         body.map_err(|error| format!("response over {bytes_max} bytes, or cut off: {error}"))?;
-    Ok(Response::from_parts(head, Body::from(body)))
+    Ok(Response::from_parts(head, body))
 }
 
 /// Returns why a peer rejects this server: our token is unknown or not a server's, or the address
@@ -326,7 +316,7 @@ mod tests {
                 std::future::pending::<()>().await;
             });
             let peers = Peers::of_tests(patient(50));
-            let call = peers.ask(&address, Method::GET, "/", None, Vec::new(), 99);
+            let call = peers.ask(&address, Method::GET, "/", Vec::new(), 99);
             let response = tokio::time::timeout(Duration::from_secs(30), call).await;
             let error = response.expect("it is waited for without a bound").unwrap_err();
             assert_eq!(
@@ -363,7 +353,7 @@ mod tests {
             ("404 Not Found", None),
         ] {
             let address = answering(status).await;
-            let response = peers.ask(&address, Method::GET, "/", None, Vec::new(), 99).await;
+            let response = peers.ask(&address, Method::GET, "/", Vec::new(), 99).await;
             assert_eq!(response.is_ok(), key.is_none(), "{status}: {response:?}");
             if let (Err(error), Some(key)) = (response, key) {
                 assert!(error.lasts && error.reason.contains(key), "{error}");

@@ -20,7 +20,7 @@ use super::{admin, stream};
 use crate::error::Error;
 use crate::net::read_deadline_body::BodyKind;
 use crate::observe::log_line::Issued;
-use crate::service::{Service, decoded_body};
+use crate::service::{Route, Service, decoded_body};
 
 type GrpcResult<T> = Result<Response<T>, Status>;
 
@@ -53,7 +53,7 @@ impl mint_server::Mint for MintService {
         let service = self.for_caller(&request);
         let MintRequest { source, count, key } = request.into_inner();
         let count = at_least_one("count", count.unwrap_or(1))?;
-        let minted = service.mint_for(&source, count, key.as_deref()).await?;
+        let (_, minted) = service.mint(&source, count, key.as_deref(), Route::Owner).await?;
         let (values, unsent_permit) = minted.into_parts();
         let (ids, texts) = parted(values);
         let mut response = with_permit(
@@ -93,7 +93,7 @@ impl mint_server::Mint for MintService {
     async fn bound(&self, request: Request<BoundRequest>) -> GrpcResult<BoundResponse> {
         let service = self.for_caller(&request);
         let BoundRequest { source, key } = request.into_inner();
-        let bound = service.bound_or_forward(&source, &key).await?;
+        let bound = service.bound_of(&source, &key, Route::Owner).await?;
         Ok(Response::new(BoundResponse { bound }))
     }
 

@@ -13,7 +13,7 @@ use tonic::codegen::BoxStream;
 use super::parts::{at_least_one, parted};
 use crate::error::Error;
 use crate::net::shutdown::stopping;
-use crate::service::{Minted, Service};
+use crate::service::{Minted, Route, Service};
 
 /// IDs of a message: few enough that little is left over when the caller stops reading. A message
 /// is minted when there is room to send it.
@@ -62,7 +62,8 @@ impl Minting {
     async fn next(&mut self) -> Result<MintStreamResponse, Error> {
         let count = self.total.saturating_sub(self.sent).min(CHUNK);
         let (service, source, key) = (self.service.clone(), self.source.clone(), self.key.clone());
-        let minting = async move { service.mint_for(&source, count, key.as_deref()).await };
+        let minting =
+            async move { Ok(service.mint(&source, count, key.as_deref(), Route::Owner).await?.1) };
         let mut closing = self.service.closing().clone();
         let minted = tokio::select! {
             biased;

@@ -5,10 +5,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 
 use crate::access::Caller;
-use crate::service::Service;
+use crate::cluster::peers::FORWARDED;
+use crate::service::{Route, Service};
 
 /// State that requests of some paths share.
 pub(super) trait HasService: Send + Sync + 'static {
@@ -43,4 +45,9 @@ impl<D: HasService> FromRequestParts<Arc<D>> for ForCaller<D> {
         };
         Ok(Self { service, shared })
     }
+}
+
+/// Returns the route of a request: a peer's forwarded request goes no further.
+pub(super) fn route(headers: &HeaderMap) -> Route {
+    if headers.contains_key(FORWARDED) { Route::Here } else { Route::Owner }
 }

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::http::{HeaderMap, Method, Uri};
+use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use snowmint_coord::{IdBatch, Source};
 use snowmint_core::text::Format;
@@ -12,13 +12,11 @@ use snowmint_wire::http::{
     IdsBody, MintRequest, SegmentBody, SegmentRequest, write_id_lines, write_ids,
 };
 
-use super::for_caller::ForCaller;
-use super::forward::{ForwardedRequest, must_forward, was_forwarded};
-use super::id_paths::PATH;
+use super::for_caller::{ForCaller, route};
 use super::response::{self, ErrorResponse, ResponseFormat};
 use super::state::{HttpState, issued};
 use crate::error::{Error, shown};
-use crate::service::{LocalCall, Minted, Service};
+use crate::service::Service;
 
 type NamePath = Result<Path<String>, PathRejection>;
 
@@ -94,32 +92,11 @@ async fn mint(
     let encoding = IdEncoding::read(request.format.as_deref())?;
     let count = request.count.unwrap_or_default().get();
     let key = request.key.as_deref();
-    let shown = |(source, minted): (Source, Minted)| {
-        let (values, unsent_permit) = minted.into_parts();
-        let bytes = written(&source, values, encoding, response_format)
-            .map_err(|ErrorResponse(error)| error)?;
-        let response =
-            response::counted_bytes(response_format.content_type(), bytes, unsent_permit);
-        Ok(issued(service, response, name, count))
-    };
-    if was_forwarded(headers) {
-        return Ok(shown(service.mint(name, count, key).await?)?);
-    }
-    let admitted = service.admit_ids(name, count).await?;
-    let result = service.mint_admitted(name, admitted, key).await.and_then(shown);
-    let rejection = match result {
-        Err(rejection) if must_forward(&rejection, headers) => rejection,
-        result => return Ok(result?),
-    };
-    let here = || -> LocalCall<'_, _> {
-        Box::pin(async move { shown(service.mint_admitted(name, admitted, key).await?) })
-    };
-    let path = format!("{PATH}{name}");
-    let body = serde_json::to_vec(request).unwrap_or_default();
-    let forwarded =
-        ForwardedRequest { service, method: Method::POST, path: &path, headers, body, ids: count };
-    // Boxed: most requests never get here, and all have room for their state.
-    Ok(Box::pin(forwarded.after(rejection, &here)).await?)
+    let (source, minted) = service.mint(name, count, key, route(headers)).await?;
+    let (values, unsent_permit) = minted.into_parts();
+    let bytes = written(&source, values, encoding, response_format)?;
+    let response = response::counted_bytes(response_format.content_type(), bytes, unsent_permit);
+    Ok(issued(service, response, name, count))
 }
 
 /// Takes a range of numbers for the caller to issue.

@@ -7,7 +7,6 @@ mod counters;
 mod dispatcher;
 mod fast_response;
 mod for_caller;
-mod forward;
 mod health;
 mod id_paths;
 mod ids;
@@ -42,6 +41,7 @@ use tokio::sync::watch;
 
 use crate::access::hosts::Hosts;
 use crate::clients::tracker::{ConnectionGuard, ConnectionTracker, EndReason, ListenerBounds};
+use crate::cluster::remote_peer::CHANGED_PATH;
 use crate::config::{HEAD_BYTES_MIN, HttpSettings};
 use crate::error::Error;
 use crate::grpc;
@@ -51,7 +51,7 @@ use crate::net::read_deadline_body::{BodyKind, ReadDeadlineBody, UnreadPermit, U
 use crate::net::shutdown::stopping;
 use crate::net::tls::{ConnectionInfo, ConnectionOpening, Side};
 use crate::requests::reading::WaitingRequests;
-use crate::service::{CHANGED_PATH, Service, layouts_body};
+use crate::service::{Service, layouts_body};
 use dispatcher::Dispatcher;
 use fast_response::{FastPath, FastResponse};
 use id_paths::id_methods;

@@ -131,18 +131,11 @@ pub(super) fn counted_bytes(
     bytes: Vec<u8>,
     unsent_permit: UnsentPermit,
 ) -> Response {
-    let mut response = counted_response(Response::new(Bytes::from(bytes)), unsent_permit);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
-}
-
-/// Returns a whole response that counts toward the limit of unsent IDs until it is sent.
-pub(super) fn counted_response(response: Response<Bytes>, unsent_permit: UnsentPermit) -> Response {
     let counts = unsent_permit.counts().then_some(BodyKind::Whole);
-    let mut response = response.map(|bytes| {
-        let unsent = if unsent_permit.is_nothing() { bytes } else { keeping(bytes, unsent_permit) };
-        Body::new(ChunkedBody { unsent })
-    });
+    let bytes = Bytes::from(bytes);
+    let unsent = if unsent_permit.is_nothing() { bytes } else { keeping(bytes, unsent_permit) };
+    let mut response = Response::new(Body::new(ChunkedBody { unsent }));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     if let Some(counts) = counts {
         response.extensions_mut().insert(counts);
     }

@@ -3,14 +3,13 @@
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
-use axum::http::StatusCode;
 use serde_json::Value;
 use snowmint_coord::{SourceInfo, Verb};
 use snowmint_wire::error::Code;
 
 use super::state::Service;
 use crate::access::Logins;
-use crate::error::Error;
+use crate::error::{Error, shown};
 use crate::trail::{About, AuditLine};
 
 impl Service {
@@ -93,29 +92,9 @@ impl Service {
         });
     }
 
-    /// Leaves a line about a raise that the section owner performed.
-    pub(crate) fn audit_owner_raise(
-        &self,
-        name: &str,
-        highest: u64,
-        outcome: Result<StatusCode, &Error>,
-    ) {
-        match outcome {
-            Ok(status) if status.is_success() => self.audit_raise((name, None), None, highest),
-            Ok(status) => {
-                let why = format!("its owner responded with {status}");
-                self.audit_rejection(
-                    format_args!("source {} not raised", crate::error::shown(name)),
-                    why,
-                );
-            }
-            Err(error) => {
-                self.audit_rejection(
-                    format_args!("source {} not raised", crate::error::shown(name)),
-                    error,
-                );
-            }
-        }
+    /// Leaves a line about a change of a source that failed.
+    pub(super) fn audit_source_rejection(&self, what: &str, name: &str, error: &Error) {
+        self.audit_rejection(format_args!("source {} not {what}", shown(name)), error);
     }
 
     /// Leaves a line if a change of a source failed. Another server that decides a change writes
@@ -128,10 +107,7 @@ impl Service {
     ) -> Result<T, Error> {
         result.inspect_err(|error| {
             if error.code() != Code::NotOwner {
-                self.audit_rejection(
-                    format_args!("source {} not {what}", crate::error::shown(name)),
-                    error,
-                );
+                self.audit_source_rejection(what, name, error);
             }
         })
     }

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use snowmint_coord::{SectionAssignment, Source};
+use snowmint_wire::error::Code;
 
 use super::limit::Limit;
+use super::mint::Route;
+use super::owner::{LocalCall, OwnerCall};
 use super::state::Service;
 use crate::access::Right;
+use crate::cluster::remote_peer::RemotePeer;
 use crate::error::Error;
 
 /// Consecutive numbers of one key.
@@ -40,13 +44,26 @@ impl Service {
     ///
     /// # Errors
     /// Those of [`Service::count`].
-    pub async fn bound_of(&self, name: &str, key: &str) -> Result<u64, Error> {
+    pub async fn bound_of(&self, name: &str, key: &str, route: Route) -> Result<u64, Error> {
         self.admit(Right::Mint, name).await?;
-        self.local_bound_of(name, key).await
+        let rejection = match self.local_bound_of(name, key).await {
+            Err(rejection) if route == Route::Owner && rejection.code() == Code::NotOwner => {
+                rejection
+            }
+            result => return result,
+        };
+        let here = || -> LocalCall<'_, _> { Box::pin(self.local_bound_of(name, key)) };
+        let there = |address: String| -> OwnerCall<'_, _> {
+            Box::pin(async move {
+                let _waits = self.waits_for(&address)?;
+                let peer = RemotePeer { peers: self.peers(), address: &address };
+                peer.bound(name, key).await.map_err(|failure| failure.after(&peer))
+            })
+        };
+        self.ask_owner(rejection, &here, &there).await
     }
 
-    /// Returns the same, for an admitted caller.
-    pub(crate) async fn local_bound_of(&self, name: &str, key: &str) -> Result<u64, Error> {
+    async fn local_bound_of(&self, name: &str, key: &str) -> Result<u64, Error> {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let look = async |source: Source| {
             let _turn = self.turn_for(&source).await?;
@@ -60,9 +77,33 @@ impl Service {
     /// # Errors
     /// Without the right to administer; above `limits.bound_max`, for every caller, since nothing
     /// lowers a bound again; and those of [`Service::count`].
-    pub async fn raise(&self, name: &str, key: &str, highest: u64) -> Result<(), Error> {
+    pub async fn raise(
+        &self,
+        name: &str,
+        key: &str,
+        highest: u64,
+        route: Route,
+    ) -> Result<(), Error> {
         let raised = self.try_raise(name, key, highest).await;
-        self.audit_failure("raised", name, raised)
+        let rejection = match self.audit_failure("raised", name, raised) {
+            Err(rejection) if route == Route::Owner && rejection.code() == Code::NotOwner => {
+                rejection
+            }
+            result => return result,
+        };
+        let here = || -> LocalCall<'_, _> { Box::pin(self.raise_here(name, key, highest)) };
+        let there = |address: String| -> OwnerCall<'_, _> {
+            Box::pin(async move {
+                let _waits = self.waits_for(&address)?;
+                let peer = RemotePeer { peers: self.peers(), address: &address };
+                let raised = peer.raise(name, key, highest).await;
+                raised.map_err(|failure| failure.after(&peer))?;
+                self.audit_raise((name, None), None, highest);
+                Ok(())
+            })
+        };
+        let raised = self.ask_owner(rejection, &here, &there).await;
+        raised.inspect_err(|error| self.audit_source_rejection("raised", name, error))
     }
 
     async fn try_raise(&self, name: &str, key: &str, highest: u64) -> Result<(), Error> {
@@ -78,13 +119,7 @@ impl Service {
         self.raise_here(name, key, highest).await
     }
 
-    /// Does the same, for an admitted caller.
-    pub(crate) async fn raise_here(
-        &self,
-        name: &str,
-        key: &str,
-        highest: u64,
-    ) -> Result<(), Error> {
+    async fn raise_here(&self, name: &str, key: &str, highest: u64) -> Result<(), Error> {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let raise = async |source: Source| {
             let _turn = self.turn_for(&source).await?;

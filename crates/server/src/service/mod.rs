@@ -10,21 +10,19 @@ mod definition_room;
 mod describe;
 mod embedded_clients;
 mod external_lease;
-mod forward;
 pub(crate) mod invalid;
 mod limit;
 mod live_settings;
 mod merge;
 mod metrics;
+mod mint;
 mod named_objects;
-mod order;
 mod order_forwarder;
 mod owner;
 mod peer_notices;
 mod probing;
 mod readiness;
 mod recovery;
-mod remote_peer;
 mod state;
 mod throttled_log;
 mod turn;
@@ -61,8 +59,7 @@ pub use counters::CountedNumbers;
 pub(crate) use definition_room::NoRoom;
 pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_body};
 pub(crate) use limit::Limit;
-pub(crate) use owner::{LocalCall, OwnerCall};
-pub(crate) use peer_notices::CHANGED_PATH;
+pub use mint::Route;
 pub(crate) use probing::probe_peers;
 pub use recovery::{moved_to, recovery_body};
 pub use state::{Minted, Service, ServiceInner};
@@ -178,50 +175,6 @@ impl Service {
             result => result,
         };
         Ok((result?, tally))
-    }
-
-    /// Mints exactly `count` IDs, waiting for the next tick or the store within the limit. Returns
-    /// the source, too: callers that mint one ID at a time keep it.
-    ///
-    /// # Errors
-    /// Without the right; more than the limit at once, or an error of the source.
-    pub async fn mint(
-        &self,
-        name: &str,
-        count: u64,
-        key: Option<&str>,
-    ) -> Result<(Source, Minted), Error> {
-        let count = self.admit_ids(name, count).await?;
-        self.mint_local(name, count, key).await
-    }
-
-    /// Admits a caller that wants `count` IDs of a source in one response.
-    pub(crate) async fn admit_ids(&self, name: &str, count: u64) -> Result<u32, Error> {
-        self.admit_many(Right::Mint, name, count, Limit::Batch).await?;
-        let beyond = |_| {
-            let max = u32::MAX;
-            Error::bad_request(format!("count {count} exceeds {max} IDs at once; ask for fewer"))
-        };
-        u32::try_from(count).map_err(beyond)
-    }
-
-    /// Mints like [`Service::mint`], for an admitted caller.
-    async fn mint_local(
-        &self,
-        name: &str,
-        count: u32,
-        key: Option<&str>,
-    ) -> Result<(Source, Minted), Error> {
-        let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
-        let unsent_permit = self.unsent_permit(count.into())?;
-        let mint = async |source: Source| {
-            let _turn = self.turn_for(&source).await?;
-            let values = source.mint(count, key, wait_ms).await?;
-            Ok::<_, Error>((source, values))
-        };
-        let ((source, values), tally) = self.ask(name, mint).await?;
-        tally.add(self.protocol, u64::from(count));
-        Ok((source, Minted { values, unsent_permit }))
     }
 
     /// Takes a range of a segment source out of the store, for a caller to issue.

@@ -2,8 +2,8 @@
 
 use snowmint_coord::batcher::{Batcher, Forward};
 
-use super::remote_peer::{PeerFailure, RemotePeer};
 use crate::cluster::peers::Peers;
+use crate::cluster::remote_peer::{PeerFailure, RemotePeer};
 use crate::error::Error;
 use crate::observe::live::Live;
 

@@ -9,10 +9,10 @@ use super::state::Service;
 use crate::error::{Error, OwnerFailure};
 
 /// Call to this server. Boxed, so that it is known to be `Send` whatever it borrows.
-pub(crate) type LocalCall<'a, T> = BoxFuture<'a, Result<T, Error>>;
+pub(super) type LocalCall<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
 /// Call to the owner.
-pub(crate) type OwnerCall<'a, T> = BoxFuture<'a, Result<T, OwnerFailure>>;
+pub(super) type OwnerCall<'a, T> = BoxFuture<'a, Result<T, OwnerFailure>>;
 
 /// Milliseconds until the owner is looked up again.
 const RECHECK_MS: u64 = 20;
@@ -25,7 +25,7 @@ impl Service {
     ///
     /// # Errors
     /// The given error, if it names no server with HTTP; else the last one received.
-    pub(crate) async fn ask_owner<'a, T>(
+    pub(super) async fn ask_owner<'a, T>(
         &self,
         rejection: Error,
         here: &(dyn Fn() -> LocalCall<'a, T> + Sync),

@@ -1,16 +1,12 @@
 //! Notice of a catalog change to the peers, which follow immediately, before their next poll.
 
-use axum::http::Method;
 use snowmint_coord::error::chain;
 use tokio::task::JoinSet;
 
 use super::state::Service;
 use crate::advertised_addrs::AdvertisedAddrs;
-use crate::cluster::peers::response_bytes_max;
+use crate::cluster::remote_peer::RemotePeer;
 use crate::error::Error;
-
-/// Path of the notice.
-pub(crate) const CHANGED_PATH: &str = "/v1/peers/catalog";
 
 impl Service {
     /// Takes in a peer's notice that the catalog has changed.
@@ -39,16 +35,8 @@ impl Service {
             for address in others.iter().filter_map(|address| AdvertisedAddrs::read(address).http) {
                 let peers = service.peers().clone();
                 notifications.spawn(async move {
-                    let bytes_max = response_bytes_max(0);
-                    let call = peers.ask(
-                        &address,
-                        Method::POST,
-                        CHANGED_PATH,
-                        None,
-                        Vec::new(),
-                        bytes_max,
-                    );
-                    if let Err(error) = call.await {
+                    let remote_peer = RemotePeer { peers: &peers, address: &address };
+                    if let Err(error) = remote_peer.notify().await {
                         tracing::debug!(%address, %error, "failed to notify a peer of a catalog change");
                     }
                 });

@@ -11,7 +11,7 @@ use snowmint_wire::error::Code;
 use crate::config::KeySources;
 use crate::error::Error;
 use crate::http::response;
-use crate::service::{Service, UnsentPermit};
+use crate::service::{Route, Service, UnsentPermit};
 
 /// Ends of a path: it may end in a slash, as Spring matched paths when Leaf and Tinyid were
 /// written.
@@ -32,7 +32,7 @@ pub(super) async fn numbers(
     if !makes_numbers(&source) {
         return Err(no_numbers(&source));
     }
-    let (source, minted) = service.mint_or_forward(name, count, None).await?;
+    let (source, minted) = service.mint(name, count, None, Route::Ordered).await?;
     match minted.into_parts() {
         (IdBatch::Numbers(ids), unsent_permit) => Ok((ids, unsent_permit)),
         // Another caller has just redefined the source.

@@ -7,7 +7,7 @@ use super::reply;
 use super::spec::{CommandWork, Flow, Spec};
 use crate::error::Error;
 use crate::resp::session::{IdTarget, Session};
-use crate::service::UnsentPermit;
+use crate::service::{Route, UnsentPermit};
 
 pub(super) const SPEC: Spec = Spec {
     name: "get",
@@ -60,6 +60,6 @@ impl Get {
         let Some(key) = key else {
             return Err(Error::bad_request("GET needs the key of a counter; write source:key"));
         };
-        session.service.bound_of(source, key).await
+        session.service.bound_of(source, key, Route::Ordered).await
     }
 }

@@ -9,7 +9,7 @@ use super::reply::{self, wrong_arity};
 use super::spec::{CommandWork, Flow, Spec};
 use crate::error::{Error, shown};
 use crate::resp::session::{IdTarget, Session};
-use crate::service::{Minted, UnsentPermit};
+use crate::service::{Minted, Route, UnsentPermit};
 
 pub(super) const SPEC: Spec = Spec {
     name: "mint",
@@ -87,10 +87,10 @@ impl Mint {
         let IdTarget { source: name, key } = &self.target;
         let (service, key) = (&session.service, key.as_deref());
         let (source, minted) = if self.admitted {
-            service.mint_admitted(name, 1, key).await?
+            service.mint_admitted(name, 1, key, Route::Ordered).await?
         } else {
             let count = self.count.unwrap_or_default().get();
-            service.mint_or_forward(name, count, key).await?
+            service.mint(name, count, key, Route::Ordered).await?
         };
         session.keep_source(name, source);
         Ok(minted)

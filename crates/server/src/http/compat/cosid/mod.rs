@@ -26,7 +26,7 @@ use crate::config::CosIdSettings;
 use crate::error::Error;
 use crate::http::for_caller::ForCaller;
 use crate::http::id_paths::id_methods;
-use crate::service::{Service, invalid};
+use crate::service::{Route, Service, invalid};
 
 /// CosId's name for the generator of clients that name none.
 const SHARE: &str = "__share__";
@@ -121,7 +121,7 @@ impl ForCaller<CosId> {
     /// Returns an ID in its source's own form.
     async fn id_as_string(&self, key: &str) -> CosIdResult {
         let name = source_of(&self.keys, key);
-        let (source, minted) = self.service.mint_or_forward(name, 1, None).await?;
+        let (source, minted) = self.service.mint(name, 1, None, Route::Ordered).await?;
         let (values, _) = minted.into_parts();
         let id = match values {
             IdBatch::Texts(ids) => ids.into_iter().next(),

@@ -1,0 +1,132 @@
+//! A peer, and the requests that this server writes itself, in the JSON of every server.
+
+use axum::http::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use snowmint_wire::http::{Count, CounterBody, ErrorBody, MintRequest};
+
+use super::peers::{PeerCallError, Peers};
+use crate::error::{Error, OwnerFailure};
+
+/// Path of the notice that the catalog has changed.
+pub(crate) const CHANGED_PATH: &str = "/v1/peers/catalog";
+
+/// Most bytes of an ID in a response, and of an error or the text outside the IDs.
+const ID_BYTES_MAX: usize = 24;
+const ENVELOPE_BYTES_MAX: usize = 1 << 16;
+
+/// A peer.
+#[derive(Debug)]
+pub(crate) struct RemotePeer<'a> {
+    pub(crate) peers: &'a Peers,
+    pub(crate) address: &'a str,
+}
+
+/// Reason why a peer did not deliver.
+#[derive(Debug)]
+pub(crate) enum PeerFailure {
+    /// The peer returned an error.
+    Refused(Error),
+    /// The peer returned nothing that could be parsed.
+    NoResponse(PeerCallError),
+}
+
+/// IDs of a response as numbers.
+#[derive(Deserialize)]
+struct ForwardedNumbers {
+    ids: Vec<u64>,
+}
+
+impl PeerFailure {
+    const fn no_response(reason: String) -> Self {
+        Self::NoResponse(PeerCallError { reason, lasts: false })
+    }
+
+    /// Returns the error for a caller that was rejected here before.
+    pub(crate) fn after(self, remote_peer: &RemotePeer<'_>) -> OwnerFailure {
+        match self {
+            Self::Refused(error) => error.into(),
+            Self::NoResponse(error) => remote_peer.peers.not_forwarded(remote_peer.address, &error),
+        }
+    }
+}
+
+impl RemotePeer<'_> {
+    /// Returns exactly `count` numbers, each greater than the previous one.
+    pub(crate) async fn ids(
+        &self,
+        source: &str,
+        count: u64,
+        key: Option<&str>,
+    ) -> Result<Vec<u64>, PeerFailure> {
+        let request = MintRequest {
+            count: Count::new(count),
+            key: key.map(str::to_owned),
+            format: Some("number".to_owned()),
+        };
+        let body = serde_json::to_vec(&request).unwrap_or_default();
+        let wanted = usize::try_from(count).unwrap_or(usize::MAX);
+        let path = format!("/v1/ids/{source}");
+        let ForwardedNumbers { ids } = self.ask(Method::POST, &path, body, wanted).await?;
+        if ids.len() != wanted || !ids.is_sorted_by(|one, next| one < next) {
+            let reason = format!("{} IDs, expected {wanted} in order", ids.len());
+            return Err(PeerFailure::no_response(reason));
+        }
+        Ok(ids)
+    }
+
+    /// Returns the bound of a counter.
+    pub(crate) async fn bound(&self, source: &str, key: &str) -> Result<u64, PeerFailure> {
+        let path = counter_path(source, key);
+        let CounterBody { bound } = self.ask(Method::GET, &path, Vec::new(), 0).await?;
+        bound
+            .parse()
+            .map_err(|_| PeerFailure::no_response(format!("bound {bound:?} is not a number")))
+    }
+
+    /// Makes every later number of a counter greater than `highest`.
+    pub(crate) async fn raise(
+        &self,
+        source: &str,
+        key: &str,
+        highest: u64,
+    ) -> Result<(), PeerFailure> {
+        let body = serde_json::to_vec(&CounterBody { bound: highest.to_string() });
+        let (path, body) = (counter_path(source, key), body.unwrap_or_default());
+        self.ask::<CounterBody>(Method::PUT, &path, body, 0).await.map(drop)
+    }
+
+    /// Notifies the peer that the catalog has changed.
+    pub(crate) async fn notify(&self) -> Result<(), PeerCallError> {
+        let (method, bytes_max) = (Method::POST, ENVELOPE_BYTES_MAX);
+        self.peers.ask(self.address, method, CHANGED_PATH, Vec::new(), bytes_max).await.map(drop)
+    }
+
+    /// Returns the response to a request for this many IDs.
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+        ids: usize,
+    ) -> Result<T, PeerFailure> {
+        let bytes_max = ids.saturating_mul(ID_BYTES_MAX).saturating_add(ENVELOPE_BYTES_MAX);
+        let result = self.peers.ask(self.address, method, path, body, bytes_max).await;
+        let response = result.map_err(PeerFailure::NoResponse)?;
+        let (status, body) = (response.status(), response.body());
+        if status.is_success() {
+            return serde_json::from_slice(body)
+                .map_err(|error| PeerFailure::no_response(error.to_string()));
+        }
+        match serde_json::from_slice::<ErrorBody>(body) {
+            Ok(reported) => Err(PeerFailure::Refused(Error::reported(reported.error))),
+            Err(_) => Err(PeerFailure::no_response(format!("HTTP status {status} alone"))),
+        }
+    }
+}
+
+fn counter_path(source: &str, key: &str) -> String {
+    let key = utf8_percent_encode(key, NON_ALPHANUMERIC);
+    format!("/v1/counters/{source}/{key}")
+}
