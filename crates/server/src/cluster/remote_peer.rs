@@ -130,3 +130,60 @@ fn counter_path(source: &str, key: &str) -> String {
     let key = utf8_percent_encode(key, NON_ALPHANUMERIC);
     format!("/v1/counters/{source}/{key}")
 }
+
+#[cfg(test)]
+mod tests {
+    use snowmint_wire::error::Code;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::config::Limits;
+    use crate::observe::live::Live;
+
+    /// Raises a bound at a peer that sends this response.
+    async fn failure_after(status: &str, body: &str) -> OwnerFailure {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let length = body.len();
+        let response = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
+        let responds = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_exact(&mut [0; 16]).await.unwrap();
+            stream.write_all(response.as_bytes()).await.unwrap();
+            std::future::pending::<()>().await;
+        };
+        let peers = Peers::of_tests(Live::new(Limits::default(), false, None));
+        let remote_peer = RemotePeer { peers: &peers, address: &address };
+        let raised = tokio::select! {
+            raised = remote_peer.raise("counters", "a", 7) => raised,
+            () = responds => unreachable!(),
+        };
+        raised.unwrap_err().after(&remote_peer)
+    }
+
+    #[tokio::test]
+    async fn error_of_an_owner_is_kept_and_that_of_a_proxy_may_pass() {
+        let error = |code, retry| {
+            serde_json::to_string(&ErrorBody::new(code, "its reason", retry)).unwrap()
+        };
+        for (status, code, retry, lasts) in [
+            ("400 Bad Request", Code::BadRequest, None, true),
+            ("503 Service Unavailable", Code::Overloaded, Some(70), true),
+            ("503 Service Unavailable", Code::Unavailable, Some(70), false),
+        ] {
+            let failure = failure_after(status, &error(code, retry)).await;
+            let OwnerFailure { error, lasts: stays } = &failure;
+            assert_eq!((error.code(), error.retry_after_ms(), *stays), (code, retry, lasts));
+            assert_eq!(error.message(), "its reason");
+        }
+        for status in ["404 Not Found", "502 Bad Gateway", "200 OK"] {
+            let failure = failure_after(status, "<html></html>").await;
+            assert_eq!(
+                (failure.error.code(), failure.lasts),
+                (Code::Unavailable, false),
+                "{status}"
+            );
+        }
+    }
+}
