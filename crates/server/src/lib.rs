@@ -35,9 +35,10 @@ pub use config::{
     Settings, TinyidSettings,
 };
 pub use handle::{Handle, ServerDeps, start};
+pub use http::bodies::{recovery_body, source_body};
 pub use net::tls::{Pems, Tls, certificate_names};
 pub use observe::trace::Traces;
-pub use service::{AuditDefinition, Error, Service, moved_to, recovery_body};
+pub use service::{AuditDefinition, Error, Service, moved_to};
 
 /// Examples of the README, tested as those of this crate.
 #[cfg(doctest)]

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use snowmint_wire::error::Code;
-use snowmint_wire::http::TokenBody;
 
 use super::certificate::CertificateNames;
 use super::control::{Access, Credential};
@@ -200,22 +199,8 @@ impl Caller {
         self.by_token().map(|known| known.token.name())
     }
 
-    /// Returns the description of the token for its owner; `None` if no token is needed.
-    ///
-    /// # Errors
-    /// `Unauthenticated` without a token.
-    pub(crate) fn described(&self) -> Result<Option<TokenBody>, Error> {
-        let body_of = |token: Arc<Token>| TokenBody {
-            name: token.name().to_owned(),
-            certificate: self.certificate().map(ToString::to_string),
-            grants: token.settings().grants.clone(),
-            rates: token.settings().rates.clone(),
-        };
-        Ok(self.admitted()?.map(body_of))
-    }
-
     /// Returns the certificate name that identified the caller, if one did.
-    const fn certificate(&self) -> Option<&Arc<str>> {
+    pub(crate) const fn certificate(&self) -> Option<&Arc<str>> {
         match &self.identity {
             Identity::Token(TokenCaller { shown: Credential::Certificate(name), .. }) => Some(name),
             _ => None,
@@ -238,7 +223,7 @@ impl Caller {
     }
 
     /// Returns the same for a request. A rejected certificate counts as a failed login.
-    fn admitted(&self) -> Result<Option<Arc<Token>>, Error> {
+    pub(crate) fn admitted(&self) -> Result<Option<Arc<Token>>, Error> {
         let token = self.token();
         if let (Err(_), Identity::Anonymous(AnonymousReason::NoSuchName(names, logins))) =
             (&token, &self.identity)

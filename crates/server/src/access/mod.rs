@@ -33,6 +33,7 @@ pub(crate) use right::Named;
 pub use right::Right;
 pub(crate) use secret::ByToken;
 pub use secret::{Secret, TokenHash};
+pub(crate) use token::Token;
 pub use token::TokenSettings;
 
 use crate::clients::tracker::TrackedConnection;

@@ -228,8 +228,8 @@ fn a_certificate_stands_for_a_token_by_a_whole_name() {
     assert_eq!(code(orders.may(Right::Mint, "x")), None);
     let who = "token orders (by certificate \"DNS=bills.internal\") at 127.0.0.1:51334";
     assert_eq!(orders.to_string(), who);
-    let described = orders.described().unwrap().unwrap();
-    assert_eq!(described.certificate.as_deref(), Some("DNS=bills.internal"));
+    assert_eq!(orders.admitted().unwrap().unwrap().name(), "orders");
+    assert_eq!(orders.certificate().map(AsRef::as_ref), Some("DNS=bills.internal"));
     assert!(!orders.has_shown());
     let anonymous = access.caller_named(&CertificateNames::default(), &from(HERE));
     assert_eq!(code(anonymous.must_be_known()), Some(Code::Unauthenticated));

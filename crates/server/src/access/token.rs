@@ -35,7 +35,7 @@ pub struct TokenSettings {
 
 /// A token of one namespace.
 #[derive(Debug)]
-pub(super) struct Token {
+pub(crate) struct Token {
     name: String,
     /// Configured settings, for the detection of changes.
     settings: TokenSettings,
@@ -84,11 +84,11 @@ impl Token {
         self.settings.certificates.iter().map(|text| certificate::name(text)).collect()
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    pub(super) const fn settings(&self) -> &TokenSettings {
+    pub(crate) const fn settings(&self) -> &TokenSettings {
         &self.settings
     }
 

@@ -1,29 +1,24 @@
 //! Sources, workers and layouts as messages: the same content as the bodies of HTTP.
 
 use serde_json::{Map, Value};
-use snowmint_coord::{NewStripe, SourceInfo};
-use snowmint_wire::error::Code;
+use snowmint_coord::recovery;
+use snowmint_coord::{Decoded, Incarnation, Mark, NewStripe, SlotInfo, SourceInfo};
+use snowmint_core::layout::{Field, PRESETS, Preset};
+use snowmint_core::{Layout, Rfc3339, UnixMillis};
 use snowmint_wire::grpc::{
-    AlterSourceRequest, DecodeResponse, DefineSourceRequest, Layout, ListLayoutsResponse,
+    self, AlterSourceRequest, DecodeResponse, DefineSourceRequest, ListLayoutsResponse,
     ListSourcesResponse, ListWorkersResponse, RecoverRequest, RecoverResponse,
-    RestripeSourceRequest, Source, Worker, layout, recover_response,
+    RestripeSourceRequest, Source, Worker, recover_response,
 };
-use snowmint_wire::http::{DecodedBody, LayoutBody, RecoveryBody, RecoveryRequest, WorkerBody};
 
 use crate::error::Error;
 use crate::service::{
-    Service, invalid, layout_body, layout_named, layouts_body, source_body, spec_of, worker_body,
+    DecodedParts, RecoveryCall, RecoveryOutcome, Service, invalid, layout_named, recovery_mark,
+    spec_of,
 };
 
-/// Parses a number that HTTP writes as text.
-fn number(text: Option<&str>) -> Result<Option<u64>, Error> {
-    let parsed = text.map(str::parse).transpose();
-    parsed.map_err(|error| {
-        let text = text.unwrap_or_default();
-        let message =
-            format!("internal error: number {text:?} cannot be parsed: {error}; please report it");
-        Error::new(Code::Internal, message)
-    })
+fn time(time: UnixMillis) -> String {
+    Rfc3339(time).to_string()
 }
 
 /// Parses a JSON object in a field of this name; an empty text is an empty object.
@@ -34,29 +29,29 @@ fn object(name: &str, json: &str) -> Result<Map<String, Value>, Error> {
     serde_json::from_str(json).map_err(|error| invalid::json(name, &error))
 }
 
-pub(super) fn decoded(body: DecodedBody) -> Result<DecodeResponse, Error> {
-    Ok(DecodeResponse {
-        number: number(body.number.as_deref())?,
-        id: body.id,
-        period: body.period,
-        time: body.time,
-        tick: body.tick,
-        worker: body.worker,
-        worker_parts: body.worker_parts.map(Vec::from).unwrap_or_default(),
-        clock: body.clock,
-        sequence: body.sequence,
-        layout: body.layout,
-        uuid_version: body.uuid_version.map(u32::from),
-    })
+pub(super) fn decoded(id: String, decoded: &Decoded) -> DecodeResponse {
+    let parts = DecodedParts::of(decoded);
+    DecodeResponse {
+        id,
+        number: parts.number,
+        period: parts.period.map(str::to_owned),
+        time: parts.time.map(|time| time.to_string()),
+        tick: parts.tick,
+        worker: parts.worker,
+        worker_parts: parts.worker_parts.map(Vec::from).unwrap_or_default(),
+        clock: parts.clock,
+        sequence: parts.sequence,
+        layout: parts.layout.map(ToString::to_string),
+        uuid_version: parts.uuid_version.map(u32::from),
+    }
 }
 
 pub(super) fn source(source: &SourceInfo) -> Source {
-    let body = source_body(source);
     Source {
-        name: body.name,
-        version: body.version,
+        name: source.name.clone(),
+        version: source.version,
         next: source.next,
-        keys: Value::Object(body.keys).to_string(),
+        keys: Value::Object(source.spec.to_json()).to_string(),
     }
 }
 
@@ -90,25 +85,25 @@ pub(super) async fn restripe(
 pub(super) async fn list_workers(service: &Service) -> Result<ListWorkersResponse, Error> {
     let own = service.incarnation();
     let slots = service.workers().await?;
-    let workers = slots.iter().map(|slot| worker(worker_body(slot, own))).collect();
+    let workers = slots.iter().map(|slot| worker(slot, own)).collect();
     Ok(ListWorkersResponse { workers })
 }
 
-fn worker(body: WorkerBody) -> Worker {
+fn worker(slot: &SlotInfo, own: Option<Incarnation>) -> Worker {
     Worker {
-        pool: body.pool,
-        number: body.number,
-        owner: body.owner,
-        host: body.host,
-        process: body.process,
-        launched: body.launched,
-        term: body.term,
-        mark: body.mark,
-        held_since: body.held_since,
-        last_renewed: body.last_renewed,
-        live: body.live,
-        own: body.own,
-        excluded: body.excluded,
+        pool: slot.pool.clone(),
+        number: slot.slot,
+        owner: Some(slot.owner.clone()).filter(|owner| !owner.is_empty()),
+        host: slot.host.clone(),
+        process: slot.process,
+        launched: slot.joined_at.map(time),
+        term: slot.term.get(),
+        mark: time(slot.mark.unix_millis()),
+        held_since: slot.holder.is_some().then(|| time(slot.held_since)),
+        last_renewed: slot.renewed_at.map(time),
+        live: slot.live,
+        own: own.is_some() && slot.holder == own,
+        excluded: slot.is_excluded(),
     }
 }
 
@@ -118,65 +113,70 @@ pub(super) async fn recover(
 ) -> Result<RecoverResponse, Error> {
     let RecoverRequest { dry_run, mark, far_ahead, segments, without, secondary, other_server } =
         request;
-    let segments = segments.into_iter().map(|(name, next)| (name, next.to_string())).collect();
-    let request =
-        RecoveryRequest { dry_run, mark, far_ahead, segments, without, secondary, other_server };
-    recovered(service.recover(request).await?)
-}
-
-fn recovered(body: RecoveryBody) -> Result<RecoverResponse, Error> {
-    let known = |text: &str| number(Some(text)).map(Option::unwrap_or_default);
-    let journal = |journal: snowmint_wire::http::JournalBody| recover_response::Journal {
-        id: journal.id,
-        owner: journal.owner,
-        host: journal.host,
-        last_seen: journal.last_seen,
-        state: journal.state,
-    };
-    let mut segments = std::collections::HashMap::new();
-    for (name, next) in body.segments {
-        segments.insert(name, known(&next)?);
-    }
-    Ok(RecoverResponse {
-        doubt: body.doubt,
-        journals: body.journals.into_iter().map(journal).collect(),
-        unsaid: body.unsaid,
-        marks_at_least: body.marks_at_least,
+    let numbers = segments.into_iter().map(|(name, next)| (name, Mark::new(next)));
+    let mut segments: Vec<_> = numbers.collect();
+    // The map has no order, and an error names the first source that is unknown.
+    segments.sort_unstable();
+    let request = recovery_mark(mark).map(|mark| recovery::RecoveryRequest {
+        mark,
+        far_ahead,
         segments,
-        undefined: body.undefined,
-        writes_at_least: known(&body.writes_at_least)?,
-        done: body.done,
-        writes: body.store.as_ref().map(|store| known(&store.writes)).transpose()?,
-        store: body.store.map(|store| store.id),
+        without,
+    });
+    let call = RecoveryCall { request, dry_run, secondary, other_server };
+    let outcome = service.recover(call).await?;
+    let RecoveryOutcome { recovery, forward, after, undefined } = outcome;
+    let journals = recovery.journals().map(|(journal, state)| recover_response::Journal {
+        id: journal.id.clone(),
+        owner: journal.owner.clone(),
+        host: journal.host.clone(),
+        last_seen: time(UnixMillis::new(journal.seen_at_ms)),
+        state: state.to_string(),
+    });
+    let undefined = recovery.undefined(&forward).map(|(name, _)| name.clone()).chain(undefined);
+    Ok(RecoverResponse {
+        doubt: recovery.doubt().map(|doubt| doubt.clone().into_error().to_string()),
+        journals: journals.collect(),
+        unsaid: recovery.unsaid(),
+        marks_at_least: time(forward.marks_at_least.unix_millis()),
+        undefined: undefined.collect(),
+        segments: forward.segments.iter().map(|(name, next)| (name.clone(), next.get())).collect(),
+        writes_at_least: forward.writes_at_least,
+        done: after.is_some(),
+        writes: after.as_ref().map(|identity| identity.writes),
+        store: after.map(|identity| identity.store()),
     })
 }
 
 pub(super) fn list_layouts() -> ListLayoutsResponse {
-    ListLayoutsResponse { layouts: layouts_body().layouts.into_iter().map(layout).collect() }
+    let layouts = PRESETS.iter().map(|preset| layout(&preset.layout(), Some(preset)));
+    ListLayoutsResponse { layouts: layouts.collect() }
 }
 
-pub(super) fn get_layout(text: &str) -> Result<Layout, Error> {
-    Ok(layout(layout_body(&layout_named(text)?)))
+pub(super) fn get_layout(text: &str) -> Result<grpc::Layout, Error> {
+    let named = layout_named(text)?;
+    Ok(layout(&named, named.preset()))
 }
 
-fn layout(body: LayoutBody) -> Layout {
-    let bits = layout::Bits {
-        total: body.bits.total.into(),
-        time: body.bits.time.into(),
-        clock: body.bits.clock.into(),
-        worker: body.bits.worker.into(),
-        sequence: body.bits.sequence.into(),
+fn layout(layout: &Layout, preset: Option<&Preset>) -> grpc::Layout {
+    let bits = grpc::layout::Bits {
+        total: layout.total_bits().into(),
+        time: layout.bits(Field::Time).into(),
+        clock: layout.bits(Field::Clock).into(),
+        worker: layout.bits(Field::Worker).into(),
+        sequence: layout.bits(Field::Sequence).into(),
     };
-    Layout {
-        name: body.name,
-        layout: body.layout,
-        about: body.about,
+    grpc::Layout {
+        name: preset.map(|preset| preset.name().to_owned()),
+        layout: layout.to_string(),
+        about: preset.map(|preset| preset.about().to_owned()),
         bits: Some(bits),
-        unit_ms: body.unit_ms,
-        epoch: body.epoch,
-        end: body.end,
-        workers: body.workers,
-        ids_per_second: body.ids_per_second,
-        can_mint: body.can_mint,
+        unit_ms: layout.unit_ms(),
+        epoch: time(layout.epoch()),
+        end: time(layout.end()),
+        workers: layout.workers(),
+        // As in the body of HTTP.
+        ids_per_second: u64::try_from(layout.ids_per_second_per_worker()).unwrap_or(u64::MAX),
+        can_mint: preset.is_none_or(Preset::can_mint),
     }
 }

@@ -20,7 +20,7 @@ use super::{admin, stream};
 use crate::error::Error;
 use crate::net::read_deadline_body::BodyKind;
 use crate::observe::log_line::Issued;
-use crate::service::{Route, Service, decoded_body};
+use crate::service::{Route, Service};
 
 type GrpcResult<T> = Result<Response<T>, Status>;
 
@@ -113,7 +113,7 @@ impl mint_server::Mint for MintService {
             (Id::Number(id), By::Source(source)) => service.decode_number(id, &source).await?,
             (_, By::Layout(layout)) => service.decode_by_layout(&text, &layout)?,
         };
-        Ok(Response::new(admin::decoded(decoded_body(&text, &decoded))?))
+        Ok(Response::new(admin::decoded(text, &decoded)))
     }
 
     async fn list_sources(

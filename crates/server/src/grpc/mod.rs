@@ -157,7 +157,7 @@ impl GrpcState {
         mut request: Request<Incoming>,
         from: &ConnectionInfo,
     ) -> Response {
-        let caller = self.service.caller_of(request.headers(), from);
+        let caller = from.caller(self.service.access(), request.headers());
         let path = request.uri().path();
         let program = store::is_store_call(path).then(|| (caller.clone(), path.to_owned()));
         request.extensions_mut().insert(caller);

@@ -12,11 +12,14 @@ use snowmint_wire::http::{
     WorkersBody,
 };
 
+use super::bodies::{
+    decoded_body, layout_body, outcome_body, recovery_call, server_body, source_body, worker_body,
+};
 use super::for_caller::ForCaller;
 use super::response::{self, ErrorResponse};
 use super::state::HttpState;
 use crate::error::Error;
-use crate::service::{decoded_body, layout_body, layout_named, source_body, spec_of, worker_body};
+use crate::service::{layout_named, spec_of};
 
 type PathPart = Result<Path<String>, PathRejection>;
 
@@ -192,7 +195,7 @@ pub(super) async fn delete(
     responses((status = OK, description = "Properties of this server, and rights of the caller's token", body = ServerBody)),
 )]
 pub(super) async fn server(state: ForCaller<HttpState>) -> Result<Response, ErrorResponse> {
-    Ok(response::json(&state.service.about()?))
+    Ok(response::json(&server_body(&state.service)?))
 }
 
 /// Takes in a peer's notice of a catalog change.
@@ -225,7 +228,8 @@ pub(super) async fn workers(state: ForCaller<HttpState>) -> Result<Response, Err
 )]
 pub(super) async fn recovery(state: ForCaller<HttpState>) -> Result<Response, ErrorResponse> {
     let request = RecoveryRequest { dry_run: true, ..RecoveryRequest::default() };
-    Ok(response::json(&state.service.recover(request).await?))
+    let outcome = state.service.recover(recovery_call(request)).await?;
+    Ok(response::json(&outcome_body(outcome)))
 }
 
 /// Moves a store in doubt past everything that its journals reported, so that minting continues. Or
@@ -242,5 +246,6 @@ pub(super) async fn recover(
     body: Body,
 ) -> Result<Response, ErrorResponse> {
     let body = response::bytes(body, state.body_bytes_max).await?;
-    Ok(response::json(&state.service.recover(response::parsed(&body)?).await?))
+    let outcome = state.service.recover(recovery_call(response::parsed(&body)?)).await?;
+    Ok(response::json(&outcome_body(outcome)))
 }

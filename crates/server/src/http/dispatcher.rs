@@ -84,7 +84,7 @@ impl Dispatcher {
             return Ok(Some(open));
         }
         // Requests come together: the first of many with a token may not have been checked yet.
-        let caller = self.state.service.caller_of(request.headers(), from);
+        let caller = from.caller(self.state.service.access(), request.headers());
         caller.is_on(&from.connection);
         if caller.has_a_token() { Ok(None) } else { Err(Reason::REFUSED_STREAM) }
     }
@@ -211,7 +211,7 @@ impl Dispatcher {
             let form = || is_own.then(|| media::form_error(request.headers())).flatten();
             media.or_else(form).map_or(Ok(()), Err)?;
         }
-        let caller = self.state.service.caller_of(request.headers(), from);
+        let caller = from.caller(self.state.service.access(), request.headers());
         if is_own && (!is_open || self.reads_body(request)) {
             caller.is_on(&from.connection);
             caller.must_be_known().map_err(refused)?;

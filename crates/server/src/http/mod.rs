@@ -1,6 +1,7 @@
 //! The HTTP adapter.
 
 mod admin;
+pub(crate) mod bodies;
 pub(crate) mod compat;
 mod console;
 mod counters;
@@ -51,7 +52,8 @@ use crate::net::read_deadline_body::{BodyKind, ReadDeadlineBody, UnreadPermit, U
 use crate::net::shutdown::stopping;
 use crate::net::tls::{ConnectionInfo, ConnectionOpening, Side};
 use crate::requests::reading::WaitingRequests;
-use crate::service::{Service, layouts_body};
+use crate::service::Service;
+use bodies::layouts_body;
 use dispatcher::Dispatcher;
 use fast_response::{FastPath, FastResponse};
 use id_paths::id_methods;

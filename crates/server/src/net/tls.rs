@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
+use axum::http::HeaderMap;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
@@ -18,7 +19,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-use crate::access::{CertificateNames, Secret};
+use crate::access::{Access, Caller, CertificateNames, Secret};
 use crate::clients::tracker::TrackedConnection;
 use crate::net::shutdown::stopping;
 use crate::net::stream::Stream;
@@ -205,6 +206,16 @@ pub(crate) struct ConnectionInfo {
     pub(crate) connection: Arc<TrackedConnection>,
     /// Names in the client's certificate.
     pub(crate) names: CertificateNames,
+}
+
+impl ConnectionInfo {
+    /// Identifies the caller that sends these headers, where access is controlled.
+    pub(crate) fn caller(&self, access: Option<&Access>, headers: &HeaderMap) -> Caller {
+        match access {
+            Some(access) => access.caller_of(headers, &self.names, &self.connection),
+            None => Caller::unrestricted().over(&self.connection),
+        }
+    }
 }
 
 /// Beginning of a connection: plain or with a TLS handshake.

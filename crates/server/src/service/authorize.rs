@@ -1,12 +1,9 @@
 //! Authorization: the caller and its rights. Each use case begins with one of these checks.
 
-use axum::http::HeaderMap;
-
 use super::limit::Limit;
 use super::state::Service;
 use crate::access::{Access, Caller, Deed, Right};
 use crate::error::Error;
-use crate::net::tls::ConnectionInfo;
 
 impl Service {
     /// Returns the same service, for this caller.
@@ -28,14 +25,6 @@ impl Service {
     /// Returns access control; `None` where tokens are not required.
     pub(crate) fn access(&self) -> Option<&Access> {
         self.access.as_ref()
-    }
-
-    /// Returns the same service, acting for the sender of these headers from this address.
-    pub(crate) fn caller_of(&self, headers: &HeaderMap, from: &ConnectionInfo) -> Caller {
-        match &self.access {
-            Some(access) => access.caller_of(headers, &from.names, &from.connection),
-            None => Caller::unrestricted().over(&from.connection),
-        }
     }
 
     /// Returns whether the metrics need no token.

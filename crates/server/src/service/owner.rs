@@ -121,8 +121,9 @@ mod tests {
     use std::sync::{Arc, Mutex, PoisonError};
 
     use snowmint_coord::spec::Span;
-    use snowmint_coord::{BootTimer, ManualTimer, MemoryStore, Node, NodeSettings, Platform};
-    use snowmint_wire::http::{ErrorInfo, OwnerInfo};
+    use snowmint_coord::{
+        BootTimer, Error as CoordError, ManualTimer, MemoryStore, Node, NodeSettings, Platform,
+    };
     use tokio::sync::{mpsc, watch};
 
     use super::*;
@@ -132,13 +133,7 @@ mod tests {
 
     /// Returns the error of a server that names another one as the owner.
     fn not_owner(owner: &str) -> Error {
-        let address = format!("http={owner}");
-        Error::reported(ErrorInfo {
-            code: Code::NotOwner.as_str().to_owned(),
-            message: format!("ask {owner}"),
-            retry_after_ms: None,
-            owner: Some(OwnerInfo { section: 7, address }),
-        })
+        CoordError::not_owner(7, format!("http={owner}")).into()
     }
 
     /// Sends a request to `first`, where each server names the owner or handles the request.

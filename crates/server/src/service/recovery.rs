@@ -6,14 +6,37 @@ use std::sync::Arc;
 use snowmint_coord::error::chain;
 use snowmint_coord::recovery::{Recovery, RecoveryRequest};
 use snowmint_coord::spec::SourceSpec;
-use snowmint_coord::{FastForward, Mark, StoreIdentity};
+use snowmint_coord::{FastForward, StoreIdentity};
 use snowmint_core::{Rfc3339, UnixMillis};
 use snowmint_wire::error::Code;
-use snowmint_wire::http;
 
 use super::state::Service;
 use crate::access::Right;
 use crate::error::Error;
+
+/// A request for a recovery.
+#[derive(Debug)]
+pub(crate) struct RecoveryCall {
+    /// Target of the move; or the mistake in it, which only callers with the right learn.
+    pub(crate) request: Result<RecoveryRequest, Error>,
+    /// Whether to move nothing.
+    pub(crate) dry_run: bool,
+    /// Secondary store to recover; `None`: the node's own.
+    pub(crate) secondary: Option<String>,
+    /// Whether to accept the server that has the store now, and to move nothing.
+    pub(crate) other_server: bool,
+}
+
+/// Reports on a store, and what a recovery moved or would move.
+#[derive(Debug)]
+pub(crate) struct RecoveryOutcome {
+    pub(crate) recovery: Recovery,
+    pub(crate) forward: FastForward,
+    /// Identity of the store afterwards; `None` when nothing was moved.
+    pub(crate) after: Option<StoreIdentity>,
+    /// Sources that could not be defined.
+    pub(crate) undefined: Vec<String>,
+}
 
 impl Service {
     /// Sets the sources of the configuration: they decide readiness, and a recovery defines those
@@ -31,12 +54,9 @@ impl Service {
     /// Without the admin right over all sources; for an invalid request; `StoreRolledBack` while
     /// journals are missing, except for a dry run; errors of
     /// [`recover`](snowmint_coord::Node::recover).
-    pub(crate) async fn recover(
-        &self,
-        request: http::RecoveryRequest,
-    ) -> Result<http::RecoveryBody, Error> {
-        let dry_run = request.dry_run;
-        let recovered = self.try_recover(request).await;
+    pub(crate) async fn recover(&self, call: RecoveryCall) -> Result<RecoveryOutcome, Error> {
+        let dry_run = call.dry_run;
+        let recovered = self.try_recover(call).await;
         recovered.inspect_err(|error| {
             if !dry_run {
                 self.audit_rejection("store not recovered", error);
@@ -44,27 +64,25 @@ impl Service {
         })
     }
 
-    async fn try_recover(
-        &self,
-        request: http::RecoveryRequest,
-    ) -> Result<http::RecoveryBody, Error> {
+    async fn try_recover(&self, call: RecoveryCall) -> Result<RecoveryOutcome, Error> {
         self.caller().may_over_all(Right::Admin)?;
         let service = self.clone();
         // Runs to its end, and into the audit trail, even if the caller leaves.
-        let recovering = tokio::spawn(async move { service.recover_now(request).await });
+        let recovering = tokio::spawn(async move { service.recover_now(call).await });
         recovering.await.map_err(|error| {
             let message = format!("internal error: recovery ended: {error}; please report it");
             Error::new(Code::Internal, message)
         })?
     }
 
-    async fn recover_now(
-        &self,
-        request: http::RecoveryRequest,
-    ) -> Result<http::RecoveryBody, Error> {
-        let (dry_run, other_server) = (request.dry_run, request.other_server);
-        let secondary = request.secondary.clone();
-        let request = understood(request)?;
+    async fn recover_now(&self, call: RecoveryCall) -> Result<RecoveryOutcome, Error> {
+        let RecoveryCall { request, dry_run, secondary, other_server } = call;
+        let request = request?;
+        if other_server && (dry_run || request != RecoveryRequest::default()) {
+            let message = "other_server puts the store in doubt and moves nothing; leave out \
+                           dry_run, mark, far_ahead, segments and without";
+            return Err(Error::bad_request(message));
+        }
         let which = || secondary.as_ref().map_or_else(String::new, |name| format!("{name}: "));
         // The recovery of the node's own store determines the secondary stores.
         let (node, configured) = match &secondary {
@@ -86,7 +104,8 @@ impl Service {
         }
         let (mut recovery, mut forward) = look().await?;
         if dry_run || other_server || recovery.doubt().is_none() {
-            return Ok(recovery_body(&recovery, &forward, None));
+            let (after, undefined) = (None, Vec::new());
+            return Ok(RecoveryOutcome { recovery, forward, after, undefined });
         }
         if recovery.unsaid().is_none() {
             node.noticed_doubt().await?;
@@ -97,13 +116,12 @@ impl Service {
             return Err(Error::new(Code::StoreRolledBack, unsaid));
         }
         let after = node.recover(&forward).await?;
-        let mut body = recovery_body(&recovery, &forward, Some(&after));
-        self.audit_store_move(&format!("{}recovered: {}", which(), moved_to(&body)));
-        if recovery.lacks_sources() {
-            let refused = self.define_lost(&recovery, &configured).await;
-            body.undefined.extend(refused);
-        }
-        Ok(body)
+        self.audit_store_move(&format!("{}recovered: {}", which(), moved_to(&forward)));
+        let undefined = match recovery.lacks_sources() {
+            true => self.define_lost(&recovery, &configured).await,
+            false => Vec::new(),
+        };
+        Ok(RecoveryOutcome { recovery, forward, after: Some(after), undefined })
     }
 
     /// Defines the sources that the configuration has and the store lacked. Returns the failed
@@ -136,67 +154,21 @@ impl Service {
 
 /// Describes the target of a store's move, for the audit trail.
 #[must_use]
-pub fn moved_to(body: &http::RecoveryBody) -> String {
-    let numbers: Vec<_> =
-        body.segments.iter().map(|(name, next)| format!("{name}={next}")).collect();
-    format!("worker marks at least {}, numbers {}", body.marks_at_least, numbers.join(" "))
+pub fn moved_to(forward: &FastForward) -> String {
+    let numbers = forward.segments.iter().map(|(name, next)| format!("{name}={}", next.get()));
+    let numbers: Vec<_> = numbers.collect();
+    let marks = Rfc3339(forward.marks_at_least.unix_millis());
+    format!("worker marks at least {marks}, numbers {}", numbers.join(" "))
 }
 
-fn understood(request: http::RecoveryRequest) -> Result<RecoveryRequest, Error> {
-    let http::RecoveryRequest { dry_run, mark, far_ahead, segments, without, other_server, .. } =
-        request;
-    let moves = mark.is_some() || far_ahead || !segments.is_empty() || !without.is_empty();
-    if other_server && (dry_run || moves) {
-        let message = "other_server puts the store in doubt and moves nothing; leave out dry_run, \
-                       mark, far_ahead, segments and without";
-        return Err(Error::bad_request(message));
-    }
+/// Parses the mark of a recovery.
+///
+/// # Errors
+/// When it is not a time.
+pub(crate) fn recovery_mark(text: Option<String>) -> Result<Option<UnixMillis>, Error> {
     let time = |text: String| match text.parse() {
         Ok(Rfc3339(time)) => Ok(time),
         Err(error) => Err(Error::bad_request(format!("mark {text:?} is not a time: {error}"))),
     };
-    let number = |(name, text): (String, String)| match http::number_in(&text) {
-        Some(number) => Ok((name, Mark::new(number))),
-        None => Err(Error::bad_request(format!(
-            "number {text:?} of segment {name:?} is not a whole number below 2^64; correct it"
-        ))),
-    };
-    Ok(RecoveryRequest {
-        mark: mark.map(time).transpose()?,
-        far_ahead,
-        segments: segments.into_iter().map(number).collect::<Result<_, _>>()?,
-        without,
-    })
-}
-
-/// Returns the reports on a store, the target of its move, and its identity `after` the recovery.
-#[must_use]
-pub fn recovery_body(
-    recovery: &Recovery,
-    forward: &FastForward,
-    after: Option<&StoreIdentity>,
-) -> http::RecoveryBody {
-    let time = |time: UnixMillis| Rfc3339(time).to_string();
-    let journals = recovery.journals().map(|(journal, state)| http::JournalBody {
-        id: journal.id.clone(),
-        owner: journal.owner.clone(),
-        host: journal.host.clone(),
-        last_seen: time(UnixMillis::new(journal.seen_at_ms)),
-        state: state.to_string(),
-    });
-    let next = |(name, mark): &(String, Mark)| (name.clone(), mark.get().to_string());
-    http::RecoveryBody {
-        doubt: recovery.doubt().map(|doubt| doubt.clone().into_error().to_string()),
-        journals: journals.collect(),
-        unsaid: recovery.unsaid(),
-        marks_at_least: time(forward.marks_at_least.unix_millis()),
-        segments: forward.segments.iter().map(next).collect(),
-        undefined: recovery.undefined(forward).map(|(name, _)| name.clone()).collect(),
-        writes_at_least: forward.writes_at_least.to_string(),
-        done: after.is_some(),
-        store: after.map(|identity| http::RecoveredBody {
-            id: identity.store(),
-            writes: identity.writes.to_string(),
-        }),
-    }
+    text.map(time).transpose()
 }

@@ -158,6 +158,24 @@ fn circles_of_files_are_named() {
     assert!(hits.is_empty(), "\n{}", hits.join("\n"));
 }
 
+/// Paths of protocols, which files of the server's `service` do not name.
+const PROTOCOLS: [&str; 5] = ["axum::", "hyper::", "tonic::", "http::", "snowmint_wire::http"];
+
+#[test]
+fn the_service_names_no_protocol() {
+    let (mut hits, mut count) = (Vec::new(), 0);
+    for (file, text) in files("server").iter().filter(|(file, _)| room(file) == "service") {
+        count += 1;
+        for (number, line) in (1..).zip(text.lines()) {
+            if PROTOCOLS.iter().any(|path| line.contains(path)) {
+                hits.push(format!("crates/server/src/{file}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    assert!(hits.is_empty(), "\n{}", hits.join("\n"));
+    assert!(count > 20, "found only {count} files: the search has to follow the code");
+}
+
 #[test]
 fn circles_and_imports_of_higher_rooms_are_found() {
     let graph: [(&str, &[&str]); 9] = [

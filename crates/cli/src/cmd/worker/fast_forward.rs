@@ -14,7 +14,7 @@ use snowmint_coord::{
 };
 use snowmint_core::Rfc3339;
 use snowmint_server::{moved_to, recovery_body};
-use snowmint_wire::http::{self, RecoveryBody};
+use snowmint_wire::http;
 
 use super::recovered::{NOTHING_TO_RECOVER, Recovered};
 use crate::audit;
@@ -184,7 +184,7 @@ impl MoveOptions {
         let moved = done(config, recovery.lacks_sources(), &forward);
         let (before, after) = runtime.block_on(moved)?;
         let body = recovery_body(&recovery, &forward, Some(&after));
-        leave_trail(config, step, before.as_ref(), &after, &body);
+        leave_trail(config, step, before.as_ref(), &after, &forward);
         shown.stored(&body)?;
         let aside = step.lock.as_ref().map(journal::set_aside).transpose()?.flatten();
         shown.done(&body, aside.as_deref())
@@ -291,12 +291,12 @@ fn leave_trail(
     step: &MoveStep,
     before: Option<&StoreIdentity>,
     after: &StoreIdentity,
-    body: &RecoveryBody,
+    forward: &Forward,
 ) {
     let shown = |identity: &StoreIdentity| {
         format!("store {} with {} writes", identity.store(), identity.writes)
     };
     let before = before.map_or_else(|| "not known".to_owned(), shown);
-    let after = format!("{}, {}", shown(after), moved_to(body));
+    let after = format!("{}, {}", shown(after), moved_to(forward));
     audit::leave(&config.server.data_dir, step.command, before, after);
 }

@@ -1,14 +1,13 @@
 //! `DECODE id source`: decodes an ID.
 
 use futures_util::future::BoxFuture;
-use snowmint_wire::http::DecodedBody;
+use snowmint_coord::Decoded;
 use snowmint_wire::resp::{Command, Encoder};
 
 use super::reply;
 use super::spec::{CommandWork, Flow, Spec};
-use crate::error::Error;
 use crate::resp::session::{Session, text};
-use crate::service::{UnsentPermit, decoded_body};
+use crate::service::{DecodedParts, UnsentPermit};
 
 pub(super) const SPEC: Spec = Spec {
     name: "decode",
@@ -45,8 +44,8 @@ impl CommandWork for Decode {
         output: &'a mut Vec<u8>,
     ) -> BoxFuture<'a, UnsentPermit> {
         Box::pin(async move {
-            match self.decoded(session).await {
-                Ok(decoded) => write(&decoded, &mut session.reply(output)),
+            match session.service.decode_by_source(&self.id, &self.source).await {
+                Ok(decoded) => write(&self.id, &decoded, &mut session.reply(output)),
                 Err(error) => reply::error(&error, session, output),
             }
             UnsentPermit::default()
@@ -54,30 +53,24 @@ impl CommandWork for Decode {
     }
 }
 
-impl Decode {
-    async fn decoded(&self, session: &Session) -> Result<DecodedBody, Error> {
-        let decoded = session.service.decode_by_source(&self.id, &self.source).await?;
-        Ok(decoded_body(&self.id, &decoded))
-    }
-}
-
 /// Writes the fields of the HTTP response, without those that the source does not have.
-fn write(decoded: &DecodedBody, reply: &mut Encoder<'_>) {
+fn write(id: &str, decoded: &Decoded, reply: &mut Encoder<'_>) {
+    let parts = DecodedParts::of(decoded);
     let texts = [
-        ("id", Some(&decoded.id)),
-        ("number", decoded.number.as_ref()),
-        ("period", decoded.period.as_ref()),
-        ("time", decoded.time.as_ref()),
-        ("layout", decoded.layout.as_ref()),
+        ("id", Some(id.to_owned())),
+        ("number", parts.number.map(|number| number.to_string())),
+        ("period", parts.period.map(str::to_owned)),
+        ("time", parts.time.map(|time| time.to_string())),
+        ("layout", parts.layout.map(ToString::to_string)),
     ];
     let numbers = [
-        ("tick", decoded.tick),
-        ("clock", decoded.clock),
-        ("worker", decoded.worker),
-        ("sequence", decoded.sequence),
-        ("uuid_version", decoded.uuid_version.map(u64::from)),
+        ("tick", parts.tick),
+        ("clock", parts.clock),
+        ("worker", parts.worker),
+        ("sequence", parts.sequence),
+        ("uuid_version", parts.uuid_version.map(u64::from)),
     ];
-    let texts = texts.iter().filter_map(|&(name, value)| Some((name, value?)));
+    let texts = texts.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
     let numbers = numbers.iter().filter_map(|&(name, value)| Some((name, value?)));
     reply.map(texts.clone().count().saturating_add(numbers.clone().count()));
     for (name, value) in texts {

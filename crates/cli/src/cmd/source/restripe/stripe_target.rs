@@ -5,7 +5,7 @@ use snowmint_coord::store::StoreConnector as _;
 use snowmint_coord::{
     END_MS, ErrorKind, NewStripe, Node, NodeSettings, Platform, SourceInfo, SourceSpec,
 };
-use snowmint_server::service::source_body;
+use snowmint_server::source_body;
 use snowmint_stores::shown;
 use snowmint_wire::http::{RestripeRequest, SourceBody};
 use tokio::runtime::Runtime;
