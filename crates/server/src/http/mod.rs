@@ -46,7 +46,7 @@ use crate::cluster::remote_peer::CHANGED_PATH;
 use crate::config::{HEAD_BYTES_MIN, HttpSettings};
 use crate::error::Error;
 use crate::grpc;
-use crate::net::http_socket::CollectingStream;
+use crate::net::http_socket::HttpSocket;
 use crate::net::listener::{self, ListenerContext};
 use crate::net::read_deadline_body::{BodyKind, ReadDeadlineBody, UnreadPermit, UnreadQuota};
 use crate::net::shutdown::stopping;
@@ -130,7 +130,8 @@ fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     // At most 100 header lines: with a number of ours hyper would take memory for them at each
     // request.
-    builder.http1().max_buf_size(head_bytes_max);
+    // One write for the head and the body: both are small.
+    builder.http1().max_buf_size(head_bytes_max).writev(false);
     builder
         .http2()
         .max_concurrent_streams(STREAMS_MAX)
@@ -214,7 +215,7 @@ async fn serve_connection(
         };
         Either::Right(response.map(sent))
     });
-    let stream = TokioIo::new(CollectingStream::new(stream, guard, idle_ms));
+    let stream = TokioIo::new(HttpSocket::new(stream, guard, idle_ms));
     let connection = builder.serve_connection(stream, service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {

@@ -1,4 +1,4 @@
-//! Tests that responses to requests that came together are sent together.
+//! Tests that replies over RESP to commands that came together are sent together.
 //!
 //! With TLS each write of the server is one record, whatever the network splits or joins
 //! afterwards. So a client that counts records counts the server's writes.
@@ -168,15 +168,4 @@ async fn replies_of_one_read_are_sent_together() {
     client.batches("GET counters:alice\r\n", 500, "$", 10).await;
     client.batches("DECODE 1 default\r\n", 20, "tick", 10).await;
     client.batches("PING\r\n", 1_000, "+PONG", 1).await;
-}
-
-/// HTTP/1.1: hyper would send responses one by one; they are collected up to 16 KiB.
-#[tokio::test]
-async fn responses_of_an_http_pipeline_are_sent_together() {
-    let (server, connector) = encrypted().await;
-    let mut client = Client::to(server.http, &connector).await;
-    let get = "GET /v1/ids/default HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    client.batches(get, 100, "HTTP/1.1 200", 10).await;
-    let unknown = "GET /v1/ids/absent HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    client.batches(unknown, 50, "HTTP/1.1 404", 10).await;
 }
