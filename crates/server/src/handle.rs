@@ -23,7 +23,7 @@ use crate::observe::meter::Protocol;
 use crate::observe::trace::Traces;
 use crate::requests::reading::WaitingRequests;
 use crate::service::{Service, probe_peers};
-use crate::{grpc, http, resp};
+use crate::{grpc, http, port, resp};
 
 /// Parts of a server. Either listener may be absent.
 pub struct ServerDeps {
@@ -108,7 +108,7 @@ pub fn start(settings: Settings, deps: ServerDeps) -> io::Result<Handle> {
         let ctx = ctx.clone();
         let compat = http::compat::paths(&service, &hosts, &settings.compat, &settings.http)
             .map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?;
-        listeners.spawn(http::serve(
+        listeners.spawn(port::serve(
             listener,
             (service.clone(), grpc),
             requests.clone(),

@@ -23,6 +23,7 @@ mod handle;
 mod http;
 mod net;
 mod observe;
+mod port;
 mod requests;
 mod resp;
 pub mod service;

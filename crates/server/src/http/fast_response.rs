@@ -18,7 +18,7 @@ use crate::service::{CachedSource, Service};
 
 /// State that a connection keeps from one request to the next.
 #[derive(Debug, Default)]
-pub(super) struct FastPath {
+pub(crate) struct FastPath {
     source: Option<CachedSource>,
     /// Last host that was named and is served, as the next request names the same; empty before the
     /// first.
@@ -27,14 +27,14 @@ pub(super) struct FastPath {
 
 /// An immediate response, not written yet: hyper keeps and moves this value, so it is small.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FastResponse {
+pub(crate) struct FastResponse {
     id: u64,
     format: ResponseFormat,
 }
 
 impl FastPath {
     /// Returns the response, if it can be immediate. Its ID is taken.
-    pub(super) fn response<B>(
+    pub(crate) fn response<B>(
         &mut self,
         state: &HttpState,
         request: &Request<B>,
@@ -118,7 +118,7 @@ fn fast_request<B>(request: &Request<B>) -> Option<FastRequest<'_>> {
 }
 
 impl FastResponse {
-    pub(super) fn written(self) -> Response<SentBody> {
+    pub(crate) fn written(self) -> Response<SentBody> {
         let body = match self.format {
             ResponseFormat::Json => one_id(self.id),
             ResponseFormat::Text => {

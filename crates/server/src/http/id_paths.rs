@@ -7,7 +7,7 @@ use axum::routing::MethodRouter;
 use super::response;
 
 /// Path prefix of requests for IDs; the name of the source follows.
-pub(super) const PATH: &str = "/v1/ids/";
+pub(crate) const PATH: &str = "/v1/ids/";
 
 /// Returns the methods of a path that takes IDs. `HEAD` would take one and throw it away, so it is
 /// rejected like all others but those in `allowed`; the router by itself would list it among them.

@@ -38,7 +38,7 @@ pub(super) async fn get(
 }
 
 /// Mints the IDs that the query asks for.
-pub(super) async fn of_source(
+pub(crate) async fn of_source(
     service: &Service,
     name: &str,
     uri: &Uri,

@@ -14,7 +14,7 @@ const OF_FORMS: [&str; 3] =
     ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
 
 /// Returns the error response for a body with the media type of a form.
-pub(super) fn form_error(headers: &HeaderMap) -> Option<Response> {
+pub(crate) fn form_error(headers: &HeaderMap) -> Option<Response> {
     let kind = String::from_utf8_lossy(headers.get(CONTENT_TYPE)?.as_bytes());
     let bare = kind.split(';').next().unwrap_or_default().trim();
     OF_FORMS.iter().find(|form| form.eq_ignore_ascii_case(bare))?;
@@ -28,7 +28,7 @@ pub(super) fn form_error(headers: &HeaderMap) -> Option<Response> {
 
 /// Returns the error response for an encoded body, such as gzip. No encoding is accepted (RFC 9110,
 /// 12.5.3 and 15.5.16).
-pub(super) fn encoding_error(headers: &HeaderMap) -> Option<Response> {
+pub(crate) fn encoding_error(headers: &HeaderMap) -> Option<Response> {
     let is_plain = |encoding: &HeaderValue| {
         let encoding = encoding.as_bytes().trim_ascii();
         encoding.is_empty() || encoding.eq_ignore_ascii_case(b"identity")

@@ -28,7 +28,7 @@ use crate::service::{UnsentPermit, invalid};
 
 /// An error response.
 #[derive(Debug)]
-pub(super) struct ErrorResponse(pub(super) Error);
+pub(crate) struct ErrorResponse(pub(crate) Error);
 
 impl<E: Into<Error>> From<E> for ErrorResponse {
     fn from(error: E) -> Self {
@@ -79,7 +79,7 @@ pub(super) fn error_response(error: &Error, write: impl Fn(&str) -> Response) ->
 }
 
 /// Returns the response for its caller: an error gets its detail, if the caller may read it.
-pub(super) fn with_details_for(caller: &Caller, mut response: Response) -> Response {
+pub(crate) fn with_details_for(caller: &Caller, mut response: Response) -> Response {
     let Some(InFull(body)) = response.extensions_mut().remove::<InFull>() else { return response };
     if !caller.sees_details() {
         return response;
@@ -175,7 +175,7 @@ impl HttpBody for ChunkedBody {
 /// that never contain one set a policy of their own.
 pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-pub(super) async fn set_no_store(mut response: Response) -> Response {
+pub(crate) async fn set_no_store(mut response: Response) -> Response {
     response.headers_mut().entry(CACHE_CONTROL).or_insert(NO_STORE);
     response
 }

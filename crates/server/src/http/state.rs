@@ -5,7 +5,9 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
 use http_body_util::{Either, Full};
+use snowmint_wire::http::JSON;
 
+use super::bodies::layouts_body;
 use super::for_caller::HasService;
 use super::openapi::TokenPolicy;
 use super::static_text::StaticText;
@@ -15,10 +17,10 @@ use crate::service::Service;
 
 /// State that all requests share.
 #[derive(Debug)]
-pub(super) struct HttpState {
-    pub(super) service: Service,
-    pub(super) hosts: Arc<Hosts>,
-    pub(super) body_bytes_max: usize,
+pub(crate) struct HttpState {
+    pub(crate) service: Service,
+    pub(crate) hosts: Arc<Hosts>,
+    pub(crate) body_bytes_max: usize,
     /// Every layout that has a name.
     pub(super) layouts: StaticText,
 }
@@ -30,6 +32,13 @@ impl HasService for HttpState {
 }
 
 impl HttpState {
+    pub(crate) fn new(service: Service, hosts: Arc<Hosts>, body_bytes_max: usize) -> Self {
+        // Plain data always becomes JSON.
+        let layouts = serde_json::to_vec(&layouts_body()).unwrap_or_default();
+        let layouts = StaticText::new(JSON, layouts.into());
+        Self { service, hosts, body_bytes_max, layouts }
+    }
+
     /// Returns the callers that the server admits, for the API description.
     pub(super) fn token_policy(&self) -> TokenPolicy {
         match self.service.access() {
@@ -53,4 +62,4 @@ pub(super) fn issued(
 }
 
 /// A sent response: complete, or any other.
-pub(super) type SentBody = Either<Full<Bytes>, Body>;
+pub(crate) type SentBody = Either<Full<Bytes>, Body>;

@@ -26,7 +26,7 @@ const ROOMS: [(&str, &str); 9] = [
     (
         "server",
         "advertised_addrs < clients < trail < error < access < config < requests < observe < net \
-         < cluster < service < grpc, resp < http < handle",
+         < cluster < service < grpc, http, resp < port < handle",
     ),
     (
         "snowmint",

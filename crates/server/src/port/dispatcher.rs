@@ -22,14 +22,14 @@ use snowmint_coord::catalog::check_name;
 use snowmint_wire::error::Code;
 use tower::ServiceExt as _;
 
-use super::id_paths::PATH;
-use super::response::{self, ErrorResponse};
-use super::state::HttpState;
-use super::{ids, media};
 use crate::access::Caller;
 use crate::clients::tracker::ConnectionGuard;
 use crate::error::Error;
 use crate::grpc;
+use crate::http::id_paths::PATH;
+use crate::http::response::{self, ErrorResponse};
+use crate::http::state::HttpState;
+use crate::http::{ids, media};
 use crate::net::read_deadline_body::{UnreadPermit, UnreadQuota};
 use crate::net::tls::ConnectionInfo;
 use crate::observe::log_line::LogLine;
