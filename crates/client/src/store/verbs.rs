@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use snowmint_coord::pool::SlotDefaults;
 use snowmint_coord::store::StoreConnector;
 use snowmint_coord::{
-    Acquire, Acquired, Bounds, Capabilities, Catalog, ClaimRequest, Definition, Doubt, Error,
-    Evidence, Exclude, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known,
-    Lease, Mark, Member, MemberInfo, MemberStatus, NewDefinition, OwnerClient, Presence, Recalled,
-    Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe, Result, Segment, SlotInfo,
-    SourceState, Standing, Store, StoreIdentity, TimeReference, Verb,
+    Acquire, Acquired, Bounds, BoxFuture, Capabilities, Catalog, ClaimRequest, Definition, Doubt,
+    Error, Evidence, Exclude, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo,
+    Known, Lease, Mark, Member, MemberInfo, MemberStatus, NewDefinition, OwnerClient, Presence,
+    Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe, Result, Segment,
+    SlotInfo, SourceState, Standing, Store, StoreCall, StoreIdentity, StoreReply, StoreVerbs,
+    TimeReference, Verb,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as proto;
@@ -38,7 +38,6 @@ macro_rules! method {
     };
 }
 
-#[async_trait]
 impl Store for RemoteStore {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
@@ -79,6 +78,19 @@ impl Store for RemoteStore {
         self.seen.remember(seen);
     }
 
+    fn call<'a>(&'a self, call: StoreCall<'a>) -> BoxFuture<'a, Result<StoreReply>> {
+        self.dispatch(call)
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.servers.close();
+            Ok(())
+        })
+    }
+}
+
+impl StoreVerbs for RemoteStore {
     async fn now(&self) -> Result<Option<UnixMillis>> {
         let response: proto::NowResponse =
             self.ask(method!(Now, "Now"), IDEMPOTENT, proto::NowRequest {}).await?;
@@ -291,10 +303,5 @@ impl Store for RemoteStore {
     /// Fails: only operators use it, and they call the store itself.
     async fn ground(&self) -> Result<SlotDefaults> {
         Err(untold(Verb::Ground))
-    }
-
-    async fn close(&self) -> Result<()> {
-        self.servers.close();
-        Ok(())
     }
 }

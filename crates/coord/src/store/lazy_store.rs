@@ -3,31 +3,16 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use snowmint_core::UnixMillis;
 use tokio::sync::OnceCell;
 
 use crate::error::{Error, ErrorKind, Result, chain};
-use crate::ids::{Incarnation, Mark};
-use crate::model::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
-use crate::model::exclude::Exclude;
-use crate::model::exclusive::{Acquire, Acquired, Relinquish};
-use crate::model::fast_forward::FastForward;
-use crate::model::history::{
-    Doubt, Evidence, JournalInfo, Known, Recalled, Standing, StoreIdentity,
-};
-use crate::model::lease::{Extend, Extended, Lease, Release};
-use crate::model::member::{Member, MemberInfo, MemberStatus, Presence};
-use crate::model::pool::{ClaimRequest, SlotDefaults};
-use crate::model::reclaim::{Reclaim, Reclaimed};
-use crate::model::segment::{GiveBack, Reserve, Segment};
-use crate::model::slot::SlotInfo;
+use crate::model::history::StoreIdentity;
 use crate::platform::timer::{BootTimer, Timer as _};
 use crate::store::capability::{Capabilities, ClockOf, PresenceBy};
 use crate::store::owner_client::OwnerClient;
 use crate::store::time_reference::TimeReference;
-use crate::store::{Store, StoreConnector};
+use crate::store::{Store, StoreCall, StoreConnector, StoreReply};
 
 /// Maximum time in milliseconds that a start waits for a store before it continues without it.
 const OPEN_MS_MAX: u64 = 5_000;
@@ -111,7 +96,6 @@ impl fmt::Debug for LazyStore {
     }
 }
 
-#[async_trait]
 impl Store for LazyStore {
     /// Returns no capability that a caller could rely on until the store is open.
     fn capabilities(&self) -> Capabilities {
@@ -161,131 +145,17 @@ impl Store for LazyStore {
         }
     }
 
-    async fn now(&self) -> Result<Option<UnixMillis>> {
-        self.store().await?.now().await
-    }
-
-    async fn identity(&self) -> Result<StoreIdentity> {
-        self.store().await?.identity().await
-    }
-
-    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
-        self.store().await?.recall(who, seen).await
-    }
-
-    async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
-        self.store().await?.doubt(doubt, evidence).await
-    }
-
-    async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
-        self.store().await?.report(journal, known).await
-    }
-
-    async fn standing(&self) -> Result<Standing> {
-        self.store().await?.standing().await
-    }
-
-    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
-        self.store().await?.join(member, presence, now).await
-    }
-
-    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
-        self.store().await?.renew(member, presence, now).await
-    }
-
-    async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
-        self.store().await?.announce(member, status).await
-    }
-
-    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
-        self.store().await?.leave(member, now).await
-    }
-
-    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
-        self.store().await?.members(now).await
-    }
-
-    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
-        self.store().await?.claim(request, now).await
-    }
-
-    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
-        self.store().await?.extend(items, now).await
-    }
-
-    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
-        self.store().await?.release(release, now).await
-    }
-
-    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
-        self.store().await?.acquire(acquire, now).await
-    }
-
-    async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
-        self.store().await?.relinquish(relinquish, now).await
-    }
-
-    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
-        self.store().await?.exclude(exclude, now).await
-    }
-
-    async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
-        self.store().await?.reclaim(reclaim, now).await
-    }
-
-    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
-        self.store().await?.workers(now).await
-    }
-
-    async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
-        self.store().await?.reserve(reserve).await
-    }
-
-    async fn give_back(&self, back: &GiveBack) -> Result<u64> {
-        self.store().await?.give_back(back).await
-    }
-
-    async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        self.store().await?.define(new).await
-    }
-
-    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
-        self.store().await?.alter(new, if_version).await
-    }
-
-    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
-        self.store().await?.restripe(restripe).await
-    }
-
-    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        self.store().await?.set_state(name, state).await
-    }
-
-    async fn get(&self, name: &str) -> Result<Definition> {
-        self.store().await?.get(name).await
-    }
-
-    async fn list(&self) -> Result<Catalog> {
-        self.store().await?.list().await
-    }
-
-    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
-        self.store().await?.fast_forward(forward).await
-    }
-
-    async fn accept_lead(&self, until: Mark) -> Result<()> {
-        self.store().await?.accept_lead(until).await
-    }
-
-    async fn ground(&self) -> Result<SlotDefaults> {
-        self.store().await?.ground().await
+    fn call<'a>(&'a self, call: StoreCall<'a>) -> BoxFuture<'a, Result<StoreReply>> {
+        Box::pin(async move { self.store().await?.call(call).await })
     }
 
     /// Closes the store if it was ever opened.
-    async fn close(&self) -> Result<()> {
-        match self.store.get() {
-            Some(store) => store.close().await,
-            None => Ok(()),
-        }
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            match self.store.get() {
+                Some(store) => store.close().await,
+                None => Ok(()),
+            }
+        })
     }
 }

@@ -4,16 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use async_trait::async_trait;
-use snowmint_coord::pool::SlotDefaults;
-use snowmint_coord::{
-    Acquire, Acquired, Catalog, ClaimRequest, Definition, Doubt, Error, Evidence, Exclude, Extend,
-    Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member,
-    MemberInfo, MemberStatus, NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release,
-    Relinquish, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store,
-    StoreIdentity,
-};
-use snowmint_core::UnixMillis;
+use snowmint_coord::{BoxFuture, Error, Result, Store, StoreCall, StoreReply, Verb};
 
 use super::happened::Happened;
 use super::oracle::Oracle;
@@ -189,31 +180,82 @@ impl Faulty {
     }
 
     /// Applies nothing, and sends no reply. The caller must end the wait by itself.
-    async fn never(&self, op: &'static str) {
+    async fn never(&self, verb: Verb) {
         self.link.happened.count("a call never ends");
         self.time.sleep_ms(NEVER_MS).await;
-        let what = format!("{op} was waited for for {NEVER_MS} ms");
+        let what = format!("{verb} was waited for for {NEVER_MS} ms");
         self.oracle.fail(Check::Bound.broken(what));
     }
 }
 
-fn away<T>() -> Result<T> {
+fn away() -> Result<StoreReply> {
     Err(Error::unavailable("simulated store is unavailable; retry"))
 }
 
-/// Sends a call through the network. Its arguments are named, and cloned first: a message that
-/// arrives late, or twice, arrives unchanged.
-macro_rules! through {
-    ($self:ident, $op:literal, |$store:ident $(, $sent:ident)*| $call:expr) => {{
-        $(let $sent = $sent.to_owned();)*
-        let result = match $self.delivery() {
-            Delivery::Fine => {
-                let $store = &$self.inner;
-                $call.await
-            }
+/// Returns the future of a call with arguments of its own: a message that arrives late, or a second
+/// time, arrives unchanged.
+fn detached(store: &Arc<dyn Store>, call: StoreCall<'_>) -> BoxFuture<'static, Result<StoreReply>> {
+    use StoreCall as C;
+    let store = Arc::clone(store);
+    // The references among the arguments are named, and cloned first.
+    macro_rules! own {
+        ($($sent:ident),* => $call:expr) => {{
+            $(let $sent = $sent.to_owned();)*
+            Box::pin(async move { store.call($call).await })
+        }};
+    }
+    match call {
+        C::Now {} => own!(=> C::Now {}),
+        C::Identity {} => own!(=> C::Identity {}),
+        C::Recall { who, seen } => own!(who, seen => C::Recall { who: &who, seen: &seen }),
+        C::Doubt { doubt, evidence } => {
+            own!(doubt, evidence => C::Doubt { doubt: &doubt, evidence: &evidence })
+        }
+        C::Report { journal, known } => {
+            let known = known.cloned();
+            own!(journal => C::Report { journal: &journal, known: known.as_ref() })
+        }
+        C::Standing {} => own!(=> C::Standing {}),
+        C::Join { member, presence, now } => {
+            own!(member => C::Join { member: &member, presence, now })
+        }
+        C::Renew { member, presence, now } => own!(=> C::Renew { member, presence, now }),
+        C::Announce { member, status } => own!(status => C::Announce { member, status: &status }),
+        C::Leave { member, now } => own!(=> C::Leave { member, now }),
+        C::Members { now } => own!(=> C::Members { now }),
+        C::Claim { request, now } => own!(request => C::Claim { request: &request, now }),
+        C::Extend { items, now } => own!(items => C::Extend { items: &items, now }),
+        C::Release { release, now } => own!(release => C::Release { release: &release, now }),
+        C::Acquire { acquire, now } => own!(acquire => C::Acquire { acquire: &acquire, now }),
+        C::Relinquish { relinquish, now } => {
+            own!(relinquish => C::Relinquish { relinquish: &relinquish, now })
+        }
+        C::Exclude { exclude, now } => own!(exclude => C::Exclude { exclude: &exclude, now }),
+        C::Reclaim { reclaim, now } => own!(reclaim => C::Reclaim { reclaim: &reclaim, now }),
+        C::Workers { now } => own!(=> C::Workers { now }),
+        C::Reserve { reserve } => own!(reserve => C::Reserve { reserve: &reserve }),
+        C::GiveBack { back } => own!(back => C::GiveBack { back: &back }),
+        C::Define { new } => own!(new => C::Define { new: &new }),
+        C::Alter { new, if_version } => own!(new => C::Alter { new: &new, if_version }),
+        C::Restripe { restripe } => own!(restripe => C::Restripe { restripe: &restripe }),
+        C::SetState { name, state } => own!(name => C::SetState { name: &name, state }),
+        C::Get { name } => own!(name => C::Get { name: &name }),
+        C::List {} => own!(=> C::List {}),
+        C::FastForward { forward } => own!(forward => C::FastForward { forward: &forward }),
+        C::AcceptLead { until } => own!(=> C::AcceptLead { until }),
+        C::Ground {} => own!(=> C::Ground {}),
+    }
+}
+
+impl Faulty {
+    /// Sends a call through the network.
+    async fn send(&self, call: StoreCall<'_>) -> Result<StoreReply> {
+        let (store, link, time) = (&self.inner, Arc::clone(&self.link), self.time.clone());
+        let cuts = link.cuts();
+        let result = match self.delivery() {
+            Delivery::Fine => store.call(call).await,
             Delivery::Late { there_ms, back_ms } => {
-                let ($store, link) = (Arc::clone(&$self.inner), Arc::clone(&$self.link));
-                let (time, cuts) = ($self.time.clone(), link.cuts());
+                let message = detached(store, call);
                 // In its own task: the message arrives although the caller no longer waits for the
                 // reply.
                 let sent = tokio::spawn(async move {
@@ -221,7 +263,7 @@ macro_rules! through {
                     if !link.carries(cuts) {
                         return away();
                     }
-                    let result = $call.await;
+                    let result = message.await;
                     time.sleep_ms(back_ms).await;
                     result
                 });
@@ -229,180 +271,71 @@ macro_rules! through {
             }
             Delivery::RequestLost => away(),
             Delivery::Never => {
-                $self.never($op).await;
+                self.never(call.verb()).await;
                 away()
             }
             Delivery::ReplyLost => {
-                let $store = &$self.inner;
-                let _ = $call.await;
+                let _ = store.call(call).await;
                 away()
             }
             Delivery::Twice { later_ms } => {
-                let result = {
-                    let $store = &$self.inner;
-                    $call.await
-                };
-                let ($store, link) = (Arc::clone(&$self.inner), Arc::clone(&$self.link));
-                let (time, cuts) = ($self.time.clone(), link.cuts());
+                let result = store.call(call).await;
+                let (message, cuts) = (detached(store, call), link.cuts());
                 tokio::spawn(async move {
                     time.sleep_ms(later_ms).await;
                     if link.carries(cuts) {
-                        let _ = $call.await;
+                        let _ = message.await;
                     }
                 });
                 result
             }
         };
         // A frozen process receives nothing until it resumes.
-        $self.gate.pass().await;
+        self.gate.pass().await;
         result
-    }};
+    }
 }
 
-#[async_trait]
 impl Store for Faulty {
     snowmint_coord::as_inner!(inner);
 
-    async fn now(&self) -> Result<Option<UnixMillis>> {
-        through!(self, "now", |store| store.now())
-    }
-
-    async fn identity(&self) -> Result<StoreIdentity> {
-        through!(self, "identity", |store| store.identity())
-    }
-
-    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
-        through!(self, "recall", |store, who, seen| store.recall(&who, &seen))
-    }
-
-    async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
-        through!(self, "doubt", |store, doubt, evidence| store.doubt(&doubt, &evidence))
-    }
-
-    async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
-        let known = known.cloned();
-        through!(self, "report", |store, journal, known| store.report(&journal, known.as_ref()))
-    }
-
-    async fn standing(&self) -> Result<Standing> {
-        through!(self, "standing", |store| store.standing())
-    }
-
-    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
-        through!(self, "join", |store, member| store.join(&member, presence, now))
-    }
-
-    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
-        let Some(counts_now) = &self.counts_from_reply else {
-            return through!(self, "renew", |store| store.renew(member, presence, now));
-        };
-        // The process counts from before it sends. To make it count from the reply, the reply is
-        // withheld until it sends again, which it does at once.
-        if counts_now.swap(false, Ordering::SeqCst) {
-            return Ok(());
-        }
-        through!(self, "renew", |store| store.renew(member, presence, now))?;
-        counts_now.store(true, Ordering::SeqCst);
-        away()
-    }
-
-    async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
-        through!(self, "announce", |store, status| store.announce(member, &status))
-    }
-
-    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
-        through!(self, "leave", |store| store.leave(member, now))
-    }
-
-    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
-        through!(self, "members", |store| store.members(now))
-    }
-
-    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
-        if self.conditions.claims_unanswered.load(Ordering::SeqCst) {
-            let _ = self.inner.claim(request, now).await;
-            return away();
-        }
-        through!(self, "claim", |store, request| store.claim(&request, now))
-    }
-
-    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
-        through!(self, "extend", |store, items| store.extend(&items, now))
-    }
-
-    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
-        through!(self, "release", |store, release| store.release(&release, now))
-    }
-
-    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
-        let late_ms = self.conditions.acquire_late_ms.swap(0, Ordering::SeqCst);
-        if late_ms > 0 {
-            self.time.sleep_ms(late_ms).await;
-        }
-        through!(self, "acquire", |store, acquire| store.acquire(&acquire, now))
-    }
-
-    async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
-        through!(self, "relinquish", |store, relinquish| store.relinquish(&relinquish, now))
-    }
-
-    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
-        through!(self, "workers", |store| store.workers(now))
-    }
-
-    async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
-        through!(self, "reserve", |store, reserve| store.reserve(&reserve))
-    }
-
-    async fn give_back(&self, back: &GiveBack) -> Result<u64> {
-        through!(self, "give_back", |store, back| store.give_back(&back))
-    }
-
-    async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        through!(self, "define", |store, new| store.define(&new))
-    }
-
-    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
-        through!(self, "alter", |store, new| store.alter(&new, if_version))
-    }
-
-    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
-        through!(self, "restripe", |store, restripe| store.restripe(&restripe))
-    }
-
-    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        through!(self, "set_state", |store, name| store.set_state(&name, state))
-    }
-
-    async fn get(&self, name: &str) -> Result<Definition> {
-        through!(self, "get", |store, name| store.get(&name))
-    }
-
-    async fn list(&self) -> Result<Catalog> {
-        through!(self, "list", |store| store.list())
-    }
-
-    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
-        self.inner.fast_forward(forward).await
-    }
-
-    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
-        self.inner.exclude(exclude, now).await
-    }
-
-    async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
-        self.inner.reclaim(reclaim, now).await
-    }
-
-    async fn accept_lead(&self, until: Mark) -> Result<()> {
-        self.inner.accept_lead(until).await
-    }
-
-    async fn ground(&self) -> Result<SlotDefaults> {
-        self.inner.ground().await
-    }
-
-    async fn close(&self) -> Result<()> {
-        self.inner.close().await
+    fn call<'a>(&'a self, call: StoreCall<'a>) -> BoxFuture<'a, Result<StoreReply>> {
+        Box::pin(async move {
+            match (call, &self.counts_from_reply) {
+                // Operators are next to the store.
+                (
+                    StoreCall::FastForward { .. }
+                    | StoreCall::Exclude { .. }
+                    | StoreCall::Reclaim { .. }
+                    | StoreCall::AcceptLead { .. }
+                    | StoreCall::Ground {},
+                    _,
+                ) => self.inner.call(call).await,
+                // The process counts from before it sends. To make it count from the reply, the
+                // reply is withheld until it sends again, which it does at once.
+                (StoreCall::Renew { .. }, Some(counts_now)) => {
+                    if counts_now.swap(false, Ordering::SeqCst) {
+                        return Ok(StoreReply::Renew(()));
+                    }
+                    self.send(call).await?;
+                    counts_now.store(true, Ordering::SeqCst);
+                    away()
+                }
+                (StoreCall::Claim { .. }, _)
+                    if self.conditions.claims_unanswered.load(Ordering::SeqCst) =>
+                {
+                    let _ = self.inner.call(call).await;
+                    away()
+                }
+                (StoreCall::Acquire { .. }, _) => {
+                    let late_ms = self.conditions.acquire_late_ms.swap(0, Ordering::SeqCst);
+                    if late_ms > 0 {
+                        self.time.sleep_ms(late_ms).await;
+                    }
+                    self.send(call).await
+                }
+                _ => self.send(call).await,
+            }
+        })
     }
 }

@@ -5,15 +5,11 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use async_trait::async_trait;
-use snowmint_coord::pool::SlotDefaults;
 use snowmint_coord::store::StoreConnector;
 use snowmint_coord::{
-    Acquire, Acquired, Capabilities, Catalog, ClaimRequest, ClockOf, Definition, Doubt, Error,
-    ErrorKind, Evidence, Exclude, Extend, Extended, FastForward, GiveBack, Incarnation,
-    JournalInfo, Known, Lease, Mark, Member, MemberInfo, MemberStatus, MemoryStore, NewDefinition,
-    OwnerClient, Presence, Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe,
-    Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, TimeReference,
+    BoxFuture, Capabilities, Catalog, ClaimRequest, ClockOf, Error, ErrorKind, Extend, Extended,
+    Lease, MemoryStore, OwnerClient, Recalled, Release, Reserve, Result, Segment, Store, StoreCall,
+    StoreIdentity, StoreReply, TimeReference,
 };
 use snowmint_core::UnixMillis;
 
@@ -148,7 +144,132 @@ fn slot(pool: &str, slot: u64) -> Resource {
     Resource::Slot(pool.to_owned(), slot)
 }
 
-#[async_trait]
+/// Calls that are recorded, each after the check of its kind.
+impl RecordingStore {
+    async fn compare_recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
+        if self.bug == Some(Bug::RecallForgets) {
+            return Ok(Recalled::Same);
+        }
+        let mut recalled = Recalled::Same;
+        if let Some(seen) = self.store.seen().filter(|_| !self.is_keyed) {
+            recalled = self.on_server(self.store.recall(THIS_PROCESS, &seen).await)?;
+        }
+        if self.on_server(self.store.recall(who, seen).await)? == Recalled::Recovered {
+            recalled = Recalled::Recovered;
+        }
+        // Recall first makes the servers agree on the newest state.
+        self.catches_up();
+        Ok(recalled)
+    }
+
+    async fn record_claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
+        let leases = planted::claim(&*self.store, self.bug, request, now).await?;
+        for lease in &leases {
+            self.oracle.moved(&slot(&lease.pool, lease.slot)).await;
+        }
+        Ok(leases)
+    }
+
+    async fn record_extend(
+        &self,
+        items: &[Extend],
+        now: UnixMillis,
+    ) -> Result<Vec<Result<Extended>>> {
+        let mut results = match self.bug {
+            None => {
+                let results = self.store.extend(items, now).await;
+                if results.is_err() {
+                    self.oracle.may_have_extended(items, self.process_life);
+                }
+                results?
+            }
+            Some(_) => {
+                let mut results = Vec::new();
+                for item in items {
+                    results.push(planted::extend(&*self.store, self.bug, item, now).await);
+                }
+                results
+            }
+        };
+        for (item, result) in items.iter().zip(&mut results) {
+            if let Ok(extended) = result {
+                let resource = slot(&item.pool, item.slot);
+                self.oracle.moved(&resource).await;
+                let to = extended.mark.get();
+                self.oracle.granted(resource, item.from.get(), to, self.process_life).await;
+            }
+        }
+        Ok(results)
+    }
+
+    async fn record_release(&self, release: &Release, now: UnixMillis) -> Result<()> {
+        let released = planted::release(&*self.store, self.bug, release, now).await;
+        // On keys, the release may be applied although the reply got lost.
+        if released.is_ok() || self.is_keyed {
+            self.oracle.moved(&slot(&release.pool, release.slot)).await;
+        }
+        released
+    }
+
+    async fn record_reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        let segment = planted::reserve(&*self.store, self.bug, reserve).await?;
+        let resource = Resource::Numbers(reserve.source.clone());
+        self.oracle.granted(resource, segment.first, segment.last + 1, self.process_life).await;
+        Ok(segment)
+    }
+
+    /// Makes a call that reads a state which may be old.
+    async fn read(&self, call: StoreCall<'_>) -> Result<StoreReply> {
+        let reply = self.reads().await?.call(call).await?;
+        let as_reported = |found| planted::defined(self.bug, found);
+        Ok(match reply {
+            StoreReply::Get(found) => StoreReply::Get(as_reported(found)),
+            StoreReply::List(Catalog { version, definitions }) => {
+                let definitions = definitions.into_iter().map(as_reported).collect();
+                StoreReply::List(Catalog { version, definitions })
+            }
+            reply => reply,
+        })
+    }
+
+    /// Makes a call that writes.
+    async fn write(&self, call: StoreCall<'_>) -> Result<StoreReply> {
+        use StoreReply as R;
+        let _writing = self.writes().await?;
+        match call {
+            StoreCall::Join { member, presence, now } => {
+                let presence = planted::presence(self.bug, presence);
+                self.store.join(member, presence, now).await.map(R::Join)
+            }
+            StoreCall::Renew { member, presence, now } => {
+                let presence = planted::presence(self.bug, presence);
+                self.store.renew(member, presence, now).await.map(R::Renew)
+            }
+            StoreCall::Leave { .. } => {
+                planted::leave(&*self.store, self.bug, &self.oracle, self.process_life).await;
+                self.store.call(call).await
+            }
+            StoreCall::Claim { request, now } => {
+                self.record_claim(request, now).await.map(R::Claim)
+            }
+            StoreCall::Extend { items, now } => self.record_extend(items, now).await.map(R::Extend),
+            StoreCall::Release { release, now } => {
+                self.record_release(release, now).await.map(R::Release)
+            }
+            StoreCall::Acquire { acquire, now } => {
+                planted::acquire(&*self.store, self.bug, acquire, now).await.map(R::Acquire)
+            }
+            StoreCall::Reserve { reserve } => self.record_reserve(reserve).await.map(R::Reserve),
+            StoreCall::GiveBack { back } => {
+                let reply = self.store.call(call).await?;
+                self.oracle.moved(&Resource::Numbers(back.source.clone())).await;
+                Ok(reply)
+            }
+            call => self.store.call(call).await,
+        }
+    }
+}
+
 impl Store for RecordingStore {
     fn capabilities(&self) -> Capabilities {
         self.store.capabilities()
@@ -189,199 +310,40 @@ impl Store for RecordingStore {
         self.store.time_reference()
     }
 
-    async fn now(&self) -> Result<Option<UnixMillis>> {
-        self.store.now().await
-    }
-
-    async fn identity(&self) -> Result<StoreIdentity> {
-        self.reads().await?.identity().await
-    }
-
-    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
-        if self.bug == Some(Bug::RecallForgets) {
-            return Ok(Recalled::Same);
-        }
-        let mut recalled = Recalled::Same;
-        if let Some(seen) = self.store.seen().filter(|_| !self.is_keyed) {
-            recalled = self.on_server(self.store.recall(THIS_PROCESS, &seen).await)?;
-        }
-        if self.on_server(self.store.recall(who, seen).await)? == Recalled::Recovered {
-            recalled = Recalled::Recovered;
-        }
-        // Recall first makes the servers agree on the newest state.
-        self.catches_up();
-        Ok(recalled)
-    }
-
-    async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
-        self.compares_server()?;
-        self.store.doubt(doubt, evidence).await
-    }
-
-    async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
-        self.compares_server()?;
-        let known = planted::reported(self.bug, known);
-        self.store.report(journal, known.as_ref()).await
-    }
-
-    async fn standing(&self) -> Result<Standing> {
-        self.store.standing().await
-    }
-
-    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
-        let _writing = self.writes().await?;
-        self.store.join(member, planted::presence(self.bug, presence), now).await
-    }
-
-    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
-        let _writing = self.writes().await?;
-        self.store.renew(member, planted::presence(self.bug, presence), now).await
-    }
-
-    async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
-        let _writing = self.writes().await?;
-        self.store.announce(member, status).await
-    }
-
-    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
-        let _writing = self.writes().await?;
-        planted::leave(&*self.store, self.bug, &self.oracle, self.process_life).await;
-        self.store.leave(member, now).await
-    }
-
-    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
-        self.reads().await?.members(now).await
-    }
-
-    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
-        let _writing = self.writes().await?;
-        let leases = planted::claim(&*self.store, self.bug, request, now).await?;
-        for lease in &leases {
-            self.oracle.moved(&slot(&lease.pool, lease.slot)).await;
-        }
-        Ok(leases)
-    }
-
-    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
-        let _writing = self.writes().await?;
-        let mut results = match self.bug {
-            None => {
-                let results = self.store.extend(items, now).await;
-                if results.is_err() {
-                    self.oracle.may_have_extended(items, self.process_life);
+    fn call<'a>(&'a self, call: StoreCall<'a>) -> BoxFuture<'a, Result<StoreReply>> {
+        use StoreCall as C;
+        Box::pin(async move {
+            match call {
+                C::Recall { who, seen } => {
+                    self.compare_recall(who, seen).await.map(StoreReply::Recall)
                 }
-                results?
-            }
-            Some(_) => {
-                let mut results = Vec::new();
-                for item in items {
-                    results.push(planted::extend(&*self.store, self.bug, item, now).await);
+                C::Doubt { .. } => {
+                    self.compares_server()?;
+                    self.store.call(call).await
                 }
-                results
+                C::Report { journal, known } => {
+                    self.compares_server()?;
+                    let known = planted::reported(self.bug, known);
+                    self.store.report(journal, known.as_ref()).await.map(StoreReply::Report)
+                }
+                C::Identity {}
+                | C::Members { .. }
+                | C::Workers { .. }
+                | C::Get { .. }
+                | C::List {}
+                | C::Ground {} => self.read(call).await,
+                C::Now {}
+                | C::Standing {}
+                | C::FastForward { .. }
+                | C::Exclude { .. }
+                | C::Reclaim { .. }
+                | C::AcceptLead { .. } => self.store.call(call).await,
+                call => self.write(call).await,
             }
-        };
-        for (item, result) in items.iter().zip(&mut results) {
-            if let Ok(extended) = result {
-                let resource = slot(&item.pool, item.slot);
-                self.oracle.moved(&resource).await;
-                let to = extended.mark.get();
-                self.oracle.granted(resource, item.from.get(), to, self.process_life).await;
-            }
-        }
-        Ok(results)
+        })
     }
 
-    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
-        let _writing = self.writes().await?;
-        let released = planted::release(&*self.store, self.bug, release, now).await;
-        // On keys, the release may be applied although the reply got lost.
-        if released.is_ok() || self.is_keyed {
-            self.oracle.moved(&slot(&release.pool, release.slot)).await;
-        }
-        released
-    }
-
-    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
-        let _writing = self.writes().await?;
-        planted::acquire(&*self.store, self.bug, acquire, now).await
-    }
-
-    async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
-        let _writing = self.writes().await?;
-        self.store.relinquish(relinquish, now).await
-    }
-
-    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
-        self.reads().await?.workers(now).await
-    }
-
-    async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
-        let _writing = self.writes().await?;
-        let segment = planted::reserve(&*self.store, self.bug, reserve).await?;
-        let resource = Resource::Numbers(reserve.source.clone());
-        self.oracle.granted(resource, segment.first, segment.last + 1, self.process_life).await;
-        Ok(segment)
-    }
-
-    async fn give_back(&self, back: &GiveBack) -> Result<u64> {
-        let _writing = self.writes().await?;
-        let version = self.store.give_back(back).await?;
-        self.oracle.moved(&Resource::Numbers(back.source.clone())).await;
-        Ok(version)
-    }
-
-    async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        let _writing = self.writes().await?;
-        self.store.define(new).await
-    }
-
-    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
-        let _writing = self.writes().await?;
-        self.store.alter(new, if_version).await
-    }
-
-    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
-        let _writing = self.writes().await?;
-        self.store.restripe(restripe).await
-    }
-
-    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        let _writing = self.writes().await?;
-        self.store.set_state(name, state).await
-    }
-
-    async fn get(&self, name: &str) -> Result<Definition> {
-        let found = self.reads().await?.get(name).await?;
-        Ok(planted::defined(self.bug, found))
-    }
-
-    async fn list(&self) -> Result<Catalog> {
-        let Catalog { version, definitions } = self.reads().await?.list().await?;
-        let as_reported = |found| planted::defined(self.bug, found);
-        Ok(Catalog { version, definitions: definitions.into_iter().map(as_reported).collect() })
-    }
-
-    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
-        self.store.fast_forward(forward).await
-    }
-
-    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
-        self.store.exclude(exclude, now).await
-    }
-
-    async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
-        self.store.reclaim(reclaim, now).await
-    }
-
-    async fn accept_lead(&self, until: Mark) -> Result<()> {
-        self.store.accept_lead(until).await
-    }
-
-    async fn ground(&self) -> Result<SlotDefaults> {
-        self.reads().await?.ground().await
-    }
-
-    async fn close(&self) -> Result<()> {
-        self.store.close().await
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        self.store.close()
     }
 }

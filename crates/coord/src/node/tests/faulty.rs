@@ -3,30 +3,18 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use async_trait::async_trait;
-use snowmint_core::UnixMillis;
+use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
 use super::*;
 use crate::error::Retry;
-use crate::ids::Mark;
-use crate::model::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
-use crate::model::exclude::Exclude;
-use crate::model::exclusive::{Acquire, Acquired, Relinquish};
-use crate::model::history::{
-    Doubt, Evidence, JournalInfo, Known, Recalled, Standing, StoreIdentity,
-};
-use crate::model::lease::{Extend, Extended, Lease, Release};
-use crate::model::member::{Member, MemberInfo, MemberStatus, Presence};
-use crate::model::pool::{ClaimRequest, SlotDefaults};
-use crate::model::reclaim::{Reclaim, Reclaimed};
-use crate::model::segment::{GiveBack, Reserve, Segment};
-use crate::model::slot::SlotInfo;
-use crate::store::StoreConnector;
+use crate::model::history::StoreIdentity;
+use crate::model::lease::{Extended, Release};
 use crate::store::capability::Capabilities;
 use crate::store::owner_client::OwnerClient;
 use crate::store::time_reference::TimeReference;
 use crate::store::verbs::set_to_lose;
+use crate::store::{StoreCall, StoreConnector, StoreReply};
 
 /// Action that happens next to a verb.
 pub(super) struct Meanwhile(pub(super) Box<dyn FnOnce() + Send>);
@@ -154,23 +142,8 @@ impl Faulty {
     pub(super) fn over(store: MemoryStore) -> Self {
         Self { store, faults: Faults::default() }
     }
-
-    async fn through<T>(
-        &self,
-        op: &'static str,
-        call: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
-        self.faults.verbs.lock().unwrap_or_else(PoisonError::into_inner).push(op);
-        Faults::hold(&self.faults.held, op).await;
-        self.faults.before(op)?;
-        let result = call.await?;
-        Faults::hold(&self.faults.late, op).await;
-        self.faults.after(op)?;
-        Ok(result)
-    }
 }
 
-#[async_trait]
 impl Store for Faulty {
     fn capabilities(&self) -> Capabilities {
         self.store.capabilities()
@@ -208,130 +181,29 @@ impl Store for Faulty {
         self.faults.time_reference.clone()
     }
 
-    async fn now(&self) -> Result<Option<UnixMillis>> {
-        self.through("now", self.store.now()).await
+    fn call<'a>(&'a self, call: StoreCall<'a>) -> BoxFuture<'a, Result<StoreReply>> {
+        Box::pin(async move {
+            if let StoreCall::Release { release, .. } = call {
+                self.faults.sent(release);
+            }
+            let op = call.verb().label();
+            self.faults.verbs.lock().unwrap_or_else(PoisonError::into_inner).push(op);
+            Faults::hold(&self.faults.held, op).await;
+            self.faults.before(op)?;
+            let reply = self.store.call(call).await?;
+            Faults::hold(&self.faults.late, op).await;
+            self.faults.after(op)?;
+            Ok(match reply {
+                StoreReply::Extend(results) => StoreReply::Extend(self.faults.of_each(results)),
+                reply => reply,
+            })
+        })
     }
 
-    async fn identity(&self) -> Result<StoreIdentity> {
-        self.through("identity", self.store.identity()).await
-    }
-
-    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
-        self.through("recall", self.store.recall(who, seen)).await
-    }
-
-    async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
-        self.through("doubt", self.store.doubt(doubt, evidence)).await
-    }
-
-    async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
-        self.through("report", self.store.report(journal, known)).await
-    }
-
-    async fn standing(&self) -> Result<Standing> {
-        self.through("standing", self.store.standing()).await
-    }
-
-    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
-        self.through("join", self.store.join(member, presence, now)).await
-    }
-
-    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
-        self.through("renew", self.store.renew(member, presence, now)).await
-    }
-
-    async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
-        self.through("announce", self.store.announce(member, status)).await
-    }
-
-    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
-        self.through("leave", self.store.leave(member, now)).await
-    }
-
-    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
-        self.through("members", self.store.members(now)).await
-    }
-
-    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
-        self.through("claim", self.store.claim(request, now)).await
-    }
-
-    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
-        let results = self.through("extend", self.store.extend(items, now)).await?;
-        Ok(self.faults.of_each(results))
-    }
-
-    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
-        self.faults.sent(release);
-        self.through("release", self.store.release(release, now)).await
-    }
-
-    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
-        self.through("acquire", self.store.acquire(acquire, now)).await
-    }
-
-    async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
-        self.through("relinquish", self.store.relinquish(relinquish, now)).await
-    }
-
-    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
-        self.through("exclude", self.store.exclude(exclude, now)).await
-    }
-
-    async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
-        self.through("reclaim", self.store.reclaim(reclaim, now)).await
-    }
-
-    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
-        self.through("workers", self.store.workers(now)).await
-    }
-
-    async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
-        self.through("reserve", self.store.reserve(reserve)).await
-    }
-
-    async fn give_back(&self, back: &GiveBack) -> Result<u64> {
-        self.through("give_back", self.store.give_back(back)).await
-    }
-
-    async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        self.through("define", self.store.define(new)).await
-    }
-
-    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
-        self.through("alter", self.store.alter(new, if_version)).await
-    }
-
-    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
-        self.through("restripe", self.store.restripe(restripe)).await
-    }
-
-    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        self.through("set_state", self.store.set_state(name, state)).await
-    }
-
-    async fn get(&self, name: &str) -> Result<Definition> {
-        self.through("get", self.store.get(name)).await
-    }
-
-    async fn list(&self) -> Result<Catalog> {
-        self.through("list", self.store.list()).await
-    }
-
-    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
-        self.through("fast_forward", self.store.fast_forward(forward)).await
-    }
-
-    async fn accept_lead(&self, until: Mark) -> Result<()> {
-        self.through("accept_lead", self.store.accept_lead(until)).await
-    }
-
-    async fn ground(&self) -> Result<SlotDefaults> {
-        self.through("ground", self.store.ground()).await
-    }
-
-    async fn close(&self) -> Result<()> {
-        Faults::hold(&self.faults.held, "close").await;
-        self.store.close().await
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            Faults::hold(&self.faults.held, "close").await;
+            self.store.close().await
+        })
     }
 }

@@ -20,7 +20,7 @@ use crate::platform::waiters::Waiters;
 const SAME_TIME_MS: u64 = 5_000;
 
 /// A query of callers.
-pub(super) trait Query: fmt::Debug + Send + 'static {
+pub(super) trait Query: fmt::Debug + Send + Sync + 'static {
     /// Returns whether the result for `self` also serves `other`; if so, `self` becomes the query
     /// of both.
     fn takes_in(&mut self, other: &Self) -> bool;

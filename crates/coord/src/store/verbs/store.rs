@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use snowmint_core::UnixMillis;
 
 use super::BackendStore;
@@ -38,7 +39,7 @@ use crate::platform::random;
 use crate::store::capability::{Capabilities, ClockOf};
 use crate::store::owner_client::OwnerClient;
 use crate::store::time_reference::TimeReference;
-use crate::store::{Store, StoreConnector};
+use crate::store::{Store, StoreCall, StoreConnector, StoreReply, StoreVerbs};
 
 struct IdentityVerb;
 
@@ -89,7 +90,6 @@ fn in_steps<B: Backend, T>(slots: &[T]) -> impl Iterator<Item = &[T]> {
     chunks.chain(slots.is_empty().then_some(slots))
 }
 
-#[async_trait]
 impl<B: Backend> Store for BackendStore<B> {
     fn capabilities(&self) -> Capabilities {
         self.backend.capabilities()
@@ -127,6 +127,16 @@ impl<B: Backend> Store for BackendStore<B> {
         self.lineage.remember(seen);
     }
 
+    fn call<'a>(&'a self, call: StoreCall<'a>) -> BoxFuture<'a, Result<StoreReply>> {
+        self.dispatch(call)
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.backend.close())
+    }
+}
+
+impl<B: Backend> StoreVerbs for BackendStore<B> {
     async fn now(&self) -> Result<Option<UnixMillis>> {
         match self.backend.capabilities().clock {
             ClockOf::Store => self.output_of(NowVerb).await,
@@ -343,9 +353,5 @@ impl<B: Backend> Store for BackendStore<B> {
 
     async fn ground(&self) -> Result<SlotDefaults> {
         self.output_of(GroundVerb).await
-    }
-
-    async fn close(&self) -> Result<()> {
-        self.backend.close().await
     }
 }

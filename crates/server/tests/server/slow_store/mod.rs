@@ -10,17 +10,11 @@ mod upstream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use async_trait::async_trait;
-use snowmint_coord::pool::SlotDefaults;
 use snowmint_coord::store::StoreConnectors;
 use snowmint_coord::{
-    Acquire, Acquired, Catalog, ClaimRequest, Definition, Doubt, Error, Evidence, Exclude, Extend,
-    Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member,
-    MemberInfo, MemberStatus, MemoryStore, NewDefinition, Node, NodeSettings, Platform, Presence,
-    Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe, Result, Segment,
-    SlotInfo, SourceState, Standing, Store, StoreIdentity,
+    BoxFuture, Error, MemoryStore, Node, NodeSettings, Platform, Result, Store, StoreCall,
+    StoreReply,
 };
-use snowmint_core::UnixMillis;
 use tokio::sync::watch;
 
 use super::recovery::doubted;
@@ -100,146 +94,24 @@ impl BlockedStore {
     }
 }
 
-#[async_trait]
 impl Store for BlockedStore {
     snowmint_coord::as_inner!(store);
 
-    async fn now(&self) -> Result<Option<UnixMillis>> {
-        self.store.now().await
-    }
-
-    async fn identity(&self) -> Result<StoreIdentity> {
-        self.store.identity().await
-    }
-
-    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
-        self.store.recall(who, seen).await
-    }
-
-    async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
-        self.store.doubt(doubt, evidence).await
-    }
-
-    async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
-        self.store.report(journal, known).await
-    }
-
-    async fn standing(&self) -> Result<Standing> {
-        self.store.standing().await
-    }
-
-    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
-        self.store.join(member, presence, now).await
-    }
-
-    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
-        self.store.renew(member, presence, now).await
-    }
-
-    async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
-        self.store.announce(member, status).await
-    }
-
-    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
-        self.store.leave(member, now).await
-    }
-
-    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
-        self.store.members(now).await
-    }
-
-    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
-        self.store.claim(request, now).await
-    }
-
-    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
-        self.store.extend(items, now).await
-    }
-
-    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
-        self.store.release(release, now).await
-    }
-
-    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
-        if acquire.owner.is_empty() {
-            self.wait().await;
-        }
-        self.store.acquire(acquire, now).await
-    }
-
-    async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
-        self.store.relinquish(relinquish, now).await
-    }
-
-    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
-        self.store.workers(now).await
-    }
-
-    async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
-        if reserve.length < LONG {
-            return self.store.reserve(reserve).await;
-        }
-        self.wait().await;
-        self.store.reserve(reserve).await
-    }
-
-    async fn give_back(&self, back: &GiveBack) -> Result<u64> {
-        self.store.give_back(back).await
-    }
-
-    async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        self.store.define(new).await
-    }
-
-    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
-        self.store.alter(new, if_version).await
-    }
-
-    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
-        self.wait().await;
-        self.store.restripe(restripe).await
-    }
-
-    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        self.wait().await;
-        self.store.set_state(name, state).await
-    }
-
-    async fn get(&self, name: &str) -> Result<Definition> {
-        if self.is_away.load(Ordering::SeqCst) {
-            return Err(Error::unavailable("memory store is unavailable"));
-        }
-        self.store.get(name).await
-    }
-
-    async fn list(&self) -> Result<Catalog> {
-        self.released().await;
-        self.store.list().await
-    }
-
-    /// A doubt begins between the caller's look and the move.
-    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
-        doubted(&self.store).await;
-        self.store.fast_forward(forward).await
-    }
-
-    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
-        self.store.exclude(exclude, now).await
-    }
-
-    async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
-        self.store.reclaim(reclaim, now).await
-    }
-
-    async fn accept_lead(&self, until: Mark) -> Result<()> {
-        self.store.accept_lead(until).await
-    }
-
-    async fn ground(&self) -> Result<SlotDefaults> {
-        self.store.ground().await
-    }
-
-    async fn close(&self) -> Result<()> {
-        self.store.close().await
+    fn call<'a>(&'a self, call: StoreCall<'a>) -> BoxFuture<'a, Result<StoreReply>> {
+        Box::pin(async move {
+            match call {
+                StoreCall::Acquire { acquire, .. } if acquire.owner.is_empty() => self.wait().await,
+                StoreCall::Reserve { reserve } if reserve.length >= LONG => self.wait().await,
+                StoreCall::Restripe { .. } | StoreCall::SetState { .. } => self.wait().await,
+                StoreCall::Get { .. } if self.is_away.load(Ordering::SeqCst) => {
+                    return Err(Error::unavailable("memory store is unavailable"));
+                }
+                StoreCall::List {} => self.released().await,
+                // A doubt begins between the caller's look and the move.
+                StoreCall::FastForward { .. } => doubted(&self.store).await,
+                _ => {}
+            }
+            self.store.call(call).await
+        })
     }
 }

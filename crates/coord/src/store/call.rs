@@ -1,0 +1,136 @@
+//! A store call as one value, so that a wrapper of a store is one function.
+
+use crate::error::{Error, Verb};
+
+/// Defines the trait of a store, and all that depends on a verb, from one row for each verb.
+///
+/// `Verb: fn name(arguments) -> T;` with its documentation becomes:
+///
+/// - `StoreCall::Verb { arguments }` and `StoreReply::Verb(T)`;
+/// - `Store::name(&self, arguments)`, which makes this call: its future ends with a `Result<T>`;
+/// - `StoreVerbs::name(&self, arguments)`, which carries the call out.
+///
+/// References in the arguments live for `'a`. The functions in the braces of the trait become its
+/// own, unchanged.
+macro_rules! store_calls {
+    (
+        $(#[$of_trait:meta])*
+        trait $store:ident { $($own:tt)* }
+        $($(#[$doc:meta])* $verb:ident: fn $name:ident($($arg:ident: $type:ty),*) -> $reply:ty;)*
+    ) => {
+        /// A call of a store: a verb with the arguments of its function in [`Store`].
+        #[derive(Clone, Copy, Debug)]
+        #[allow(missing_docs, reason = "the functions of Store document the arguments")]
+        pub enum StoreCall<'a> {
+            $($verb { $($arg: $type),* },)*
+        }
+
+        /// The reply to a call: the result of the function of the same verb in [`Store`].
+        #[derive(Clone, Debug)]
+        #[allow(missing_docs, reason = "the functions of Store document the results")]
+        pub enum StoreReply {
+            $($verb($reply),)*
+        }
+
+        impl StoreCall<'_> {
+            /// Returns the verb.
+            #[must_use]
+            pub const fn verb(&self) -> Verb {
+                match self {
+                    $(Self::$verb { .. } => Verb::$verb,)*
+                }
+            }
+        }
+
+        impl StoreReply {
+            /// Returns the verb of the call.
+            #[must_use]
+            pub const fn verb(&self) -> Verb {
+                match self {
+                    $(Self::$verb(_) => Verb::$verb,)*
+                }
+            }
+        }
+
+        $(#[$of_trait])*
+        pub trait $store: Send + Sync + fmt::Debug + 'static {
+            $($own)*
+
+            $(
+                $(#[$doc])*
+                fn $name<'a>(&'a self, $($arg: $type),*) -> BoxFuture<'a, Result<$reply>> {
+                    Box::pin(async move {
+                        match self.call(StoreCall::$verb { $($arg),* }).await? {
+                            StoreReply::$verb(reply) => Ok(reply),
+                            other => Err($crate::store::call::mismatch(Verb::$verb, other.verb())),
+                        }
+                    })
+                }
+            )*
+        }
+
+        /// A store that has a function for each verb: [`Store`] documents them.
+        ///
+        /// Its [`Store::call`] is [`dispatch`](Self::dispatch). Where both traits are in scope, a
+        /// verb's name alone is ambiguous.
+        #[allow(missing_docs, reason = "the functions of Store document the verbs")]
+        pub trait StoreVerbs: Send + Sync {
+            $(
+                fn $name<'a>(
+                    &'a self,
+                    $($arg: $type),*
+                ) -> impl Future<Output = Result<$reply>> + Send;
+            )*
+
+            /// Carries out a call, by the function of its verb.
+            fn dispatch<'a>(&'a self, call: StoreCall<'a>) -> BoxFuture<'a, Result<StoreReply>> {
+                match call {
+                    $(StoreCall::$verb { $($arg),* } => Box::pin(async move {
+                        self.$name($($arg),*).await.map(StoreReply::$verb)
+                    }),)*
+                }
+            }
+        }
+    };
+}
+pub(super) use store_calls;
+
+/// Returns the error for a reply to another verb.
+pub(super) fn mismatch(called: Verb, replied: Verb) -> Error {
+    let message =
+        format!("internal error: store replied to {called} with {replied}; please report it");
+    Error::internal(message).with_verb(called)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::BoxFuture;
+
+    use crate::error::{Result, Verb};
+    use crate::store::memory::MemoryStore;
+    use crate::store::{Store, StoreCall, StoreReply};
+
+    /// A store that takes every call for a read of its clock.
+    #[derive(Debug)]
+    struct Mistaken {
+        store: MemoryStore,
+    }
+
+    impl Store for Mistaken {
+        crate::as_inner!(store);
+
+        fn call<'a>(&'a self, _: StoreCall<'a>) -> BoxFuture<'a, Result<StoreReply>> {
+            self.store.call(StoreCall::Now {})
+        }
+    }
+
+    #[tokio::test]
+    async fn reply_to_another_verb_is_an_error_of_the_verb() {
+        let mistaken = Mistaken { store: MemoryStore::new("test").unwrap() };
+        assert_eq!(mistaken.now().await.unwrap(), None);
+        let error = mistaken.list().await.unwrap_err();
+        let message = "internal error: store replied to list with now; please report it";
+        assert_eq!(error.message(), message);
+        assert_eq!(error.verb(), Some(Verb::List));
+    }
+}
