@@ -12,7 +12,7 @@ use crate::model::history::check_ends;
 use crate::model::pool::{check_group, pool_of};
 use crate::node::forecast::check_life;
 use crate::sources::{
-    Backing, Defined, GeneratorConfig, IdCodec, SourceInner, Unused, check_value, compare_check,
+    Defined, GeneratorConfig, IdCodec, SourceInner, Unused, check_value, compare_check,
 };
 use crate::spec::{MinterPlan, Plan, SegmentPlan, SnowflakePlan, SourceSpec, SpecError, Unique};
 use crate::store::upstream::upstream_of;
@@ -146,7 +146,7 @@ impl NodeState {
     /// Starts the supervisor of a source that several stores serve.
     fn supply(&self, source: &SourceInner) {
         let defined = source.defined.load();
-        if let Backing::MultiStore(multi_store) = &source.backing {
+        if let Some(multi_store) = source.backing.as_multi_store() {
             self.secondary_stores.supply(&self.ctx, multi_store, (&defined.spec, &defined.plan));
         }
     }
@@ -154,11 +154,9 @@ impl NodeState {
     /// Returns the listed form of the definition, with the status of its stores.
     pub(super) fn described(&self, definition: &Definition) -> Result<SourceInfo> {
         let known = self.known(&definition.name);
-        let store_status = match known.as_ref().map(|source| &source.backing) {
-            Some(Backing::MultiStore(multi_store)) => multi_store.stats(),
-            _ => Vec::new(),
-        };
-        Ok(SourceInfo { store_status, ..info(definition)? })
+        let multi_store = known.as_ref().and_then(|source| source.backing.as_multi_store());
+        let store_status = multi_store.map(|multi_store| multi_store.store_status());
+        Ok(SourceInfo { store_status: store_status.unwrap_or_default(), ..info(definition)? })
     }
 
     /// Updates the running source, if any, after this node changed its definition.
@@ -256,32 +254,14 @@ impl NodeState {
         // The lock is held, so that no definition changes meanwhile: the source that continues has
         // the newest one.
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        for source in sources.values() {
-            match &source.backing {
-                Backing::Segment(segment) => segment.drop_prefetched(),
-                Backing::Snowflake(backing) => backing.drop_prefetched(&self.ctx),
-                // Sources of secondary stores belong to those stores' nodes; the other kinds
-                // prefetch nothing.
-                _ => {}
-            }
-        }
+        // Those of secondary stores belong to these stores' nodes.
+        sources.values().for_each(|source| source.backing.kind().drop_prefetched());
     }
 
     /// Ends prefill queues and segments; returns the unused numbers.
     pub(super) fn close_prefetched(&self) -> Vec<Unused> {
-        let close = |source: Arc<SourceInner>| match &source.backing {
-            Backing::Segment(segment) => segment.now().close(),
-            Backing::Snowflake(backing) => {
-                backing.queue.close();
-                None
-            }
-            Backing::MultiStore(multi_store) => {
-                multi_store.close();
-                None
-            }
-            _ => None,
-        };
-        self.known_sources().into_iter().filter_map(close).collect()
+        let known = self.known_sources();
+        known.iter().filter_map(|source| source.backing.kind().close_prefetched()).collect()
     }
 }
 

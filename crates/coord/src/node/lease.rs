@@ -15,9 +15,7 @@ use crate::model::lease::Release;
 use crate::model::pool::{Pool, Reuse, pool_of};
 use crate::platform::random;
 use crate::platform::waiters::Waiters;
-use crate::sources::{
-    Backing, GeneratorConfig, GeneratorSet, NodeContext, SlotWindow, SourceInner,
-};
+use crate::sources::{GeneratorConfig, GeneratorSet, NodeContext, SlotWindow, SourceInner};
 use crate::spec::{RollbackPlan, SnowflakePlan, Unique};
 
 /// Limit on the slots of a node's leases that serve no own source. A journal has room for some
@@ -111,7 +109,7 @@ impl GeneratorGroup {
 
     pub(super) fn suspend(&self, reason: &Error) {
         for source in &self.sources {
-            if let Backing::Snowflake(backing) = &source.backing {
+            if let Some(backing) = source.backing.as_snowflake() {
                 backing.suspend(reason.clone());
             }
         }
@@ -121,7 +119,7 @@ impl GeneratorGroup {
     pub(super) fn serve(&self) {
         let Some(generators) = &self.generators else { return };
         for source in &self.sources {
-            if let Backing::Snowflake(backing) = &source.backing {
+            if let Some(backing) = source.backing.as_snowflake() {
                 backing.serve(Arc::clone(generators));
             }
         }
@@ -283,7 +281,7 @@ impl ActiveLease {
         let marks = windows.filter(|(_, at)| at.wanted).map(|(window, _)| window.mark());
         let until = marks.max().map(|mark| mark.unix_millis()).unwrap_or_default();
         for source in self.groups.values().flat_map(|group| &group.sources) {
-            if let Backing::Snowflake(backing) = &source.backing {
+            if let Some(backing) = source.backing.as_snowflake() {
                 backing.granted_until(until);
             }
         }

@@ -84,7 +84,7 @@ use crate::model::segment::{Reserve, Segment};
 use crate::model::slot::SlotInfo;
 use crate::node::forecast::{Forecast, forecast};
 use crate::platform::random;
-use crate::sources::{Backing, NodeContext, Source, SourceInner};
+use crate::sources::{NodeContext, Source, SourceInner};
 use crate::spec::Plan;
 use crate::stats::NodeStats;
 use crate::store::Store;
@@ -213,12 +213,16 @@ impl Node {
                 core.apply_definition(&definition, history)?
             }
         };
-        if matches!(inner.backing, Backing::Snowflake(_)) {
+        let wait_ms = core.settings.open_wait_ms;
+        if let Some(snowflake) = inner.backing.as_snowflake() {
             self.attach(&inner).await?;
-            inner.first_fill(self.core().settings.open_wait_ms).await;
+            // A disabled source fills no queue.
+            if inner.check_enabled().is_ok() {
+                snowflake.first_fill(wait_ms).await;
+            }
         }
-        if let Backing::MultiStore(multi_store) = &inner.backing {
-            multi_store.first(self.core().settings.open_wait_ms).await?;
+        if let Some(multi_store) = inner.backing.as_multi_store() {
+            multi_store.first(wait_ms).await?;
         }
         let handle = Arc::clone(&self.handle) as Arc<dyn Send + Sync>;
         Ok(Source::new(inner, handle))

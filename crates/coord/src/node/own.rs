@@ -13,7 +13,7 @@ use super::state::{Node, NodeState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::catalog::SourceState;
 use crate::model::pool::pool_of;
-use crate::sources::{Backing, SourceInner, StoreStatus};
+use crate::sources::{SourceInner, StoreStatus};
 use crate::spec::{Order, Plan, SnowflakePlan, SourceSpec};
 
 impl NodeState {
@@ -59,10 +59,8 @@ impl NodeState {
 
     fn without_window(&self, source: &SourceInner) -> Option<Reason> {
         let defined = source.defined.load();
-        let (Backing::Snowflake(backing), Plan::Snowflake(plan)) = (&source.backing, &defined.plan)
-        else {
-            return None;
-        };
+        let backing = source.backing.as_snowflake()?;
+        let Plan::Snowflake(plan) = &defined.plan else { return None };
         if plan.order == Order::Global {
             return None;
         }
@@ -87,8 +85,7 @@ fn is_enabled(source: &SourceInner) -> bool {
 
 /// Returns the reason why no store of a multi-store source serves.
 fn without_stores(source: &SourceInner) -> Option<Reason> {
-    let Backing::MultiStore(multi_store) = &source.backing else { return None };
-    let stores = multi_store.stats();
+    let stores = source.backing.as_multi_store()?.store_status();
     if stores.iter().any(|store| store.serving) {
         return None;
     }

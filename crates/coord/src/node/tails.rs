@@ -15,7 +15,7 @@ use crate::error::Verb;
 use crate::journal::JournalTail;
 use crate::model::catalog::Definition;
 use crate::model::segment::GiveBack;
-use crate::sources::{Backing, InitialState, SegmentSource, SourceInner, Unused};
+use crate::sources::{InitialState, SegmentBacking, SegmentSource, SourceInner, Unused};
 
 /// Largest number of tails in a journal: its room is limited.
 pub(super) const TAILS_MAX: usize = 1_000;
@@ -37,7 +37,7 @@ impl NodeState {
     /// Ends prefetching by all segment sources.
     pub(super) fn end_fetching(&self) {
         for source in self.known_sources() {
-            if let Backing::Segment(segment) = &source.backing {
+            if let Some(segment) = source.backing.as_segment() {
                 segment.now().end_fetching();
             }
         }
@@ -45,9 +45,8 @@ impl NodeState {
 
     /// Returns a source with a reserve in flight.
     pub(super) fn fetching(&self) -> Option<Arc<SegmentSource>> {
-        let fetching = |source: Arc<SourceInner>| match &source.backing {
-            Backing::Segment(segment) => Some(segment.now()).filter(|now| now.is_fetching()),
-            _ => None,
+        let fetching = |source: Arc<SourceInner>| {
+            source.backing.as_segment().map(SegmentBacking::now).filter(|now| now.is_fetching())
         };
         self.known_sources().into_iter().find_map(fetching)
     }
@@ -119,7 +118,7 @@ impl NodeState {
 
     fn not_lost(&self, source: &str, first: u64, last: u64) {
         if let Some(source) = self.known(source)
-            && let Backing::Segment(segment) = &source.backing
+            && let Some(segment) = source.backing.as_segment()
         {
             segment.now().gave_back(last.saturating_sub(first).saturating_add(1));
         }
@@ -131,11 +130,7 @@ impl NodeState {
         let mut ends: BTreeMap<_, _> =
             self.segments_seen.iter().map(|(name, end)| (name.clone(), end.get())).collect();
         for source in self.known_sources() {
-            let end = match &source.backing {
-                Backing::Segment(segment) => segment.now().seen_end(),
-                Backing::StoreMinted(source) => source.seen_end(),
-                _ => continue,
-            };
+            let Some(end) = source.backing.kind().seen_end() else { continue };
             let known = ends.entry(source.name.clone()).or_default();
             *known = (*known).max(end);
         }
@@ -146,8 +141,7 @@ impl NodeState {
     /// numbers.
     pub(super) fn ids_seen(&self) -> BTreeMap<String, u64> {
         let free = |source: Arc<SourceInner>| {
-            let Backing::Segment(segment) = &source.backing else { return None };
-            Some((source.name.clone(), segment.now().free_id()?))
+            Some((source.name.clone(), source.backing.as_segment()?.now().free_id()?))
         };
         self.known_sources().into_iter().filter_map(free).collect()
     }

@@ -5,6 +5,7 @@ mod calls;
 mod client_reserve;
 mod client_stripes;
 mod counter;
+mod deadline;
 mod defined;
 mod doubts;
 mod generator_set;
@@ -16,20 +17,20 @@ mod journal_budget;
 mod keys;
 mod multi_store;
 mod node_context;
-mod open;
 mod ordered;
 mod peer_probes;
 mod per_request;
 mod prefill;
 mod prefill_holder;
 mod queue_room;
+mod refusals;
 mod remote_source;
 mod retry_policy;
 mod section_windows;
 mod segment;
 mod snowflake;
 mod source_inner;
-mod stats;
+mod source_kind;
 mod store_minted;
 mod uuid_source;
 mod values;
@@ -42,7 +43,6 @@ use snowmint_core::text::Format;
 
 pub use crate::machine::section_assignment::{SectionAssignment, SectionLocation, Server};
 pub use crate::platform::clock::{NodeClock, NodeObserver};
-pub(crate) use backing::Backing;
 pub use counter::{BOUND_MAX, KEY_BYTES_MAX, RUN_MAX, hash_slot};
 pub(crate) use defined::Defined;
 pub(crate) use generator_set::{GeneratorConfig, GeneratorSet, SlotWindow};
@@ -54,7 +54,7 @@ pub(crate) use multi_store::MultiStoreSource;
 pub(crate) use node_context::NodeContext;
 pub use prefill::{EmptyHook, FullHook, PrefillHooks, PrefillStats};
 pub use retry_policy::RetryPolicy;
-pub(crate) use segment::{InitialState, SegmentSource, Unused};
+pub(crate) use segment::{InitialState, SegmentBacking, SegmentSource, Unused};
 pub use segment::{NumberLane, SegmentHandle};
 pub(crate) use snowflake::SnowflakeBacking;
 pub(crate) use source_inner::SourceInner;
@@ -113,22 +113,14 @@ impl Source {
     /// Returns whether each request calls servers or the store: nothing is ever prefetched.
     #[must_use]
     pub fn is_per_request(&self) -> bool {
-        match &self.inner.backing {
-            Backing::Remote(_) | Backing::StoreMinted(_) => true,
-            Backing::Segment(segment) => segment.now().is_per_request(),
-            Backing::MultiStore(multi_store) => multi_store.is_per_request(),
-            _ => false,
-        }
+        self.inner.backing.kind().is_per_request()
     }
 
     /// Returns whether each request is a call of the store, or of servers: of a per-request source,
     /// and of a counter whose results the store confirms.
     #[must_use]
     pub fn calls_each_time(&self) -> bool {
-        match &self.inner.backing {
-            Backing::Counter(counter) => counter.confirms(),
-            _ => self.is_per_request(),
-        }
+        self.inner.backing.kind().calls_each_time()
     }
 
     /// Returns its definition as the catalog has it, every default written out.
@@ -161,6 +153,13 @@ impl Source {
     #[inline]
     pub fn is_decimal(&self) -> bool {
         self.inner.decimal.load(Ordering::Acquire)
+    }
+
+    /// Returns the source's state.
+    #[must_use]
+    pub fn stats(&self) -> SourceStats {
+        let ready = self.inner.enabled.load(Ordering::Acquire);
+        self.inner.backing.kind().stats(ready)
     }
 
     /// Mints one ID of a numeric source. Never waits.
@@ -204,42 +203,7 @@ impl Source {
             let message = format!("count {count} exceeds {BATCH_MAX}; ask for fewer");
             return Err(Error::limit_exceeded(message));
         }
-        self.inner.check_enabled()?;
-        match &self.inner.backing {
-            Backing::Remote(source) => return source.mint(count, key, within_ms).await,
-            Backing::Uuid(source) => {
-                let each = (0..count).map(|_| source.mint(key).map(|id| id.to_string()));
-                return each.collect::<Result<_>>().map(IdBatch::Texts);
-            }
-            Backing::Counter(counter) => {
-                let key = key.ok_or_else(|| self.inner.no_key())?;
-                let counted = counter.take(key.as_bytes(), count.into(), within_ms).await?;
-                return Ok(IdBatch::Numbers((counted.first..=counted.last).collect()));
-            }
-            _ if key.is_some() => {
-                return Err(Error::invalid(format!(
-                    "source {:?} takes no key; leave it out",
-                    self.name()
-                )));
-            }
-            Backing::Ulid(source) => {
-                return Ok(IdBatch::Texts((0..count).map(|_| source.mint().to_string()).collect()));
-            }
-            Backing::Snowflake(_)
-            | Backing::StoreMinted(_)
-            | Backing::Segment(_)
-            | Backing::MultiStore(_) => {}
-        }
-        let mut ids = vec![0; usize::try_from(count).unwrap_or(0)];
-        self.inner.fill(&mut ids, within_ms).await?;
-        if let Some(serial) = &self.inner.serial {
-            let text = |id: u64| serial.text_of(id).ok_or_else(|| no_serial(self.name(), id));
-            return ids.into_iter().map(text).collect::<Result<_>>().map(IdBatch::Texts);
-        }
-        for id in &mut ids {
-            *id = self.inner.show(*id)?;
-        }
-        Ok(IdBatch::Numbers(ids))
+        self.inner.mint(count, key, within_ms).await
     }
 
     /// Reserves `length` consecutive numbers of a segment source for the caller to use.
@@ -271,8 +235,8 @@ impl Source {
     /// section; `Unavailable` when the store did not grant the section, or our lease on it expired.
     pub async fn count(&self, key: &[u8], count: u64, within_ms: u64) -> Result<(u64, u64)> {
         self.inner.check_enabled()?;
-        if let Backing::Remote(source) = &self.inner.backing {
-            return source.count(key, count, within_ms).await;
+        if let Some(remote) = self.inner.backing.as_remote() {
+            return remote.count(key, count, within_ms).await;
         }
         let counted = self.inner.counter()?.take(key, count, within_ms).await?;
         Ok((counted.first, counted.last))
@@ -296,9 +260,9 @@ impl Source {
     /// Those of [`Source::count`]; the numbers taken for other keys are then lost.
     pub async fn count_each(&self, keys: &[&[u8]], within_ms: u64) -> Result<Vec<u64>> {
         self.inner.check_enabled()?;
-        match &self.inner.backing {
-            Backing::Remote(source) => source.count_each(keys, within_ms).await,
-            _ => self.inner.counter()?.take_each(keys, within_ms).await,
+        match self.inner.backing.as_remote() {
+            Some(remote) => remote.count_each(keys, within_ms).await,
+            None => self.inner.counter()?.take_each(keys, within_ms).await,
         }
     }
 
@@ -317,9 +281,9 @@ impl Source {
     /// Those of [`Source::count`].
     pub async fn bound_of(&self, key: &[u8], within_ms: u64) -> Result<u64> {
         self.inner.check_enabled()?;
-        match &self.inner.backing {
-            Backing::Remote(source) => source.bound_of(key, within_ms).await,
-            _ => self.inner.counter()?.bound(key, within_ms).await,
+        match self.inner.backing.as_remote() {
+            Some(remote) => remote.bound_of(key, within_ms).await,
+            None => self.inner.counter()?.bound(key, within_ms).await,
         }
     }
 
@@ -339,9 +303,9 @@ impl Source {
     /// # Errors
     /// `Invalid` for other kinds.
     pub fn section(&self, key: &[u8]) -> Result<u16> {
-        match &self.inner.backing {
-            Backing::Remote(source) => source.section(key),
-            _ => Ok(self.inner.counter()?.section(key)),
+        match self.inner.backing.as_remote() {
+            Some(remote) => remote.section(key),
+            None => Ok(self.inner.counter()?.section(key)),
         }
     }
 
@@ -351,11 +315,8 @@ impl Source {
     /// # Errors
     /// `Invalid` when the source is not prefilled.
     pub fn set_prefill_hooks(&self, hooks: PrefillHooks) -> Result<()> {
-        let queue = match &self.inner.backing {
-            Backing::Snowflake(backing) => backing.queue.get(),
-            _ => None,
-        };
-        match queue {
+        let snowflake = self.inner.backing.as_snowflake();
+        match snowflake.and_then(|snowflake| snowflake.queue.get()) {
             Some(prefill) => {
                 prefill.set_hooks(hooks);
                 Ok(())
@@ -366,10 +327,4 @@ impl Source {
             ))),
         }
     }
-}
-
-fn no_serial(name: &str, number: u64) -> Error {
-    Error::internal(format!(
-        "internal error: number {number} of source {name:?} lies in no period; please report it"
-    ))
 }

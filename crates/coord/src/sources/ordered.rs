@@ -3,25 +3,24 @@
 use snowmint_core::{Clock as _, MintError};
 
 use super::global_order::GlobalOrder;
+use super::refusals::closed;
 use super::retry_policy::WINDOW_WAIT_MS;
 use super::section_windows::NotOwned;
 use super::snowflake::SnowflakeBacking;
-use super::source_inner::SourceInner;
 use crate::error::{Error, Result, Retry};
 use crate::machine::section_assignment::Server;
 use crate::model::pool::SECTIONS;
 
-impl SourceInner {
+impl SnowflakeBacking {
     /// Fills the buffer in global order: fully, or with the number of IDs in the error.
     pub(super) fn fill_in_order(
         &self,
-        backing: &SnowflakeBacking,
         global_order: &GlobalOrder,
         out: &mut [u64],
     ) -> Result<(), (usize, Error)> {
         let sections = &self.ctx.sections;
         let lease = sections.lease();
-        let generators = backing.generators.load();
+        let generators = self.generators.load();
         let Some(generators) = generators.as_ref() else {
             return Err((0, self.not_here(global_order)));
         };
@@ -57,9 +56,7 @@ impl SourceInner {
             global_order.want(self.ctx.clock.unix_ms()),
             now,
         ) {
-            NotOwned::Closed => {
-                Error::closed(format!("source {:?} is closed; open it again", self.name))
-            }
+            NotOwned::Closed => closed(&self.name),
             NotOwned::Pending => Error::unavailable(format!(
                 "order of source {:?} is being acquired; retry",
                 self.name

@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use super::node_context::NodeContext;
 use super::retry_policy::RetryPolicy;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::model::segment::Segment;
-use crate::platform::backoff::backoff_ms;
 
 /// A source that reserves numbers in the store and makes IDs of them.
 pub(super) trait PerRequest: Sync {
@@ -55,40 +54,18 @@ pub(super) async fn fill(
     out: &mut [u64],
     within_ms: u64,
 ) -> Result<()> {
-    let ctx = source.ctx();
-    let deadline = ctx.timer.elapsed().saturating_add(within_ms);
-    let left_ms = || deadline.since(ctx.timer.elapsed());
-    let (mut made, mut failures): (usize, u32) = (0, 0);
+    let deadline = source.ctx().deadline(within_ms);
+    let mut made: usize = 0;
     while let Some(rest) = out.get_mut(made..).filter(|rest| !rest.is_empty()) {
-        match once(source, rest, left_ms()).await {
+        match once(source, rest, deadline.left_ms()).await {
             Ok(more) => {
-                failures = 0;
+                retry_policy.failures = 0;
                 made = made.saturating_add(more);
             }
-            Err(error) => {
-                let left_ms = left_ms();
-                let Some(wait_ms) = retry_policy.wait_ms_after(&error, left_ms) else {
-                    return Err(error);
-                };
-                let wait_ms = match error.kind() {
-                    // An unreachable store is called less and less often.
-                    ErrorKind::Unavailable => {
-                        failures = failures.saturating_add(1);
-                        backoff_ms(failures).min(left_ms)
-                    }
-                    _ => wait_ms,
-                };
-                ctx.timer.sleep_ms(wait_ms.max(1)).await;
-            }
+            Err(error) => retry_policy.wait_after(error, &deadline).await?,
         }
     }
     Ok(())
-}
-
-/// Returns the error for a call that cannot wait: nothing is prefetched.
-#[cold]
-pub(super) fn requires_wait(name: &str) -> Error {
-    Error::unsupported(format!("source {name:?} prefetches nothing; use a call that waits"))
 }
 
 /// Rejects a segment that was handed out before: everything below `seen_end` was.

@@ -8,6 +8,8 @@ use futures_util::future::try_join_all;
 use super::counter::Slots;
 use super::id_batch::IdBatch;
 use super::node_context::NodeContext;
+use super::refusals::{has_other_kind, needs_key, takes_no_key};
+use super::source_kind::SourceKind;
 use crate::error::{Error, Result};
 use crate::spec::{Kind, Order, Plan};
 use crate::store::owner_client::OwnerClient;
@@ -48,18 +50,8 @@ impl RemoteSource {
                 let (first, last) = self.count(key.as_bytes(), count.into(), within_ms).await?;
                 (first..=last).collect()
             }
-            (Some(_), None) => {
-                return Err(Error::invalid(format!(
-                    "source {:?} counts by key; give a key",
-                    self.name
-                )));
-            }
-            (None, Some(_)) => {
-                return Err(Error::invalid(format!(
-                    "source {:?} takes no key; leave it out",
-                    self.name
-                )));
-            }
+            (Some(_), None) => return Err(needs_key(&self.name)),
+            (None, Some(_)) => return Err(takes_no_key(&self.name)),
             (None, None) => {
                 let request = self.owner_client.mint(&self.name, count, within_ms);
                 self.ctx.with_deadline(within_ms, request).await?
@@ -76,10 +68,10 @@ impl RemoteSource {
 
     /// Requests a few keys at a time, to not flood a server.
     pub(super) async fn count_each(&self, keys: &[&[u8]], within_ms: u64) -> Result<Vec<u64>> {
-        let deadline = self.ctx.timer.elapsed().saturating_add(within_ms);
+        let deadline = self.ctx.deadline(within_ms);
         let mut numbers = Vec::with_capacity(keys.len());
         for keys in keys.chunks(REQUESTS_MAX) {
-            let left_ms = deadline.since(self.ctx.timer.elapsed());
+            let left_ms = deadline.left_ms();
             let each = keys.iter().map(|key| self.count(key, 1, left_ms));
             numbers.extend(try_join_all(each).await?.into_iter().map(|(_, last)| last));
         }
@@ -95,11 +87,7 @@ impl RemoteSource {
     pub(super) fn section(&self, key: &[u8]) -> Result<u16> {
         match &self.slots {
             Some(slots) => Ok(slots.of(key)),
-            None => Err(Error::invalid(format!(
-                "source {:?} has kind {}; keys need kind counter",
-                self.name,
-                Kind::Snowflake.name()
-            ))),
+            None => Err(has_other_kind(&self.name, Kind::Snowflake, "keys need kind counter")),
         }
     }
 
@@ -110,6 +98,12 @@ impl RemoteSource {
             "source {:?} is served by servers at each call; use a call that waits",
             self.name
         ))
+    }
+}
+
+impl SourceKind for RemoteSource {
+    fn is_per_request(&self) -> bool {
+        true
     }
 }
 

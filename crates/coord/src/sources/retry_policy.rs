@@ -1,6 +1,8 @@
 //! Retry policy of a source: which of its errors are worth a wait, and for how long.
 
-use crate::error::{Error, ErrorKind, Retry};
+use super::deadline::Deadline;
+use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::platform::backoff::backoff_ms;
 use crate::spec::{Plan, RollbackPlan};
 
 /// Milliseconds that a wait for a window may last before the next check.
@@ -19,6 +21,8 @@ pub struct RetryPolicy {
     waited_back: bool,
     /// Milliseconds waited so far for something imminent.
     waited_ms: u64,
+    /// Failed calls of stores since the last one that succeeded.
+    pub(super) failures: u32,
 }
 
 impl RetryPolicy {
@@ -27,7 +31,7 @@ impl RetryPolicy {
             Plan::Snowflake(plan) => Some(plan.rollback_plan),
             _ => None,
         };
-        Self { rollback_plan, waited_back: false, waited_ms: 0 }
+        Self { rollback_plan, waited_back: false, waited_ms: 0, failures: 0 }
     }
 
     /// Returns the milliseconds to wait before the next try. `None` when no wait helps, or the
@@ -48,6 +52,20 @@ impl RetryPolicy {
             (_, Retry::AfterMs(ms)) => ms,
         };
         (left_ms > 0 && wait_ms <= left_ms).then_some(wait_ms)
+    }
+
+    /// Waits after a failed call of a store, before the next one. Fails with its error when no wait
+    /// helps.
+    pub(super) async fn wait_after(&mut self, error: Error, deadline: &Deadline<'_>) -> Result<()> {
+        let left_ms = deadline.left_ms();
+        let Some(mut wait_ms) = self.wait_ms_after(&error, left_ms) else { return Err(error) };
+        // An unreachable store is called less and less often.
+        if matches!(error.kind(), ErrorKind::Unavailable) {
+            self.failures = self.failures.saturating_add(1);
+            wait_ms = backoff_ms(self.failures).min(left_ms);
+        }
+        deadline.timer.sleep_ms(wait_ms.max(1)).await;
+        Ok(())
     }
 
     /// Returns the wait before the next try for something imminent.
@@ -86,7 +104,7 @@ mod tests {
     use super::*;
 
     fn retry_policy(rollback_plan: Option<RollbackPlan>) -> RetryPolicy {
-        RetryPolicy { rollback_plan, waited_back: false, waited_ms: 0 }
+        RetryPolicy { rollback_plan, waited_back: false, waited_ms: 0, failures: 0 }
     }
 
     fn behind(ms: u64) -> Error {

@@ -1,26 +1,24 @@
 //! A source as it runs: its current definition, and the backing that it mints from.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use snowmint_core::MintError;
 use snowmint_core::text::Format;
 
 use super::backing::Backing;
 use super::counter::CounterSource;
-use super::defined::{Defined, prefill_of};
+use super::defined::Defined;
 use super::global_order::GlobalOrder;
-use super::id_batch::NumberRange;
+use super::id_batch::{IdBatch, NumberRange};
 use super::node_context::NodeContext;
-use super::open::open;
-use super::per_request::{self, requires_wait};
-use super::prefill::Prefill;
-use super::retry_policy::{RetryPolicy, WINDOW_WAIT_MS};
+use super::per_request;
+use super::refusals::{closed, has_other_kind, needs_key, requires_wait, takes_no_key};
+use super::retry_policy::RetryPolicy;
 use super::segment::{InitialState, SegmentSource};
 use super::snowflake::SnowflakeBacking;
 use super::values::NumberBlock;
-use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::error::{Error, Result};
 use crate::model::catalog::SourceState;
 use crate::platform::fork_guard::ForkGuard;
 use crate::spec::{Kind, Plan, SerialPlan, SourceSpec, Stripe};
@@ -53,7 +51,7 @@ impl SourceInner {
         initial: &InitialState,
         ctx: Arc<NodeContext>,
     ) -> Result<Self> {
-        let backing = open(name, &defined, initial, &ctx)?;
+        let backing = Backing::open(name, &defined, initial, &ctx)?;
         let serial = match &defined.plan {
             Plan::Segment(plan) => plan.serial.clone(),
             _ => None,
@@ -85,25 +83,7 @@ impl SourceInner {
 
     /// Applies a changed definition.
     pub(crate) fn redefine(&self, defined: Defined) {
-        match (&self.backing, &defined.plan) {
-            (Backing::Segment(segment), Plan::Segment(plan)) => {
-                let enabled = defined.state == SourceState::Enabled;
-                segment.alter(plan, defined.version, enabled);
-            }
-            (Backing::MultiStore(multi_store), plan) => multi_store.alter(plan),
-            (Backing::StoreMinted(source), Plan::Snowflake(plan)) => {
-                source.alter(plan, defined.version)
-            }
-            (Backing::Counter(counter), Plan::Counter(plan)) => counter.alter(*plan, defined.state),
-            (Backing::Snowflake(backing), Plan::Snowflake(plan)) => {
-                if let Some(order) = &backing.global_order {
-                    order.alter(plan);
-                }
-                let prefill = prefill_of(plan, defined.state);
-                backing.queue.set(&self.name, prefill, &backing.generators, &self.ctx);
-            }
-            _ => {}
-        }
+        self.backing.kind().alter(&defined);
         self.enabled.store(defined.state == SourceState::Enabled, Ordering::SeqCst);
         if self.ctx.is_ended() {
             self.end();
@@ -143,7 +123,7 @@ impl SourceInner {
 
     /// Returns the backing of a global-order source.
     pub(crate) fn as_global_order(&self) -> Option<(&SnowflakeBacking, &GlobalOrder)> {
-        let Backing::Snowflake(backing) = &self.backing else { return None };
+        let backing = self.backing.as_snowflake()?;
         backing.global_order.as_ref().map(|order| (backing, order))
     }
 
@@ -165,9 +145,7 @@ impl SourceInner {
             ));
         }
         match self.defined.load().state {
-            _ if self.ctx.is_ended() => {
-                Error::closed(format!("source {name:?} is closed; open it again"))
-            }
+            _ if self.ctx.is_ended() => closed(name),
             SourceState::Deleted => {
                 Error::not_found(format!("source {name:?} was deleted; define it again"))
             }
@@ -182,20 +160,22 @@ impl SourceInner {
         Error::invalid(format!("source {:?} makes {made}s; this call needs numbers", self.name))
     }
 
-    /// Returns the error for a counter called without a key.
-    pub(super) fn no_key(&self) -> Error {
-        Error::invalid(format!("source {:?} counts by key; give a key", self.name))
+    /// Returns the error of a kind that never has numbers ready for a call without wait and key.
+    #[cold]
+    fn unready(&self) -> Error {
+        match &self.backing {
+            Backing::StoreMinted(_) => requires_wait(&self.name),
+            Backing::Counter(_) => needs_key(&self.name),
+            Backing::Remote(source) => source.at_once(),
+            _ => self.not_number(),
+        }
     }
 
     pub(super) fn counter(&self) -> Result<&CounterSource> {
         match &self.backing {
             Backing::Counter(counter) => Ok(counter),
             Backing::Remote(source) => Err(source.at_once()),
-            _ => Err(Error::invalid(format!(
-                "source {:?} has kind {}; keys need kind counter",
-                self.name,
-                self.kind.name()
-            ))),
+            _ => Err(has_other_kind(&self.name, self.kind, "keys need kind counter")),
         }
     }
 
@@ -212,26 +192,10 @@ impl SourceInner {
     pub(super) fn take(&self) -> Result<u64> {
         self.check_enabled()?;
         Ok(match &self.backing {
-            Backing::Snowflake(backing) => {
-                if let Some(order) = &backing.global_order {
-                    let mut one = [0];
-                    self.fill_in_order(backing, order, &mut one).map_err(|(_, error)| error)?;
-                    let [id] = one;
-                    id
-                } else if let Some(Some(prefill)) = backing.queue.load().as_deref() {
-                    prefill.take().ok_or_else(|| self.dry(backing, prefill))?
-                } else {
-                    let generators = backing.generators.load();
-                    let generators = generators.as_ref().ok_or_else(|| self.suspended(backing))?;
-                    generators.try_mint().map_err(|error| self.refused(error))?
-                }
-            }
-            Backing::StoreMinted(_) => return Err(requires_wait(&self.name)),
+            Backing::Snowflake(snowflake) => snowflake.take()?,
             Backing::Segment(segment) => segment.try_current(SegmentSource::try_mint)?,
             Backing::MultiStore(multi_store) => multi_store.try_mint()?,
-            Backing::Counter(_) => return Err(self.no_key()),
-            Backing::Remote(source) => return Err(source.at_once()),
-            Backing::Uuid(_) | Backing::Ulid(_) => return Err(self.not_number()),
+            _ => return Err(self.unready()),
         })
     }
 
@@ -250,115 +214,22 @@ impl SourceInner {
         if self.plain { Ok(id) } else { self.defined.load().id_codec.show(&self.name, id) }
     }
 
-    #[cold]
-    pub(super) fn suspended(&self, backing: &SnowflakeBacking) -> Error {
-        self.ctx.wake.notify_one();
-        let error = backing.error.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        error.unwrap_or_else(|| {
-            Error::unavailable(format!("source {:?} has no worker number yet; retry", self.name))
-        })
-    }
-
-    /// Waits at most `within_ms` for the first IDs in the queue of a prefilled source. A disabled
-    /// source fills none.
-    pub(crate) async fn first_fill(&self, within_ms: u64) {
-        if !self.enabled.load(Ordering::Acquire) {
-            return;
-        }
-        let Backing::Snowflake(backing) = &self.backing else { return };
-        let Some(prefill) = backing.queue.get() else { return };
-        let timer = &self.ctx.timer;
-        let deadline = timer.elapsed().saturating_add(within_ms);
-        while prefill.stats().tail == 0 && deadline.since(timer.elapsed()) > 0 {
-            tokio::select! {
-                biased;
-                () = prefill.filled().notified() => {}
-                () = timer.sleep_ms(1) => {}
-            }
-        }
-    }
-
-    /// Returns the error for an empty queue: the error that stopped its filler, or that the filler
-    /// has not come yet.
-    #[cold]
-    fn dry(&self, backing: &SnowflakeBacking, prefill: &Prefill) -> Error {
-        if backing.generators.load().is_none() {
-            return self.suspended(backing);
-        }
-        match prefill.error() {
-            Some(error) => self.refused(error),
-            None => {
-                let message = format!("queue of source {:?} is empty; retry in 1 ms", self.name);
-                Error::unavailable(message).with_retry(Retry::AfterMs(1))
-            }
-        }
-    }
-
-    #[cold]
-    pub(super) fn refused(&self, error: MintError) -> Error {
-        match error {
-            MintError::WindowSpent { .. } | MintError::NoClockValue { .. } => {
-                self.ctx.window_spent();
-            }
-            // Closed because the right to mint was lost, or because another generator follows.
-            MintError::Closed => {
-                if let Backing::Snowflake(backing) = &self.backing {
-                    return self.suspended(backing);
-                }
-            }
-            _ => {}
-        }
-        self.minted_nothing(error)
-    }
-
-    /// Returns the error for the source's generator, which minted nothing.
-    pub(super) fn minted_nothing(&self, error: MintError) -> Error {
-        Error::refused(format_args!("source {:?}", self.name), error)
-    }
-
     /// Reserves consecutive numbers of a segment source.
     pub(super) async fn reserve_range(&self, length: u64, within_ms: u64) -> Result<NumberRange> {
         match &self.backing {
             Backing::Segment(segment) => segment.reserve_range(length, within_ms).await,
             Backing::MultiStore(multi_store) => multi_store.reserve_range(length, within_ms).await,
-            _ => Err(Error::invalid(format!(
-                "source {:?} has kind {}; ranges need kind segment",
-                self.name,
-                self.kind.name()
-            ))),
+            _ => Err(has_other_kind(&self.name, self.kind, "ranges need kind segment")),
         }
     }
 
     pub(super) fn try_fill(&self, out: &mut [u64]) -> Result<(), (usize, Error)> {
         self.check_enabled().map_err(|error| (0, error))?;
         match &self.backing {
-            Backing::Snowflake(backing) => {
-                if let Some(order) = &backing.global_order {
-                    return self.fill_in_order(backing, order, out);
-                }
-                if let Some(Some(prefill)) = backing.queue.load().as_deref() {
-                    for (made, slot) in out.iter_mut().enumerate() {
-                        *slot = prefill.take().ok_or_else(|| (made, self.dry(backing, prefill)))?;
-                    }
-                    return Ok(());
-                }
-                let generators = backing.generators.load();
-                let generators = generators.as_ref().ok_or_else(|| (0, self.suspended(backing)))?;
-                generators.try_fill(out).map_err(|short| (short.made, self.refused(short.error)))
-            }
-            Backing::Segment(segment) => {
-                let now = segment.now();
-                match now.try_fill(out) {
-                    // The IDs already made are dropped unused.
-                    Err(_) if segment.replaced(&now) => segment.now().try_fill(out),
-                    filled => filled,
-                }
-            }
+            Backing::Snowflake(snowflake) => snowflake.try_fill(out),
+            Backing::Segment(segment) => segment.try_current(|now| now.try_fill(out)),
             Backing::MultiStore(multi_store) => multi_store.try_fill(out),
-            Backing::StoreMinted(_) => Err((0, requires_wait(&self.name))),
-            Backing::Counter(_) => Err((0, self.no_key())),
-            Backing::Remote(source) => Err((0, source.at_once())),
-            Backing::Uuid(_) | Backing::Ulid(_) => Err((0, self.not_number())),
+            _ => Err((0, self.unready())),
         }
     }
 
@@ -379,62 +250,64 @@ impl SourceInner {
         }
     }
 
-    /// Fills the buffer with undisguised IDs.
+    /// Mints IDs, as callers see them.
+    pub(super) async fn mint(
+        &self,
+        count: u32,
+        key: Option<&str>,
+        within_ms: u64,
+    ) -> Result<IdBatch> {
+        self.check_enabled()?;
+        match &self.backing {
+            Backing::Remote(source) => return source.mint(count, key, within_ms).await,
+            Backing::Counter(counter) => {
+                let key = key.ok_or_else(|| needs_key(&self.name))?;
+                let counted = counter.take(key.as_bytes(), count.into(), within_ms).await?;
+                return Ok(IdBatch::Numbers((counted.first..=counted.last).collect()));
+            }
+            other => {
+                if let Some(texts) = other.kind().mint_texts(count, key) {
+                    return texts.map(IdBatch::Texts);
+                }
+            }
+        }
+        if key.is_some() {
+            return Err(takes_no_key(&self.name));
+        }
+        let mut ids = vec![0; usize::try_from(count).unwrap_or(0)];
+        self.fill(&mut ids, within_ms).await?;
+        if let Some(serial) = &self.serial {
+            let text = |id: u64| serial.text_of(id).ok_or_else(|| no_serial(&self.name, id));
+            return ids.into_iter().map(text).collect::<Result<_>>().map(IdBatch::Texts);
+        }
+        for id in &mut ids {
+            *id = self.show(*id)?;
+        }
+        Ok(IdBatch::Numbers(ids))
+    }
+
+    /// Fills the buffer with undisguised IDs; waits at most `within_ms`.
     pub(super) async fn fill(&self, out: &mut [u64], within_ms: u64) -> Result<()> {
-        let mut retry_policy = RetryPolicy::of(&self.defined.load().plan);
-        if let Backing::StoreMinted(source) = &self.backing {
-            return per_request::fill(&**source, &mut retry_policy, out, within_ms).await;
-        }
-        if let Backing::Segment(segment) = &self.backing {
-            self.check_enabled()?;
-            let now = segment.now();
-            return match now.fill(&mut retry_policy, out, within_ms).await {
-                Err(_) if segment.replaced(&now) => {
-                    segment.now().fill(&mut retry_policy, out, within_ms).await
-                }
-                filled => filled,
-            };
-        }
-        if let Backing::MultiStore(multi_store) = &self.backing {
-            self.check_enabled()?;
-            return multi_store.fill(&mut retry_policy, out, within_ms).await;
-        }
-        let prefill = match &self.backing {
-            Backing::Snowflake(backing) => backing.queue.get(),
-            _ => None,
-        };
-        // An empty queue is waited for as long as its definition allows, by default not at all.
-        let within_ms = prefill
-            .as_ref()
-            .map_or(within_ms, |prefill| within_ms.min(prefill.plan().wait_max_ms.unwrap_or(0)));
-        let timer = &self.ctx.timer;
-        let deadline = timer.elapsed().saturating_add(within_ms);
-        let mut made = 0;
-        loop {
-            let rest = out.get_mut(made..).unwrap_or_default();
-            let Err((more, error)) = self.try_fill(rest) else { return Ok(()) };
-            made = made.saturating_add(more);
-            if let Some(prefill) = &prefill {
-                let left_ms = deadline.since(timer.elapsed());
-                if left_ms == 0 || error.retry() == Retry::Never {
-                    return Err(error);
-                }
-                // Checked again soon, whether filled in between or not.
-                tokio::select! {
-                    biased;
-                    () = prefill.filled().notified() => {}
-                    () = timer.sleep_ms(left_ms.min(WINDOW_WAIT_MS)) => {}
-                }
-                continue;
+        self.check_enabled()?;
+        let retry_policy = &mut RetryPolicy::of(&self.defined.load().plan);
+        match &self.backing {
+            Backing::Snowflake(snowflake) => {
+                snowflake.fill(retry_policy, out, within_ms, || self.check_enabled()).await
             }
-            let left_ms = deadline.since(timer.elapsed());
-            let Some(wait_ms) = retry_policy.wait_ms_after(&error, left_ms) else {
-                return Err(error);
-            };
-            match error.kind() {
-                ErrorKind::TickFull { .. } => self.ctx.until_tick(wait_ms).await,
-                _ => timer.sleep_ms(wait_ms).await,
+            Backing::StoreMinted(source) => {
+                per_request::fill(&**source, retry_policy, out, within_ms).await
             }
+            Backing::Segment(segment) => segment.fill(retry_policy, out, within_ms).await,
+            Backing::MultiStore(multi_store) => {
+                multi_store.fill(retry_policy, out, within_ms).await
+            }
+            _ => Err(self.unready()),
         }
     }
+}
+
+fn no_serial(name: &str, number: u64) -> Error {
+    Error::internal(format!(
+        "internal error: number {number} of source {name:?} lies in no period; please report it"
+    ))
 }

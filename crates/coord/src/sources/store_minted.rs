@@ -11,12 +11,15 @@ use snowmint_core::clock::{ClockStep, Direction, Outcome};
 use snowmint_core::layout::Field;
 use snowmint_core::{ElapsedMillis, Layout, Observer as _, Parts, Tick, UnixMillis};
 
+use super::defined::Defined;
 use super::node_context::NodeContext;
 use super::per_request::{PerRequest, check_forward, store_late};
+use super::source_kind::SourceKind;
+use super::values::SourceStats;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::segment::{Bounds, Reserve, Segment};
 use crate::model::ticks::Ticks;
-use crate::spec::SnowflakePlan;
+use crate::spec::{Plan, SnowflakePlan};
 use crate::store::capability::ClockOf;
 
 /// A snowflake source that the store mints.
@@ -52,12 +55,6 @@ impl StoreMinted {
         }
     }
 
-    /// Applies a changed definition.
-    pub(super) fn alter(&self, plan: &SnowflakePlan, definition_version: u64) {
-        self.plan.store(Arc::new(plan.clone()));
-        self.definition_version.store(definition_version, Ordering::Release);
-    }
-
     fn ticks(&self, now: UnixMillis) -> Ticks {
         let plan = self.plan.load();
         let lead_ms = plan.rollback_plan.lead_max_ms();
@@ -73,21 +70,11 @@ impl StoreMinted {
         }
     }
 
-    /// Returns the end of all numbers seen so far.
-    pub(crate) fn seen_end(&self) -> u64 {
-        self.seen_end.load(Ordering::Acquire)
-    }
-
     /// Returns the end of the last tick seen here.
-    pub(super) fn taken_until(&self) -> Option<UnixMillis> {
+    fn taken_until(&self) -> Option<UnixMillis> {
         let last = self.seen_end.load(Ordering::Relaxed).checked_sub(1)?;
         let tick = self.ticks(UnixMillis::ZERO).tick_of(last);
         Some(self.layout.start_of(Tick::new(tick.saturating_add(1))))
-    }
-
-    /// Returns the backward and forward steps of the store's clock that were seen here.
-    pub(super) fn clock_steps(&self) -> (u64, u64) {
-        (self.clock.back.load(Ordering::Relaxed), self.clock.ahead.load(Ordering::Relaxed))
     }
 
     /// Reports a step of the store's clock that a reserve result shows.
@@ -115,6 +102,33 @@ impl StoreMinted {
             }
             _ => {}
         }
+    }
+}
+
+impl SourceKind for StoreMinted {
+    fn alter(&self, defined: &Defined) {
+        let Plan::Snowflake(plan) = &defined.plan else { return };
+        self.plan.store(Arc::new(plan.clone()));
+        self.definition_version.store(defined.version, Ordering::Release);
+    }
+
+    fn stats(&self, ready: bool) -> SourceStats {
+        let StoreClock { back, ahead, .. } = &self.clock;
+        let clock_steps = (back.load(Ordering::Relaxed), ahead.load(Ordering::Relaxed));
+        SourceStats {
+            ready,
+            taken_until: self.taken_until(),
+            clock_steps,
+            ..SourceStats::default()
+        }
+    }
+
+    fn is_per_request(&self) -> bool {
+        true
+    }
+
+    fn seen_end(&self) -> Option<u64> {
+        Some(self.seen_end.load(Ordering::Acquire))
     }
 }
 

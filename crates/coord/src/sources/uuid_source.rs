@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use ulid::Ulid;
 use uuid::{ContextV7, Timestamp, Uuid};
 
+use super::source_kind::SourceKind;
 use crate::error::{Error, Result};
 use crate::platform::clock::NodeClock;
 use crate::platform::random;
@@ -107,6 +108,12 @@ impl UuidSource {
     }
 }
 
+impl SourceKind for UuidSource {
+    fn mint_texts(&self, count: u32, key: Option<&str>) -> Option<Result<Vec<String>>> {
+        Some((0..count).map(|_| self.mint(key).map(|id| id.to_string())).collect())
+    }
+}
+
 impl fmt::Debug for UuidSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UuidSource").field("plan", &self.plan).finish_non_exhaustive()
@@ -132,6 +139,12 @@ impl UlidSource {
             // The random part is exhausted: use the next millisecond rather than break the order.
             Err(overflow) => overflow.commit_overflow_increment(),
         }
+    }
+}
+
+impl SourceKind for UlidSource {
+    fn mint_texts(&self, count: u32, key: Option<&str>) -> Option<Result<Vec<String>>> {
+        key.is_none().then(|| Ok((0..count).map(|_| self.mint().to_string()).collect()))
     }
 }
 

@@ -30,12 +30,11 @@ struct RequestedKey<'a> {
 impl CounterSource {
     /// Takes a number for each key, in order; waits at most `within_ms` for the store.
     pub(crate) async fn take_each(&self, keys: &[&[u8]], within_ms: u64) -> Result<Vec<u64>> {
-        let deadline = self.ctx.timer.elapsed().saturating_add(within_ms);
+        let deadline = self.ctx.deadline(within_ms);
         let mut numbers = self.take_from_memory(keys)?;
         for (key, number) in keys.iter().zip(&mut numbers) {
             if *number == NONE {
-                let left_ms = deadline.since(self.ctx.timer.elapsed());
-                *number = self.take(key, 1, left_ms).await?.last;
+                *number = self.take(key, 1, deadline.left_ms()).await?.last;
             }
         }
         Ok(numbers)

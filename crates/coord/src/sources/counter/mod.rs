@@ -18,6 +18,7 @@ mod room;
 mod text_map;
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -27,8 +28,12 @@ pub use self::key::{KEY_BYTES_MAX, hash_slot};
 pub(super) use self::key_table::KeyTable;
 use self::key_table::Shard;
 pub(super) use self::room::KeyRoom;
+use super::defined::Defined;
 use super::node_context::NodeContext;
+use super::refusals::closed;
 use super::section_windows::{LeaseStamp, NotOwned, SectionWindows, WindowBounds};
+use super::source_kind::SourceKind;
+use super::values::SourceStats;
 use crate::error::{Error, Result, Retry, Verb};
 use crate::machine::demand::Demand;
 use crate::machine::section_assignment::Server;
@@ -36,7 +41,7 @@ use crate::model::catalog::SourceState;
 use crate::model::exclusive::Acquire;
 use crate::model::pool::sections_pool;
 use crate::model::segment::NUMBER_MAX;
-use crate::spec::CounterPlan;
+use crate::spec::{CounterPlan, Plan};
 
 /// Milliseconds that a waiter waits for news before it checks again.
 const RECHECK_MS: u64 = 20;
@@ -112,21 +117,6 @@ impl CounterSource {
         }
     }
 
-    /// Applies a changed definition. A deleted source forgets its keys: it may never be defined
-    /// again.
-    pub(crate) fn alter(&self, plan: CounterPlan, state: SourceState) {
-        self.step.store(plan.step, Ordering::Relaxed);
-        self.confirm.store(plan.confirm, Ordering::Release);
-        if state == SourceState::Deleted {
-            self.sections().forget_all(&self.table);
-        }
-    }
-
-    /// Returns whether the store confirms each result.
-    pub(crate) fn confirms(&self) -> bool {
-        self.confirm.load(Ordering::Acquire)
-    }
-
     fn sections(&self) -> &SectionWindows {
         &self.ctx.sections
     }
@@ -145,10 +135,9 @@ impl CounterSource {
         {
             return Ok(counted);
         }
-        let deadline = self.ctx.timer.elapsed().saturating_add(within_ms);
+        let deadline = self.ctx.deadline(within_ms);
         loop {
-            let news = self.sections().news.notified();
-            tokio::pin!(news);
+            let mut news = pin!(self.sections().news.notified());
             // Registers first, so that no news is missed; this takes a lock that all waiters share.
             news.as_mut().enable();
             let hold = self.sections().held_by(section);
@@ -162,14 +151,8 @@ impl CounterSource {
                 Err(CountError::Error(error)) => return Err(error),
                 Err(CountError::Wait(error)) => error,
             };
-            let left_ms = deadline.since(self.ctx.timer.elapsed());
-            if left_ms == 0 {
+            if !deadline.wait(news, RECHECK_MS).await {
                 return Err(error);
-            }
-            tokio::select! {
-                biased;
-                () = &mut news => {}
-                () = self.ctx.timer.sleep_ms(left_ms.min(RECHECK_MS)) => {}
             }
         }
     }
@@ -344,10 +327,7 @@ impl CounterSource {
                 CountError::Wait(not_owner(section, server).with_retry(later))
             }
             NotOwned::With(server) => CountError::Error(not_owner(section, server)),
-            NotOwned::Closed => CountError::Error(Error::closed(format!(
-                "source {:?} is closed; open it again",
-                self.name
-            ))),
+            NotOwned::Closed => CountError::Error(closed(&self.name)),
         }
     }
 
@@ -357,24 +337,17 @@ impl CounterSource {
         within_ms: u64,
         attempt: impl Fn() -> Result<T, CountError>,
     ) -> Result<T> {
-        let deadline = self.ctx.timer.elapsed().saturating_add(within_ms);
+        let deadline = self.ctx.deadline(within_ms);
         loop {
-            let news = self.sections().news.notified();
-            tokio::pin!(news);
+            let mut news = pin!(self.sections().news.notified());
             news.as_mut().enable();
             let error = match attempt() {
                 Ok(result) => return Ok(result),
                 Err(CountError::Error(error)) => return Err(error),
                 Err(CountError::Wait(error)) => error,
             };
-            let left_ms = deadline.since(self.ctx.timer.elapsed());
-            if left_ms == 0 {
+            if !deadline.wait(news, RECHECK_MS).await {
                 return Err(error);
-            }
-            tokio::select! {
-                biased;
-                () = &mut news => {}
-                () = self.ctx.timer.sleep_ms(left_ms.min(RECHECK_MS)) => {}
             }
         }
     }
@@ -412,10 +385,25 @@ impl CounterSource {
         }
         Ok(())
     }
+}
 
-    /// Returns how many keys are known here, and how many bytes they take.
-    pub(crate) fn size(&self) -> (u64, u64) {
-        self.table.size()
+impl SourceKind for CounterSource {
+    fn alter(&self, defined: &Defined) {
+        let Plan::Counter(plan) = &defined.plan else { return };
+        self.step.store(plan.step, Ordering::Relaxed);
+        self.confirm.store(plan.confirm, Ordering::Release);
+        // It may never be defined again.
+        if defined.state == SourceState::Deleted {
+            self.sections().forget_all(&self.table);
+        }
+    }
+
+    fn stats(&self, ready: bool) -> SourceStats {
+        SourceStats { ready, keys: Some(self.table.size()), ..SourceStats::default() }
+    }
+
+    fn calls_each_time(&self) -> bool {
+        self.confirm.load(Ordering::Acquire)
     }
 }
 

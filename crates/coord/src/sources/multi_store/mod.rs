@@ -9,6 +9,8 @@ mod per_request;
 mod store_part;
 
 use std::fmt;
+use std::future::pending;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -16,9 +18,12 @@ use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 
 use super::Source;
-use super::backing::Backing;
+use super::defined::Defined;
 use super::node_context::NodeContext;
+use super::refusals::closed;
 use super::retry_policy::RetryPolicy;
+use super::segment::Unused;
+use super::source_kind::SourceKind;
 use super::values::{NumberBlock, NumberStats, SourceStats, StoreStatus};
 use crate::error::{Error, Result, Retry};
 use crate::spec::{Plan, SegmentPlan};
@@ -72,37 +77,13 @@ impl MultiStoreSource {
         self.store_parts.load_full()
     }
 
-    /// Applies a definition with other stores; those that it already had continue.
-    pub(crate) fn alter(&self, plan: &Plan) {
-        let before = self.store_parts.load();
-        let part = |store: &str| {
-            let known = before.iter().find(|part| part.store == store);
-            known.map_or_else(|| Arc::new(StorePart::new(store)), Arc::clone)
-        };
-        self.store_parts.store(Arc::new(plan.stores().into_iter().map(part).collect()));
-        self.all_tried.store(false, Ordering::Release);
-        self.generation.fetch_add(1, Ordering::AcqRel);
-    }
-
     /// Returns how often the definition has changed in this process.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-        for part in self.store_parts.load().iter() {
-            part.suspend(self.gone());
-        }
-        self.news.notify_waiters();
-    }
-
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
-    }
-
-    fn gone(&self) -> Error {
-        Error::closed(format!("source {:?} is closed; open it again", self.name))
     }
 
     /// Records that every store was asked whether it can serve.
@@ -116,22 +97,15 @@ impl MultiStoreSource {
     /// # Errors
     /// The reason why none serves.
     pub(crate) async fn first(&self, within_ms: u64) -> Result<()> {
-        let deadline = self.ctx.timer.elapsed().saturating_add(within_ms);
+        let deadline = self.ctx.deadline(within_ms);
         loop {
-            let news = self.news.notified();
-            tokio::pin!(news);
+            let mut news = pin!(self.news.notified());
             news.as_mut().enable();
             if self.store_parts.load().iter().any(|part| part.serves()) {
                 return Ok(());
             }
-            let left_ms = deadline.since(self.ctx.timer.elapsed());
-            if self.all_tried.load(Ordering::Acquire) || left_ms == 0 {
+            if self.all_tried.load(Ordering::Acquire) || !deadline.wait(news, u64::MAX).await {
                 return Err(self.none());
-            }
-            tokio::select! {
-                biased;
-                () = &mut news => {}
-                () = self.ctx.timer.sleep_ms(left_ms) => {}
             }
         }
     }
@@ -141,7 +115,7 @@ impl MultiStoreSource {
     #[cold]
     fn none(&self) -> Error {
         if self.is_closed() {
-            return self.gone();
+            return closed(&self.name);
         }
         let store_parts = self.store_parts.load();
         let serving = store_parts.iter().filter(|part| part.serves());
@@ -223,24 +197,23 @@ impl MultiStoreSource {
         if self.is_per_request() {
             return self.fill_per_request(retry_policy, out, within_ms).await;
         }
-        let deadline = self.ctx.timer.elapsed().saturating_add(within_ms);
+        let deadline = self.ctx.deadline(within_ms);
         let mut made: usize = 0;
-        loop {
-            let Err((more, dry)) = self.try_fill(out.get_mut(made..).unwrap_or_default()) else {
-                return Ok(());
-            };
+        while let Err((more, dry)) = self.try_fill(out.get_mut(made..).unwrap_or_default()) {
             made = made.saturating_add(more);
-            let left_ms = deadline.since(self.ctx.timer.elapsed());
-            if left_ms == 0 || dry.retry() == Retry::Never {
+            // Numbers come to the stores' parts of the source, each with news of its own.
+            if dry.retry() == Retry::Never || !deadline.wait(pending(), RECHECK_MS).await {
                 return Err(dry);
             }
-            self.ctx.timer.sleep_ms(left_ms.min(RECHECK_MS)).await;
         }
+        Ok(())
     }
 
     /// Gives a store's part the newest serial made here: it must mint in no earlier period.
     fn publish_period(&self, source: &Source) {
-        if let (Some(newest), Backing::Segment(segment)) = (&self.newest, &source.inner.backing) {
+        if let Some(newest) = &self.newest
+            && let Some(segment) = source.inner.backing.as_segment()
+        {
             segment.now().record_other_serial(newest.load(Ordering::Relaxed));
         }
     }
@@ -253,15 +226,29 @@ impl MultiStoreSource {
     }
 
     /// Returns the state of each store.
-    pub(crate) fn stats(&self) -> Vec<StoreStatus> {
+    pub(crate) fn store_status(&self) -> Vec<StoreStatus> {
         self.store_parts.load().iter().map(|part| part.stats()).collect()
+    }
+}
+
+impl SourceKind for MultiStoreSource {
+    /// Applies a definition with other stores; those that it already had continue.
+    fn alter(&self, defined: &Defined) {
+        let before = self.store_parts.load();
+        let part = |store: &str| {
+            let known = before.iter().find(|part| part.store == store);
+            known.map_or_else(|| Arc::new(StorePart::new(store)), Arc::clone)
+        };
+        self.store_parts.store(Arc::new(defined.plan.stores().into_iter().map(part).collect()));
+        self.all_tried.store(false, Ordering::Release);
+        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Returns the state of all stores together. The runway is the longest of theirs.
-    pub(super) fn sum(&self, ready: bool) -> SourceStats {
+    fn stats(&self, ready: bool) -> SourceStats {
         let numbers = self.counts.then(NumberStats::default);
-        let mut sum =
-            SourceStats { ready, numbers, stores: self.stats(), ..SourceStats::default() };
+        let stores = self.store_status();
+        let mut sum = SourceStats { ready, numbers, stores, ..SourceStats::default() };
         for part in self.store_parts.load().iter() {
             let Some(one) = part.on_source(Source::stats) else { continue };
             sum.taken_until = sum.taken_until.max(one.taken_until);
@@ -275,6 +262,22 @@ impl MultiStoreSource {
             }
         }
         sum
+    }
+
+    fn is_per_request(&self) -> bool {
+        self.store_parts
+            .load()
+            .iter()
+            .any(|part| part.on_source(Source::is_per_request) == Some(true))
+    }
+
+    fn close_prefetched(&self) -> Option<Unused> {
+        self.closed.store(true, Ordering::Release);
+        for part in self.store_parts.load().iter() {
+            part.suspend(closed(&self.name));
+        }
+        self.news.notify_waiters();
+        None
     }
 }
 
@@ -306,7 +309,7 @@ impl fmt::Debug for MultiStoreSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MultiStoreSource")
             .field("name", &self.name)
-            .field("stores", &self.stats())
+            .field("stores", &self.store_status())
             .finish_non_exhaustive()
     }
 }

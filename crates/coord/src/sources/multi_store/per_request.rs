@@ -11,25 +11,16 @@ use std::sync::atomic::Ordering;
 use super::MultiStoreSource;
 use super::store_part::StorePart;
 use crate::error::{ErrorKind, Result, Retry, Verb};
-use crate::platform::backoff::backoff_ms;
 use crate::sources::Source;
-use crate::sources::backing::Backing;
 use crate::sources::id_batch::NumberRange;
 use crate::sources::retry_policy::RetryPolicy;
+use crate::sources::segment::SegmentBacking;
 
 /// Milliseconds that a request waits for one store while another store is left. Numbers in a later
 /// result are a gap.
 const ATTEMPT_MS: u64 = 250;
 
 impl MultiStoreSource {
-    /// Returns whether each request calls the stores, and nothing is prefetched.
-    pub(in crate::sources) fn is_per_request(&self) -> bool {
-        self.store_parts
-            .load()
-            .iter()
-            .any(|part| part.on_source(Source::is_per_request) == Some(true))
-    }
-
     /// Returns the stores that serve, beginning with the next in turn. Failed ones are left out,
     /// unless all have failed.
     fn in_turn(&self) -> Vec<(Arc<StorePart>, Arc<Source>)> {
@@ -54,15 +45,14 @@ impl MultiStoreSource {
         out: &mut [u64],
         within_ms: u64,
     ) -> Result<()> {
-        let timer = &self.ctx.timer;
-        let deadline = timer.elapsed().saturating_add(within_ms);
-        let (mut made, mut failures): (usize, u32) = (0, 0);
+        let deadline = self.ctx.deadline(within_ms);
+        let mut made: usize = 0;
         loop {
             let (before, mut error) = (made, None);
             let mut in_turn = self.in_turn().into_iter();
             while let Some((part, source)) = in_turn.next() {
                 let Some(rest) = out.get_mut(made..).filter(|rest| !rest.is_empty()) else { break };
-                let left_ms = deadline.since(timer.elapsed());
+                let left_ms = deadline.left_ms();
                 let within_ms = if in_turn.len() > 0 { left_ms.min(ATTEMPT_MS) } else { left_ms };
                 match self.fill_from_one(&part, &source, rest, within_ms).await {
                     Ok(more) => made = made.saturating_add(more),
@@ -76,22 +66,11 @@ impl MultiStoreSource {
             }
             if made > before {
                 // A tick was full, or a period over: the other IDs are available now.
-                failures = 0;
-                continue;
+                retry_policy.failures = 0;
+            } else {
+                let error = error.unwrap_or_else(|| self.none());
+                retry_policy.wait_after(error, &deadline).await?;
             }
-            let error = error.unwrap_or_else(|| self.none());
-            let left_ms = deadline.since(timer.elapsed());
-            let Some(wait_ms) = retry_policy.wait_ms_after(&error, left_ms) else {
-                return Err(error);
-            };
-            let wait_ms = match error.kind() {
-                ErrorKind::Unavailable => {
-                    failures = failures.saturating_add(1);
-                    backoff_ms(failures).min(left_ms)
-                }
-                _ => wait_ms,
-            };
-            timer.sleep_ms(wait_ms.max(1)).await;
         }
     }
 
@@ -125,7 +104,7 @@ impl MultiStoreSource {
         length: u64,
         within_ms: u64,
     ) -> Result<NumberRange> {
-        let deadline = self.ctx.timer.elapsed().saturating_add(within_ms);
+        let deadline = self.ctx.deadline(within_ms);
         let store_parts = self.store_parts.load_full();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let in_turn = (0..store_parts.len()).filter_map(|index| {
@@ -136,9 +115,8 @@ impl MultiStoreSource {
         serving.sort_by_key(|(has_failed, ..)| *has_failed);
         let (mut left, mut last) = (u64::try_from(serving.len()).unwrap_or(1), None);
         for (_, part, source) in serving {
-            let left_ms = deadline.since(self.ctx.timer.elapsed());
-            let within_ms = left_ms / left.max(1);
-            let Backing::Segment(segment) = &source.inner.backing else { continue };
+            let within_ms = deadline.left_ms() / left.max(1);
+            let Some(segment) = source.inner.backing.as_segment() else { continue };
             match segment.reserve_range(length, within_ms).await {
                 Ok(row) => return Ok(row),
                 Err(error) if matches!(error.kind(), ErrorKind::Invalid) => {
@@ -156,10 +134,8 @@ impl MultiStoreSource {
     pub(crate) fn retry(&self) {
         for part in self.store_parts.load().iter().filter(|part| part.current_error().is_some()) {
             let Some(source) = part.source() else { continue };
-            match &source.inner.backing {
-                Backing::Segment(segment) if !segment.now().is_per_request() => {
-                    segment.now().prefetch(0);
-                }
+            match source.inner.backing.as_segment().map(SegmentBacking::now) {
+                Some(now) if !now.is_per_request() => now.prefetch(0),
                 _ => {
                     let part = Arc::clone(part);
                     self.ctx.runtime.spawn(async move { part.probe(&source).await });

@@ -6,7 +6,6 @@ use arc_swap::ArcSwapOption;
 
 use crate::error::{Error, ErrorKind, chain};
 use crate::sources::Source;
-use crate::sources::backing::Backing;
 use crate::sources::values::StoreStatus;
 
 /// One store's part of a source.
@@ -74,10 +73,7 @@ impl StorePart {
     /// Returns the doubt about the store, the error of its own chain, or else the recorded reason.
     pub(super) fn current_error(&self) -> Option<Error> {
         let recorded = || self.error.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let failed = |source: &Source| match &source.inner.backing {
-            Backing::Segment(segment) => segment.now().fetch_error(),
-            _ => None,
-        };
+        let failed = |source: &Source| source.inner.backing.as_segment()?.now().fetch_error();
         self.doubt().or_else(|| self.on_source(failed).flatten()).or_else(recorded)
     }
 

@@ -9,7 +9,6 @@ use super::SegmentSource;
 use crate::error::{Error, Result};
 use crate::platform::fork_guard::ForkGuard;
 use crate::sources::Source;
-use crate::sources::backing::Backing;
 use crate::sources::values::NumberBlock;
 use crate::spec::Kind;
 
@@ -19,8 +18,8 @@ impl Source {
     /// # Errors
     /// `Invalid` for other kinds, and for disguised sources.
     pub fn numbers(&self) -> Result<SegmentHandle> {
-        match &self.inner.backing {
-            Backing::Segment(segment) if self.inner.plain => {
+        match self.inner.backing.as_segment() {
+            Some(segment) if self.inner.plain => {
                 Ok(SegmentHandle::new(segment.now(), self.clone()))
             }
             _ => Err(Error::invalid(format!(
@@ -37,17 +36,13 @@ impl Source {
     /// # Errors
     /// `Invalid` for other kinds, for disguised sources, and for serials.
     pub fn lane(&self, block: u64) -> Result<NumberLane> {
-        match &self.inner.backing {
-            Backing::Segment(_) | Backing::MultiStore(_)
-                if self.inner.plain && self.kind() == Kind::Segment =>
-            {
-                Ok(NumberLane::new(self.clone(), block))
-            }
-            _ => Err(Error::invalid(format!(
-                "source {:?} has no plain numbers; use kind segment without disguise",
-                self.name()
-            ))),
+        if self.inner.plain && self.kind() == Kind::Segment {
+            return Ok(NumberLane::new(self.clone(), block));
         }
+        Err(Error::invalid(format!(
+            "source {:?} has no plain numbers; use kind segment without disguise",
+            self.name()
+        )))
     }
 }
 

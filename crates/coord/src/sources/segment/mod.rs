@@ -18,6 +18,7 @@ mod step;
 mod upstream;
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,7 +27,8 @@ use snowmint_core::SegmentCursor;
 use tokio::sync::Notify;
 
 use super::node_context::NodeContext;
-use super::per_request::{self, PerRequest, requires_wait, store_late};
+use super::per_request::{self, PerRequest, store_late};
+use super::refusals::{closed, requires_wait};
 use super::retry_policy::RetryPolicy;
 use super::values::NumberStats;
 use crate::error::{Error, ErrorKind, Result, Retry};
@@ -34,7 +36,7 @@ use crate::model::segment::{NUMBER_MAX, Segment};
 use crate::model::stripe::Stripe;
 use crate::platform::fork_guard::ForkGuard;
 use crate::spec::SegmentPlan;
-pub(super) use backing::SegmentBacking;
+pub(crate) use backing::SegmentBacking;
 pub use lane::{NumberLane, SegmentHandle};
 pub(crate) use prefetched::{InitialState, Unused};
 pub(crate) use refill_state::Refill;
@@ -199,11 +201,10 @@ impl SegmentSource {
         if self.is_per_request {
             return per_request::fill(&**self, retry_policy, out, within_ms).await;
         }
-        let deadline = self.ctx.timer.elapsed().saturating_add(within_ms);
+        let deadline = self.ctx.deadline(within_ms);
         let mut batch = Batch { source: self, made: 0 };
         loop {
-            let news = self.news.notified();
-            tokio::pin!(news);
+            let mut news = pin!(self.news.notified());
             // Registers before the attempt, so that no result is missed.
             news.as_mut().enable();
             let rest = out.get_mut(batch.made..).unwrap_or_default();
@@ -217,18 +218,12 @@ impl SegmentSource {
                     error
                 }
             };
-            let left_ms = deadline.since(self.ctx.timer.elapsed());
-            if left_ms == 0 || dry.retry() == Retry::Never {
+            if dry.retry() == Retry::Never || !deadline.wait(news, RECHECK_MS).await {
                 return Err(match dry.kind() {
                     // The fetch in flight did not end within the caller's time.
                     ErrorKind::WindowSpent { .. } => self.late(within_ms),
                     _ => dry,
                 });
-            }
-            tokio::select! {
-                biased;
-                () = &mut news => {}
-                () = self.ctx.timer.sleep_ms(left_ms.min(RECHECK_MS)) => {}
             }
         }
     }
@@ -253,16 +248,12 @@ impl SegmentSource {
         self.prefetch(wanted);
         let refill = self.refill();
         if refill.closed {
-            self.closed()
+            closed(&self.name)
         } else if self.is_per_request {
             requires_wait(&self.name)
         } else {
             refill.dry()
         }
-    }
-
-    fn closed(&self) -> Error {
-        Error::closed(format!("source {:?} is closed; open it again", self.name))
     }
 
     /// Stops calling the store: the source is about to be closed.
@@ -287,8 +278,7 @@ impl SegmentSource {
 
     /// Waits for the end of the fetch in flight, if there is one.
     pub(crate) async fn fetched(&self) {
-        let news = self.news.notified();
-        tokio::pin!(news);
+        let mut news = pin!(self.news.notified());
         news.as_mut().enable();
         if self.is_fetching() {
             news.await;
@@ -344,7 +334,7 @@ impl PerRequest for SegmentSource {
 
     async fn reserve_numbers(&self, count: u64) -> Result<Segment> {
         if self.refill().closed {
-            return Err(self.closed());
+            return Err(closed(&self.name));
         }
         self.reserve(count).await
     }

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::model::segment::Segment;
 use crate::sources::id_batch::NumberRange;
 use crate::sources::per_request::PerRequest as _;
+use crate::sources::refusals::closed;
 
 /// Attempts to take a range from prefetched numbers: a run of numbers may end where a segment ends.
 const RANGE_ATTEMPTS: usize = 3;
@@ -23,7 +24,7 @@ impl SegmentSource {
     ) -> Result<NumberRange> {
         let prefetched = self.prefetched_now();
         if prefetched.closed {
-            return Err(self.closed());
+            return Err(closed(&self.name));
         }
         let mut run = None;
         if length <= prefetched.left / 2 {
