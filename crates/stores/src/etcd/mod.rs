@@ -218,26 +218,32 @@ impl Keys for Etcd {
     }
 
     async fn head(&self) -> KeysResult<Head> {
-        let read = |key| {
+        Ok(self.head_with(&[]).await?.0)
+    }
+
+    async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Option<Vec<Entry>>)> {
+        let read = |key: &str| {
             let key = self.full(key);
             operation(Request::Range(RangeRequest { key, ..RangeRequest::default() }))
         };
-        let request = TxnRequest {
-            success: [name::STORE, name::NAMESPACE, name::WRITES].map(read).into(),
-            ..TxnRequest::default()
-        };
+        let first = [name::STORE, name::NAMESPACE, name::WRITES].into_iter();
+        let success = first.chain(keys.iter().map(String::as_str)).map(read).collect();
+        let request = TxnRequest { success, ..TxnRequest::default() };
         let (reply, at, cluster) = self.transact(&request).await?;
-        let mut found = Vec::with_capacity(3);
+        let mut found = Vec::with_capacity(3 + keys.len());
         for response in reply.responses {
             let first = response.range.and_then(|range| range.kvs.into_iter().next());
             found.push(first.map(|stored| self.entry(stored)).transpose()?);
         }
+        let rows = found.split_off(found.len().min(3)).into_iter().flatten().collect();
         let [store, namespace, last] = <[Option<Entry>; 3]>::try_from(found)
             .map_err(|_| Failure::Damaged("reply has an unexpected length".into()))?;
         let server = Some(self::cluster(cluster));
         let writes = last.map_or(0, |entry| entry.version);
         let last_write = Some(writes);
-        Ok(Head { writes, at, last_write, clock: None, server, session: None, store, namespace })
+        let (clock, session) = (None, None);
+        let head = Head { writes, at, last_write, clock, server, session, store, namespace };
+        Ok((head, Some(rows)))
     }
 
     async fn get(&self, key: &str, at: u64) -> KeysResult<Option<Entry>> {

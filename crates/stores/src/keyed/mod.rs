@@ -28,13 +28,15 @@ mod rows;
 mod script;
 mod step;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use snowmint_coord::verbs::{
     Access, Backend, ExtendVerb, Failure, NamespaceRow, RunVerb as _, Seen,
 };
-use snowmint_coord::{Capabilities, Error, Extend, Reserve, Result, Segment, Timer, random};
+use snowmint_coord::{
+    Capabilities, Error, Extend, Incarnation, Presence, Reserve, Result, Segment, Timer, random,
+};
 use snowmint_core::UnixMillis;
 
 pub use batch::{Batch, Entry, Head, Outcome, REPLICA};
@@ -51,6 +53,9 @@ pub struct Keyed<K> {
     keys: Arc<K>,
     store: Mutex<Option<Arc<KnownStore>>>,
     row_cache: Arc<RowCache>,
+    /// Row that the next step which writes surely reads, so it is read with the step's head. Between
+    /// steps that overlap it may reach another one, for which it is one row too many.
+    next_row: Mutex<Option<String>>,
 }
 
 impl<K: Keys> Keyed<K> {
@@ -61,7 +66,8 @@ impl<K: Keys> Keyed<K> {
     /// Snowmint; the server's error.
     pub async fn open(keys: K, create_if_missing: bool) -> Result<Self> {
         let row_cache = Arc::new(RowCache::default());
-        let opened = Self { keys: Arc::new(keys), store: Mutex::new(None), row_cache };
+        let (keys, store, next_row) = (Arc::new(keys), Mutex::default(), Mutex::default());
+        let opened = Self { keys, store, row_cache, next_row };
         match opened.identify(create_if_missing).await {
             Ok(()) => Ok(opened),
             Err(failure) => Err(opened.error(failure)),
@@ -94,6 +100,10 @@ impl<K: Keys> Keyed<K> {
         };
         // If the batch lost, another opener was faster, and its identity serves as well.
         self.keys.send(&batch).await.map(|_| ())
+    }
+
+    fn next_row(&self) -> MutexGuard<'_, Option<String>> {
+        self.next_row.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn error(&self, failure: Failure<K::Error>) -> Error {
@@ -138,7 +148,9 @@ impl<K: Keys> Backend for Keyed<K> {
     }
 
     async fn begin(&self, access: Access) -> Result<Step<K>, Failure<K::Error>> {
-        Step::begin(Arc::clone(&self.keys), Arc::clone(&self.row_cache), access).await
+        let row = self.next_row().take_if(|_| access == Access::Write);
+        let (keys, row_cache) = (Arc::clone(&self.keys), Arc::clone(&self.row_cache));
+        Step::begin(keys, row_cache, access, row.as_slice()).await
     }
 
     async fn extend(
@@ -147,8 +159,10 @@ impl<K: Keys> Backend for Keyed<K> {
         now: UnixMillis,
         seen: &Seen,
     ) -> Result<Option<u64>, Failure<K::Error>> {
-        let cached_rows = self.row_cache.with(&name::slot(&item.pool, item.slot));
+        let slot = name::slot(&item.pool, item.slot);
+        let cached_rows = self.row_cache.with(&slot);
         let (Some(cached_rows), true) = (cached_rows, self.keys.may_cache_rows()) else {
+            *self.next_row() = Some(slot);
             return Ok(None);
         };
         let (keys, row_cache) = (Arc::clone(&self.keys), Arc::clone(&self.row_cache));
@@ -164,8 +178,20 @@ impl<K: Keys> Backend for Keyed<K> {
         };
         if !matches!(extended, Ok(Some(_))) {
             self.row_cache.forget();
+            *self.next_row() = Some(slot);
         }
         extended
+    }
+
+    async fn renew(
+        &self,
+        member: Incarnation,
+        _: Presence,
+        _: UnixMillis,
+        _: &Seen,
+    ) -> Result<Option<u64>, Failure<K::Error>> {
+        *self.next_row() = Some(name::member(member));
+        Ok(None)
     }
 
     async fn reserve(
@@ -173,7 +199,11 @@ impl<K: Keys> Backend for Keyed<K> {
         reserve: &Reserve,
         seen: &Seen,
     ) -> Result<Option<Segment>, Failure<K::Error>> {
-        self.count(reserve, seen).await
+        let counted = self.count(reserve, seen).await?;
+        if counted.is_none() {
+            *self.next_row() = Some(name::source(&reserve.source));
+        }
+        Ok(counted)
     }
 
     async fn yield_to_writers(&self) {

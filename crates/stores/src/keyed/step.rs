@@ -45,13 +45,21 @@ impl<K> fmt::Debug for Step<K> {
 }
 
 impl<K: Keys> Step<K> {
+    /// Begins a step, and reads these rows at the moment of its head if the store can.
     pub(super) async fn begin(
         keys: Arc<K>,
         row_cache: Arc<RowCache>,
         access: Access,
+        rows: &[String],
     ) -> StepResult<K, Self> {
-        let head = keys.head().await?;
-        Self::with_head(keys, row_cache, head, access)
+        let (head, entries) = keys.head_with(rows).await?;
+        let mut step = Self::with_head(keys, row_cache, head, access)?;
+        if let Some(entries) = entries {
+            step.read = entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
+            let is_missing = |key: &&String| !step.read.contains_key(*key);
+            step.missing = rows.iter().filter(is_missing).cloned().collect();
+        }
+        Ok(step)
     }
 
     /// Begins a step on rows that this handle wrote last, with `seen` observed since. It is applied

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use snowmint_coord::verbs::{BackendStore, Rows as _};
 use snowmint_coord::{
-    Acquire, ClaimRequest, ClockOf, Exclude, FastForward, Incarnation, Mark, Member, NewDefinition,
-    Pool, Preference, Presence, PresenceBy, Reuse, StalledMember, Store as _,
+    Acquire, ClaimRequest, ClockOf, Exclude, FastForward, Incarnation, Lease, Mark, Member,
+    NewDefinition, Pool, Preference, Presence, PresenceBy, Reuse, StalledMember, Store as _,
 };
 
 use snowmint_core::ElapsedMillis;
@@ -153,6 +153,8 @@ struct OneByOne {
     behind: Arc<Mutex<Option<Server>>>,
     /// Whether each step must see the server.
     sees_each: bool,
+    /// Count of requests.
+    requests: Arc<AtomicU32>,
 }
 
 impl fmt::Debug for OneByOne {
@@ -173,6 +175,7 @@ impl OneByOne {
 
     /// Reads, and then runs the action of the other process if it is due.
     async fn read<T>(&self, read: impl FnOnce(&Server) -> T) -> T {
+        self.requests.fetch_add(1, Ordering::SeqCst);
         let found = match &*self.behind.lock().unwrap() {
             Some(behind) => read(behind),
             None => read(&self.server.lock().unwrap()),
@@ -218,6 +221,13 @@ impl Keys for OneByOne {
     }
 
     async fn head(&self) -> Result<Head, Failure<Infallible>> {
+        Ok(self.head_with(&[]).await?.0)
+    }
+
+    async fn head_with(
+        &self,
+        keys: &[String],
+    ) -> Result<(Head, Option<Vec<Entry>>), Failure<Infallible>> {
         let head = |server: &Server| Head {
             last_write: None,
             writes: server.writes,
@@ -228,7 +238,9 @@ impl Keys for OneByOne {
             store: server.keys.get(name::STORE).cloned(),
             namespace: server.keys.get(name::NAMESPACE).cloned(),
         };
-        Ok(self.read(head).await)
+        let rows =
+            |server: &Server| keys.iter().filter_map(|key| server.keys.get(key).cloned()).collect();
+        Ok(self.read(|server| (head(server), Some(rows(server)))).await)
     }
 
     async fn get(&self, key: &str, _: u64) -> Result<Option<Entry>, Failure<Infallible>> {
@@ -242,6 +254,7 @@ impl Keys for OneByOne {
     }
 
     async fn send(&self, batch: &Batch) -> Result<Outcome, Failure<Infallible>> {
+        self.requests.fetch_add(1, Ordering::SeqCst);
         *self.behind.lock().unwrap() = None;
         let mut server = self.server.lock().unwrap();
         let version = |key: &String| server.keys.get(key).map_or(0, |entry| entry.version);
@@ -301,6 +314,11 @@ fn wanting(member: Incarnation, slots: &[u64]) -> Acquire {
         length: 10,
         request: 7,
     }
+}
+
+fn extending(lease: &Lease, from: Mark, to: Mark) -> Extend {
+    let Lease { pool, slot, term, .. } = lease.clone();
+    Extend { pool, slot, term, holder: None, from, to, request: to.get(), ahead_max_ms: None }
 }
 
 /// The second member joins and acquires a slot while the first is acquiring it too, after each of
@@ -493,6 +511,36 @@ async fn rows_are_kept_only_for_steps_that_may_depend_on_them() {
         let member = join(&store, 1).await;
         let kept = store.backend().row_cache.with(&name::member(member));
         assert_eq!(kept.is_some(), !sees_each);
+    }
+}
+
+/// The verbs that a node calls all the time: one request reads the head and their row, another
+/// writes.
+#[tokio::test]
+async fn frequent_verbs_take_two_round_trips() {
+    let keys = OneByOne { sees_each: true, ..OneByOne::default() };
+    let store = keys.open().await;
+    let member = join(&store, 1).await;
+    let lease = store.acquire(&wanting(member, &[7]), NOW).await.unwrap().leases.remove(0);
+    let new =
+        NewDefinition { name: "a".into(), spec: "{}".into(), identity: "{}".into(), enabled: None };
+    let definition_version = store.define(&new).await.unwrap().version;
+    let mut from = lease.mark;
+    for renewals in 1..4 {
+        let to = Mark::new(from.get() + 10);
+        let extend = extending(&lease, from, to);
+        let before = keys.requests.load(Ordering::SeqCst);
+        assert_eq!(store.extend(&[extend], NOW).await.unwrap().remove(0).unwrap().mark, to);
+        let extended = keys.requests.load(Ordering::SeqCst);
+        let presence = Presence { sample: NOW, renewals, ttl_ms: 10_000 };
+        store.renew(member, presence, NOW).await.unwrap();
+        let renewed = keys.requests.load(Ordering::SeqCst);
+        let reserve = Reserve { source: "a".into(), length: 5, definition_version, within: None };
+        store.reserve(&reserve).await.unwrap();
+        let reserved = keys.requests.load(Ordering::SeqCst);
+        let counts = [extended - before, renewed - extended, reserved - renewed];
+        assert_eq!(counts, [2, 2, 2], "extend, renew, reserve");
+        from = to;
     }
 }
 

@@ -226,18 +226,30 @@ impl Keys for Redis {
     }
 
     async fn head(&self) -> KeysResult<Head> {
+        Ok(self.head_with(&[]).await?.0)
+    }
+
+    async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Option<Vec<Entry>>)> {
         let mut invocation = self.head.key(&self.root);
         invocation.arg(if self.by_run { "run" } else { "" });
+        for (folder, field) in keys.iter().map(|key| name::split(key)) {
+            invocation.key(self.hash(folder)).arg(field);
+        }
         let reply = invocation.invoke_async(&mut self.link()?).await;
-        let (writes, store, namespace, seconds, micros, run): (
+        let (writes, store, namespace, seconds, micros, run, rows): (
             u64,
             String,
             String,
             u64,
             u64,
             String,
+            Vec<Option<String>>,
         ) = reply.map_err(Failure::Backend)?;
-        Ok(Head {
+        let mut entries = Vec::with_capacity(keys.len());
+        for (key, row) in keys.iter().zip(rows) {
+            entries.extend(found(key, row.as_deref())?);
+        }
+        let head = Head {
             writes,
             at: writes,
             // Each namespace has its own write count.
@@ -247,7 +259,8 @@ impl Keys for Redis {
             session: None,
             store: found(name::STORE, there(store).as_deref())?,
             namespace: found(name::NAMESPACE, there(namespace).as_deref())?,
-        })
+        };
+        Ok((head, Some(entries)))
     }
 
     async fn get(&self, key: &str, _at: u64) -> KeysResult<Option<Entry>> {

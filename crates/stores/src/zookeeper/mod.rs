@@ -335,7 +335,11 @@ impl Keys for Zookeeper {
     }
 
     async fn head(&self) -> KeysResult<Head> {
-        let keys = [name::STORE, name::NAMESPACE, WRITES].map(String::from);
+        Ok(self.head_with(&[]).await?.0)
+    }
+
+    async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Option<Vec<Entry>>)> {
+        let first = [name::STORE, name::NAMESPACE, WRITES].map(String::from);
         let client = self.client().await?;
         let mut head = Head {
             writes: 0,
@@ -347,17 +351,19 @@ impl Keys for Zookeeper {
             store: None,
             namespace: None,
         };
-        for (entry, stat) in self.read(&client, &keys).await? {
+        let mut rows = Vec::with_capacity(keys.len());
+        for (entry, stat) in self.read(&client, &[&first, keys].concat()).await? {
             match entry.key.as_str() {
                 name::STORE => head.store = Some(entry),
                 name::NAMESPACE => head.namespace = Some(entry),
-                _ => {
+                WRITES => {
                     head.writes = number(stat.mzxid)?;
                     (head.at, head.last_write) = (head.writes, Some(entry.version));
                 }
+                _ => rows.push(entry),
             }
         }
-        Ok(head)
+        Ok((head, Some(rows)))
     }
 
     async fn get(&self, key: &str, _at: u64) -> KeysResult<Option<Entry>> {
@@ -443,6 +449,15 @@ impl Keys for Zookeeper {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
+    use snowmint_coord::{
+        ClaimRequest, Extend, Incarnation, Lease, Mark, Member, NewDefinition, Pool, Preference,
+        Presence, Reserve, Reuse,
+    };
+    use snowmint_core::UnixMillis;
+
     use super::*;
 
     #[test]
@@ -495,5 +510,70 @@ mod tests {
         }
         assert_eq!(restarts, 4);
         keys.close().await;
+    }
+
+    /// Returns how many requests the server has received, this one and pings included.
+    fn received(url: &str) -> u64 {
+        let mut connection = TcpStream::connect(url.strip_prefix("zookeeper://").unwrap()).unwrap();
+        connection.write_all(b"srvr").unwrap();
+        let mut reply = String::new();
+        connection.read_to_string(&mut reply).unwrap();
+        let count = reply.lines().find_map(|line| line.strip_prefix("Received: "));
+        count.unwrap().parse().unwrap()
+    }
+
+    /// An extend and a reserve read once and write once. A renewal also looks at the session's node.
+    #[tokio::test]
+    #[cfg_attr(not(feature = "real-servers"), ignore = "needs ZooKeeper: --features real-servers")]
+    async fn frequent_verbs_read_once_from_zookeeper() {
+        const ROUNDS: u64 = 50;
+        let server = snowmint_testkit::servers::Zookeeper::start();
+        let store = open(&server.url(), "default", Settings::default()).await.unwrap();
+        let now = UnixMillis::new(1_000_000);
+        let incarnation = Incarnation::new(1);
+        let (owner, host, address) = (String::new(), String::new(), String::new());
+        let member = Member { incarnation, owner, host, process: 1, address };
+        let presence = |renewals| Presence { sample: now, renewals, ttl_ms: 600_000 };
+        store.join(&member, presence(0), now).await.unwrap();
+        let claim = ClaimRequest {
+            pool: Pool { name: "only".into(), slots: 1, group: 1, reuse: Reuse::Recycle },
+            member: incarnation,
+            owner: String::new(),
+            count: 1,
+            preference: Preference::Any,
+            supersedes: None,
+            mark_at_most: Mark::from(now),
+            request: 7,
+        };
+        let Lease { pool, slot, term, mark, .. } =
+            store.claim(&claim, now).await.unwrap().remove(0);
+        let new = NewDefinition {
+            name: "a".into(),
+            spec: "{}".into(),
+            identity: "{}".into(),
+            enabled: None,
+        };
+        let definition_version = store.define(&new).await.unwrap().version;
+
+        let before = received(&server.url());
+        for round in 0..ROUNDS {
+            let (from, to) = (Mark::new(mark.get() + round), Mark::new(mark.get() + round + 1));
+            let (pool, holder, request) = (pool.clone(), Some(incarnation), round + 1);
+            let extend = Extend { pool, slot, term, holder, from, to, request, ahead_max_ms: None };
+            store.extend(&[extend], now).await.unwrap().remove(0).unwrap();
+        }
+        let extended = received(&server.url());
+        for round in 0..ROUNDS {
+            store.renew(incarnation, presence(round + 1), now).await.unwrap();
+        }
+        let renewed = received(&server.url());
+        for _ in 0..ROUNDS {
+            let source = "a".into();
+            let reserve = Reserve { source, length: 5, definition_version, within: None };
+            store.reserve(&reserve).await.unwrap();
+        }
+        let reserved = received(&server.url());
+        let counts = [extended - before, renewed - extended, reserved - renewed];
+        assert_eq!(counts.map(|count| count / ROUNDS), [2, 3, 2], "{counts:?}");
     }
 }

@@ -286,12 +286,17 @@ impl<L: Like> Keys for SimKeys<L> {
     }
 
     async fn head(&self) -> KeysResult<Head> {
+        Ok(self.head_with(&[]).await?.0)
+    }
+
+    async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Option<Vec<Entry>>)> {
         self.deliver().await?;
         let (keyspace, session) = self.read();
         self.begins(&keyspace, session);
         let stored = &keyspace.0;
         let last = stored.keys.get(name::WRITES);
-        Ok(Head {
+        let rows = keys.iter().filter_map(|key| stored.keys.get(key).cloned()).collect();
+        let head = Head {
             writes: last.map_or(stored.writes, |entry| entry.written),
             at: stored.writes,
             last_write: L::COUNTS_OTHERS.then(|| last.map_or(0, |entry| entry.version)),
@@ -300,7 +305,8 @@ impl<L: Like> Keys for SimKeys<L> {
             session: L::LAGS.then(|| i64::try_from(session).unwrap()),
             store: stored.keys.get(name::STORE).cloned(),
             namespace: stored.keys.get(name::NAMESPACE).cloned(),
-        })
+        };
+        Ok((head, Some(rows)))
     }
 
     async fn get(&self, key: &str, at: u64) -> KeysResult<Option<Entry>> {
