@@ -295,8 +295,10 @@ impl<K: Keys> Step<K> {
             Outcome::Done(counted) => counted,
             Outcome::Short(_) => {
                 let evidence = format!("change count of {}", self.keys.label());
-                // The rows that this step depends on are unchanged.
-                let kept = self.read.values().map(|entry| entry.written).max().unwrap_or(0);
+                // The rows that this step depends on are unchanged; others it may have read before.
+                let compared = self.batch.expected.keys().filter_map(|key| self.read.get(key));
+                let compared = compared.chain(&self.head.store).chain(&self.head.namespace);
+                let kept = compared.map(|entry| entry.written).max().unwrap_or(0);
                 let (seen, found) = (self.identity.writes, kept.saturating_add(more));
                 return Err(Failure::from(Error::store_rolled_back(evidence, seen, found)));
             }

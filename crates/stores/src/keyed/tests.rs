@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use snowmint_coord::verbs::{BackendStore, Rows as _};
 use snowmint_coord::{
-    Acquire, ClaimRequest, ClockOf, Exclude, FastForward, Incarnation, Lease, Mark, Member,
-    NewDefinition, Pool, Preference, Presence, PresenceBy, Reuse, StalledMember, Store as _,
+    Acquire, ClaimRequest, ClockOf, ErrorKind, Exclude, FastForward, Incarnation, Lease, Mark,
+    Member, NewDefinition, Pool, Preference, Presence, PresenceBy, Reuse, StalledMember,
+    Store as _,
 };
 
 use snowmint_core::ElapsedMillis;
@@ -351,6 +352,25 @@ async fn member_that_acquires_between_reads_keeps_its_slots() {
     assert!(met >= 4, "an acquire reads more than {met} times");
 }
 
+/// The slot's row came with the head, and another member acquires the slot before the write.
+#[tokio::test]
+async fn slot_acquired_before_the_write_of_an_extend_is_not_extended() {
+    let keys = OneByOne { sees_each: true, ..OneByOne::default() };
+    let (store, other) = (keys.open().await, keys.another().await);
+    let (first, second) = (join(&store, 1).await, join(&other, 2).await);
+    let lease = store.acquire(&wanting(first, &[7]), NOW).await.unwrap().leases.remove(0);
+    let act = Box::pin(async move {
+        let stalled = vec![StalledMember { member: first, renewals: 0 }];
+        let acquire = Acquire { stalled, ..wanting(second, &[7]) };
+        assert_eq!(other.acquire(&acquire, NOW).await.unwrap().leases.len(), 1);
+    });
+    *keys.meanwhile.lock().unwrap() = Some((0, act));
+    let extend = extending(&lease, lease.mark, Mark::new(lease.mark.get() + 10));
+    let refused = store.extend(&[extend], NOW).await.unwrap().remove(0).unwrap_err();
+    assert_eq!(refused.kind().code(), "fenced", "{refused}");
+    assert!(keys.meanwhile.lock().unwrap().is_none(), "it came between");
+}
+
 /// A number that a member claims meanwhile is not excluded: the member mints with it already.
 #[tokio::test]
 async fn member_that_claims_between_reads_is_known() {
@@ -598,4 +618,26 @@ async fn a_step_that_hides_a_lost_write_is_remembered() {
     assert_eq!(found.writes, seen.writes, "the count hides it");
     let refused = store.recall("it", &seen).await.unwrap_err();
     assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
+}
+
+/// The server is restored after the step has listed the members, and the step compares none of
+/// them: their rows do not show what the server has kept.
+#[tokio::test]
+async fn rows_that_were_not_compared_do_not_count_as_kept() {
+    let keys = OneByOne::default();
+    let store = keys.open().await;
+    let member = join(&store, 1).await;
+    let backup = keys.server.lock().unwrap().clone();
+    let kept = backup.writes;
+    store.renew(member, Presence { sample: NOW, renewals: 1, ttl_ms: 10_000 }, NOW).await.unwrap();
+
+    let server = Arc::clone(&keys.server);
+    let restore = Box::pin(async move { *server.lock().unwrap() = backup });
+    *keys.meanwhile.lock().unwrap() = Some((1, restore));
+    let (owner, host, address) = (String::new(), String::new(), String::new());
+    let joining = Member { incarnation: Incarnation::new(2), owner, host, process: 1, address };
+    let presence = Presence { sample: NOW, renewals: 0, ttl_ms: 10_000 };
+    let refused = store.join(&joining, presence, NOW).await.unwrap_err();
+    let ErrorKind::StoreRolledBack { found, .. } = *refused.kind() else { panic!("{refused}") };
+    assert!(found <= kept, "{found} were kept, of {kept}");
 }
