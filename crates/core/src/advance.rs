@@ -192,7 +192,8 @@ fn begin(next: Ordinal, earliest: u64, rules: &Rules) -> Ordinal {
     let start = match rules.start {
         SequenceStart::Zero => 0,
         SequenceStart::RandomBelow { bound, seed } => {
-            below(bound.min(rules.sequence_max()), mixed(tick ^ seed))
+            let bits = mixed((tick ^ seed).wrapping_add(MIX_STEP));
+            below(bound.min(rules.sequence_max()), bits)
         }
         SequenceStart::Carried => {
             let carried = next.sequence(rules);
@@ -208,9 +209,12 @@ fn below(bound: u64, bits: u64) -> u64 {
     u64::try_from(product >> 64).unwrap_or(0)
 }
 
+/// Increment of SplitMix64, whose numbers are a state that grows by it, each [`mixed`].
+pub const MIX_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Spreads adjacent numbers over 64 bits: the finaliser of SplitMix64 (Steele and others, 2014).
-const fn mixed(number: u64) -> u64 {
-    let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+#[must_use]
+pub const fn mixed(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)

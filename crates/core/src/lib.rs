@@ -36,6 +36,8 @@ pub mod text;
 mod time;
 
 pub use advance::{Advance, Ordinal, Rules, SequenceStart, State, TickWindow, advance};
+#[doc(hidden)]
+pub use advance::{MIX_STEP, mixed};
 pub use civil::{Rfc3339, TimeError};
 pub use clock::{CachedClock, Clock, ClockStep, ManualClock, Observer, Pause};
 #[cfg(feature = "std")]

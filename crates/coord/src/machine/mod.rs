@@ -17,7 +17,7 @@ mod tests;
 mod window;
 mod window_policy;
 
-use snowmint_core::{ElapsedMillis, UnixMillis};
+use snowmint_core::{ElapsedMillis, MIX_STEP, UnixMillis, mixed};
 
 pub(crate) use clock_quorum::{ClockQuorum, IDLE_POLL_MS, QuorumResult};
 pub use guard::ClockGuard;
@@ -58,10 +58,7 @@ impl RequestNumbers {
     /// algorithm is SplitMix64, which would visit every number once before it repeats one;
     /// randomness is mixed in.
     fn next(&mut self, chance: fn() -> u64) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.state ^ chance();
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((bits ^ (bits >> 31)) >> 1).max(1)
+        self.state = self.state.wrapping_add(MIX_STEP);
+        (mixed(self.state ^ chance()) >> 1).max(1)
     }
 }

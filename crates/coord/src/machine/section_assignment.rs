@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use snowmint_core::ElapsedMillis;
+use snowmint_core::{ElapsedMillis, MIX_STEP, mixed};
 
 use crate::ids::Incarnation;
 use crate::model::member::Serves;
@@ -185,12 +185,9 @@ fn owner(addresses: &[(usize, u64)], group: u16) -> usize {
     best.map_or(0, |(place, _)| *place)
 }
 
-/// Spreads the bits of a number (the last step of `SplitMix64`, Steele, Lea and Flood 2014).
+/// Spreads the bits of a number, in the way that all versions of the assignment use.
 const fn mix(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
+    mixed(number.wrapping_add(MIX_STEP))
 }
 
 #[cfg(test)]
@@ -224,6 +221,16 @@ mod tests {
                 assert!((0.8..=1.2).contains(&(own / fair)), "{own} of {fair}");
             }
         }
+    }
+
+    /// Servers of two versions serve together, so the assignment never changes.
+    #[test]
+    fn assignment_is_that_of_all_versions() {
+        let three = servers(3);
+        let place = |owner| three.iter().position(|server| server.member == owner).unwrap();
+        let found: Vec<usize> =
+            owners(&three).into_iter().map(place).step_by(GROUP_SECTIONS.into()).take(16).collect();
+        assert_eq!(found, [0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2, 1, 1, 0]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use snowmint_coord::{
     Member, MemoryClock, MemoryStore, Pool, Preference, Presence, Release, Reserve, Result, Reuse,
     Segment, SourceState, Store,
 };
-use snowmint_core::UnixMillis;
+use snowmint_core::{MIX_STEP, UnixMillis, mixed};
 
 cases![random_histories_match_the_memory_store];
 
@@ -18,11 +18,8 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % below
+        self.0 = self.0.wrapping_add(MIX_STEP);
+        mixed(self.0) % below
     }
 
     fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {

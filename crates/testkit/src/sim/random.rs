@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use snowmint_core::{MIX_STEP, mixed};
+
 /// SplitMix64 generator. Clones share the state, so that the order of calls is part of the run.
 #[derive(Clone, Debug)]
 pub(super) struct SimRng {
@@ -15,11 +17,8 @@ impl SimRng {
 
     pub(super) fn number(&self) -> u64 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = *state;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
+        *state = state.wrapping_add(MIX_STEP);
+        mixed(*state)
     }
 
     /// Returns a number below `end`, which is at least 1.
