@@ -29,6 +29,7 @@ mod lock;
 mod record;
 #[cfg(test)]
 mod tests;
+mod two_copies;
 
 use std::fs::File;
 use std::io;
@@ -41,6 +42,7 @@ use frame::{CONTENT_BYTES_MAX, COPY_BYTES_MAX, Frame};
 pub use lock::DataDir;
 use record::{JournalContent, SourcesText};
 pub use record::{JournalLease, JournalTail, Past, Record, SavedDefinition};
+pub use two_copies::{newest_copy, read_copy};
 
 use crate::error::{Error, Result};
 
@@ -316,39 +318,19 @@ impl Newest {
 
 /// Reads the newest whole copy, or returns the reason why none exists.
 fn newest(file: &dyn JournalFile) -> io::Result<Result<Newest, Distrust>> {
-    let copies = [read_copy(file, offset(0))?, read_copy(file, offset(1))?];
-    let [first, second] = copies.each_ref().map(|bytes| Frame::decode(bytes));
-    let (copy, frame, other) = match (first, second) {
-        (Some(first), Some(second)) if first.sequence < second.sequence => (1, second, Some(first)),
-        (Some(first), second) => (0, first, second),
-        (None, Some(second)) => (1, second, None),
-        (None, None) => {
-            let newer = copies.iter().find_map(|bytes| frame::newer_form(bytes));
-            return Ok(Err(newer.map_or(Distrust::Damaged, Distrust::Form)));
-        }
-    };
-    Ok(Ok(Newest { copy, frame, other }))
+    let read = |copy| read_copy(file, offset(copy), COPY_BYTES_MAX);
+    let copies = [read(0)?, read(1)?];
+    let frames = copies.each_ref().map(|bytes| Frame::decode(bytes));
+    let newest = newest_copy(frames, |frame| frame.sequence);
+    Ok(newest.map(|(copy, frame, other)| Newest { copy, frame, other }).ok_or_else(|| {
+        let newer = copies.iter().find_map(|bytes| frame::newer_form(bytes));
+        newer.map_or(Distrust::Damaged, Distrust::Form)
+    }))
 }
 
 /// Parses the content. Its checksum is right, so an unknown form is intended and not damage.
 fn read_content(frame: &Frame) -> Result<JournalContent, Distrust> {
     serde_json::from_slice(&frame.content).map_err(Distrust::Content)
-}
-
-/// Reads all bytes of one copy that the file has.
-fn read_copy(file: &dyn JournalFile, offset: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; COPY_BYTES_MAX];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match file.read_at(&mut bytes[filled..], offset + filled as u64) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    bytes.truncate(filled);
-    Ok(bytes)
 }
 
 /// Result of comparing the kernel's stamps with the journal's own, best first.

@@ -560,7 +560,8 @@ fn a_first_write_that_was_torn_is_no_older_state() {
     let scratch = Scratch::with("torn-late", &[record(5)]);
     let file = OpenOptions::new().read(true).write(true).open(scratch.file()).unwrap();
     for copy in [0, 1] {
-        let mut frame = Frame::decode(&read_copy(&file, offset(copy)).unwrap()).unwrap();
+        let mut frame =
+            Frame::decode(&read_copy(&file, offset(copy), COPY_BYTES_MAX).unwrap()).unwrap();
         frame.written_at.seconds -= 100;
         JournalFile::write_all_at(&file, &frame.encode().unwrap(), offset(copy)).unwrap();
     }

@@ -15,6 +15,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use snowmint_coord::journal::{newest_copy, read_copy};
 use snowmint_coord::private;
 use snowmint_core::{Clock, Pause, SystemClock, UnixMillis};
 
@@ -99,16 +100,12 @@ impl Lock {
         // The last write of an earlier process may be in memory only. After this sync, either copy
         // may be overwritten.
         file.sync_data().map_err(|error| Error::io(&path, error))?;
-        let mut newest: Option<(usize, MarkRecord)> = None;
-        for copy in [0, 1] {
-            let bytes = read(&file, offset(copy)).map_err(|error| Error::io(&path, error))?;
-            if let Some(record) = MarkRecord::decode(&bytes)
-                && newest.as_ref().is_none_or(|(_, known)| known.sequence < record.sequence)
-            {
-                newest = Some((copy, record));
-            }
-        }
-        let Some((copy, record)) = newest else {
+        let read = |copy| {
+            let bytes = read_copy(&file, offset(copy), COPY_BYTES);
+            bytes.map(|bytes| MarkRecord::decode(&bytes)).map_err(|error| Error::io(&path, error))
+        };
+        let newest = newest_copy([read(0)?, read(1)?], |record| record.sequence);
+        let Some((copy, record, _)) = newest else {
             return Err(Error::journal_refused(format!(
                 "mark file {path:?} has no whole copy; if the clock is right and no process mints \
                  with this worker, remove the file"
@@ -193,22 +190,4 @@ impl MarkFile {
 
 fn offset(copy: usize) -> u64 {
     if copy == 0 { 0 } else { SECOND_COPY_AT }
-}
-
-/// Reads one copy; returns fewer bytes where the file ends early.
-fn read(file: &File, at: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; COPY_BYTES];
-    let mut filled = 0;
-    while let Some(rest) = bytes.get_mut(filled..)
-        && !rest.is_empty()
-    {
-        match file.read_at(rest, at.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX))) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    bytes.truncate(filled);
-    Ok(bytes)
 }
