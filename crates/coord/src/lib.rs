@@ -63,6 +63,7 @@ pub use node::{
     PermittedPools, Platform, Readiness, Reason, SourceInfo,
 };
 pub use platform::fork_guard::ForkGuard;
+pub use platform::lock::lock;
 pub use platform::timer::{BootTimer, ManualTimer, Timer};
 pub use sources::{
     BOUND_MAX, Decoded, EmptyHook, FullHook, IdBatch, NumberLane, NumberRange, NumberStats,

@@ -8,9 +8,11 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
+
+use super::lock::lock;
 
 /// Transport of the calls to other servers.
 pub trait Forward: Send + Sync + 'static {
@@ -59,10 +61,6 @@ impl<A: Forward> Batcher<A> {
         Self { forward: Arc::new(forward), queues: Arc::default() }
     }
 
-    fn queues(&self) -> MutexGuard<'_, HashMap<String, Queue<A::Error>>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns `count` IDs of a source from the server at this address.
     ///
     /// # Errors
@@ -75,7 +73,7 @@ impl<A: Forward> Batcher<A> {
     ) -> Result<Vec<u64>, A::Error> {
         let (reply, received) = oneshot::channel();
         let is_first = {
-            let mut queues = self.queues();
+            let mut queues = lock(&self.queues);
             let none = || Queue { busy: false, waiting: Vec::new() };
             let queue = queues.entry(source.to_owned()).or_insert_with(none);
             queue.waiting.push(WaitingCall { address, count, reply });
@@ -117,7 +115,7 @@ impl<A: Forward> Batcher<A> {
     /// Returns the waiting requests in order, as many as one call has room for. Returns `None` when
     /// no request waits; the next request then starts a new task.
     fn next_batch(&self, source: &str) -> Option<Vec<WaitingCall<A::Error>>> {
-        let mut queues = self.queues();
+        let mut queues = lock(&self.queues);
         let queue = queues.get_mut(source)?;
         let mut room = self.forward.batch_max();
         let fits = |waiting: &&WaitingCall<A::Error>| match room.checked_sub(waiting.count) {

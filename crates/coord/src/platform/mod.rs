@@ -4,6 +4,7 @@ pub(crate) mod backoff;
 pub mod batcher;
 pub mod clock;
 pub(crate) mod fork_guard;
+pub mod lock;
 pub mod private;
 pub mod random;
 pub mod timer;

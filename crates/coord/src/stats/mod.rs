@@ -4,13 +4,14 @@ mod times;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use snowmint_core::clock::{Direction, Outcome};
 use snowmint_core::{ClockStep, ElapsedMillis, Observer};
 
 use crate::error::{Error, Verb};
 use crate::platform::clock::NodeObserver;
+use crate::platform::lock::lock;
 
 pub use times::{BOUNDS_US, Times, TimesSeen};
 
@@ -88,10 +89,6 @@ pub(crate) struct NodeMetrics {
     live_until: AtomicU64,
     rejoins: AtomicU64,
     journal_errors: AtomicU64,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl NodeMetrics {

@@ -7,7 +7,7 @@ mod record;
 mod window;
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use snowmint_coord::error::chain;
 use snowmint_core::{Clock as _, Generator, Layout, MintError, Pause as _, Settings, UnixMillis};
@@ -18,7 +18,7 @@ pub use window::WINDOW_MS;
 use crate::clock::HandleClock;
 use crate::observer::LoggingObserver;
 use mark_file::{Found, Lock, MarkFile};
-use snowmint_coord::{Error, Result};
+use snowmint_coord::{Error, Result, lock};
 use window::{Baseline, Need, Window, WindowSize};
 
 /// Settings for opening a worker.
@@ -98,10 +98,7 @@ impl Worker {
             return Err(self.forked());
         }
         match &self.window {
-            Some(window) => {
-                let window = window.lock().unwrap_or_else(PoisonError::into_inner);
-                self.extend(window, Need::Spent { mark })
-            }
+            Some(window) => self.extend(lock(window), Need::Spent { mark }),
             None => Err(self.refused(MintError::WindowSpent { mark })),
         }
     }
@@ -148,9 +145,7 @@ impl Worker {
         }
         let minted_until = self.generator.close();
         match &self.window {
-            Some(window) => {
-                window.lock().unwrap_or_else(PoisonError::into_inner).close(minted_until)
-            }
+            Some(window) => lock(window).close(minted_until),
             None => Ok(()),
         }
     }

@@ -2,9 +2,9 @@
 //! its return, which takes longer than such a step.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
-use snowmint_coord::{BootTimer, Timer as _};
+use snowmint_coord::{BootTimer, Timer as _, lock};
 use snowmint_core::ElapsedMillis;
 use sqlx::{Connection as _, Database, Pool};
 
@@ -44,7 +44,7 @@ impl<DB: Database> Own<DB> {
 
     pub(crate) async fn close(&self) {
         self.makes.close().await;
-        let kept = std::mem::take(&mut *self.kept());
+        let kept = std::mem::take(&mut *lock(&self.kept));
         for (connection, _) in kept {
             // The connection is lost in any case.
             let _ = connection.close().await;
@@ -53,14 +53,10 @@ impl<DB: Database> Own<DB> {
 
     /// Locks the connections after removing those that were idle for too long.
     fn fresh(&self) -> MutexGuard<'_, Vec<(DB::Connection, ElapsedMillis)>> {
-        let mut kept = self.kept();
+        let mut kept = lock(&self.kept);
         let now = BootTimer.elapsed();
         kept.retain(|(_, since)| now.since(*since) < IDLE_KEPT_MS);
         kept
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Vec<(DB::Connection, ElapsedMillis)>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
