@@ -1,6 +1,5 @@
 //! Opening a worker that the program names.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::clock::{ClockChoice, GivenClock, HandleClock};
 use crate::observer::{GivenObserver, LoggingObserver};
 use crate::snowflake::Snowflake;
 use crate::worker::{Worker, WorkerPlan, default_dir};
-use snowmint_coord::{Error, Result};
+use snowmint_coord::{Error, Result, opaque_debug};
 
 /// Default for the longest wait of [`Builder::build`] for another process to close the worker.
 pub const LOCK_WAIT_MS: u64 = 10_000;
@@ -240,14 +239,4 @@ impl Snowflake {
     }
 }
 
-impl fmt::Debug for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
-            .field("layout", &self.layout)
-            .field("worker", &self.worker)
-            .field("settings", &self.settings)
-            .field("dir", &self.dir)
-            .field("stateless", &self.stateless)
-            .finish_non_exhaustive()
-    }
-}
+opaque_debug!(Builder: layout, worker, settings, dir, stateless);

@@ -1,8 +1,8 @@
 //! Reporting of clock steps.
 
-use std::fmt;
 use std::sync::Arc;
 
+use snowmint_coord::opaque_debug;
 use snowmint_core::{ClockStep, Observer};
 
 /// An observer given by the embedding program.
@@ -23,8 +23,4 @@ impl Observer for LoggingObserver {
     }
 }
 
-impl fmt::Debug for LoggingObserver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoggingObserver").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+opaque_debug!(LoggingObserver: name);

@@ -5,6 +5,7 @@ pub mod batcher;
 pub mod clock;
 pub(crate) mod fork_guard;
 pub mod lock;
+mod opaque_debug;
 pub mod private;
 pub mod random;
 pub mod timer;

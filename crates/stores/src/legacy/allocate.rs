@@ -8,7 +8,7 @@
 use async_trait::async_trait;
 use snowmint_coord::segment::NumberInterval;
 use snowmint_coord::verbs::Access;
-use snowmint_coord::{BoxFuture, Error, ErrorKind, Result, Upstream};
+use snowmint_coord::{BoxFuture, Error, ErrorKind, Result, Upstream, opaque_debug};
 
 use super::LegacySystem;
 use super::numbers::{END, HIGHEST_MAX, RENAMED, SequenceState, TableShape};
@@ -39,11 +39,7 @@ pub struct Frozen<'t> {
     highest: Option<u64>,
 }
 
-impl std::fmt::Debug for Frozen<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Frozen").field("key", &self.key).finish_non_exhaustive()
-    }
-}
+opaque_debug!(Frozen<'_>: key);
 
 impl UpstreamTable {
     /// Returns the table at a URL, without connecting.

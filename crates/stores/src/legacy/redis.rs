@@ -6,7 +6,7 @@
 //! cut off.
 
 use redis::{Script, Value, cmd, from_redis_value};
-use snowmint_coord::{BoxFuture, Error, Result};
+use snowmint_coord::{BoxFuture, Error, Result, opaque_debug};
 
 use super::numbers::HIGHEST_MAX;
 use crate::failure::{Class, Label};
@@ -50,11 +50,7 @@ pub struct Counters {
     pub(super) label: Label,
 }
 
-impl std::fmt::Debug for Counters {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Counters").field("label", &self.label).finish_non_exhaustive()
-    }
-}
+opaque_debug!(Counters: label);
 
 impl Counters {
     /// Connects to the server at a URL, or to all primaries of a cluster.
