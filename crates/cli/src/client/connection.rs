@@ -1,63 +1,71 @@
 //! A connection to one server: TCP, or TLS over TCP.
 
-use std::error::Error;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::thread;
 
 use http_body_util::Full;
+use hyper::Uri;
 use hyper::body::Bytes;
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::http::uri::Authority;
-use hyper_util::rt::TokioIo;
+use hyper_rustls::MaybeHttpsStream;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::ServerName;
 use snowmint_coord::{BootTimer, Timer as _};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
+use tower::service_fn;
+use tower::util::BoxCloneSyncService;
 
 use super::certificates::server_name;
 
 /// Longest wait for a connection, TLS included, after the host's name is resolved.
 const CONNECT_MS_MAX: u64 = 5_000;
 
-/// An open connection, for one request at a time.
-pub(super) type HttpConnection = SendRequest<Full<Bytes>>;
+/// Client that keeps its connections.
+pub(super) type HttpClient = Client<BoxCloneSyncService<Uri, Socket, io::Error>, Full<Bytes>>;
 
-type Cause = Box<dyn Error + Send + Sync>;
+/// An open connection.
+type Socket = MaybeHttpsStream<TokioIo<TcpStream>>;
 
-/// Cause of a missing response, by what the request may have done.
-pub(super) enum NoResponse {
-    /// No server took the connection, so the request had no effect.
-    NotReached(Cause),
-    /// The request may have had an effect.
-    Failed(Cause),
-    /// The request may have had an effect, and a part of the response came.
-    BrokenOff(Cause),
+/// Returns a client without connections so far.
+pub(super) fn http_client(tls: Option<TlsConnector>) -> HttpClient {
+    let connector = service_fn(move |server| open(server, tls.clone()));
+    Client::builder(TokioExecutor::new()).build(BoxCloneSyncService::new(connector))
+}
+
+/// Returns whether this is the error of a connection that no server took.
+pub(super) fn is_not_reached(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, NotFound, TimedOut};
+    matches!(error.kind(), ConnectionRefused | NotFound | TimedOut)
 }
 
 /// Connects to a server.
-pub(super) async fn open(
-    server: &Authority,
-    tls: Option<&TlsConnector>,
-) -> Result<HttpConnection, NoResponse> {
+async fn open(server: Uri, tls: Option<TlsConnector>) -> io::Result<Socket> {
+    let host = server.host().unwrap_or_default();
     let port = server.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
-    let addresses = resolved(format!("{}:{port}", server.host()))
-        .await
-        .map_err(|error| NoResponse::NotReached(format!("host not found: {error}").into()))?;
-    let opened = within(CONNECT_MS_MAX, async {
+    let addresses = resolved(format!("{host}:{port}")).await.map_err(|error| {
+        io::Error::new(io::ErrorKind::NotFound, format!("host not found: {error}"))
+    })?;
+    within(CONNECT_MS_MAX, async {
         let socket = connected(&addresses).await?;
-        socket.set_nodelay(true)?;
-        let Some(tls) = tls else { return started(socket).await };
-        let name = server_name(server.host()).map_err(io::Error::other)?;
-        started(tls.connect(name, socket).await?).await
-    });
-    opened.await.map_err(|error| match error.kind() {
-        io::ErrorKind::ConnectionRefused | io::ErrorKind::TimedOut => {
-            NoResponse::NotReached(error.into())
-        }
-        _ => NoResponse::Failed(error.into()),
+        let Some(tls) = &tls else { return secured(socket, None).await };
+        let name = server_name(host).map_err(io::Error::other)?;
+        secured(socket, Some((tls, name))).await
     })
+    .await
+}
+
+/// Starts TLS on a connection, if the server speaks it.
+async fn secured(
+    socket: TcpStream,
+    tls: Option<(&TlsConnector, ServerName<'static>)>,
+) -> io::Result<Socket> {
+    socket.set_nodelay(true)?;
+    let socket = TokioIo::new(socket);
+    let Some((connector, name)) = tls else { return Ok(socket.into()) };
+    Ok(connector.connect(name, TokioIo::new(socket)).await?.into())
 }
 
 /// Resolves `host:port` on a thread that belongs to no runtime: a runtime's end waits for its
@@ -82,17 +90,6 @@ async fn connected(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
         }
     }
     Err(refused)
-}
-
-/// Starts HTTP on a socket; the runtime drives the connection.
-async fn started<S>(socket: S) -> io::Result<HttpConnection>
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
-    let (connection, driver) = handshake(TokioIo::new(socket)).await.map_err(io::Error::other)?;
-    // The request in flight returns its error.
-    tokio::spawn(async { drop(driver.await) });
-    Ok(connection)
 }
 
 /// Runs a future with a time limit.

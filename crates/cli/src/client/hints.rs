@@ -23,7 +23,10 @@ pub(super) fn of_connection(base: &str, cause: &(dyn Error + 'static)) -> Option
     }
     // hyper does not promise stable texts.
     let http = cause.downcast_ref::<hyper::Error>();
-    let is_closed = http.is_some_and(hyper::Error::is_incomplete_message);
+    let is_closed = http.is_some_and(|http| {
+        // The last two: before the request was sent.
+        http.is_incomplete_message() || http.is_canceled() || http.is_closed()
+    });
     match is_secure {
         // In TLS 1.3 the server closes after the client considers the handshake complete, and its
         // alert may be lost.

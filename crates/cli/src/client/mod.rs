@@ -5,15 +5,14 @@ mod connection;
 mod hints;
 
 use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
+use hyper::body::Bytes;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use hyper::http::uri::Authority;
-use hyper::{Method, Request, Response, Uri};
+use hyper::{Method, Request, Uri};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use snowmint_client::Credentials;
@@ -22,11 +21,9 @@ use snowmint_coord::{BootTimer, Timer as _};
 use snowmint_wire::error::Code;
 use snowmint_wire::http::{ErrorBody, JSON};
 use tokio::runtime::Runtime;
-use tokio::sync::Mutex;
-use tokio_rustls::TlsConnector;
 
 pub(crate) use self::certificates::{rustls_config, server_name};
-use self::connection::{HttpConnection, NoResponse};
+use self::connection::{HttpClient, http_client, is_not_reached};
 use crate::open::store;
 use crate::terminal::exit::{Exit, Failure, Outcome};
 
@@ -41,24 +38,18 @@ const NEXT_SERVER_AFTER_MS: u64 = 5_000;
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Client of one server, or of several with the same content: the first that can respond is used.
+#[derive(Debug)]
 pub(crate) struct ApiClient {
     /// Runs only during calls. Calls come from outside of every runtime; inside one they would
     /// panic.
     runtime: Runtime,
-    servers: Vec<Authority>,
-    tls: Option<TlsConnector>,
+    /// Base URLs of the servers.
+    servers: Vec<String>,
     /// Index of the server that responded last, which is called first.
     first: AtomicUsize,
-    /// The connection of the last response, and the index of its server.
-    kept: Mutex<Option<(usize, HttpConnection)>>,
+    http: HttpClient,
     /// Value of the `authorization` header.
     bearer: Option<HeaderValue>,
-}
-
-impl fmt::Debug for ApiClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApiClient").field("servers", &self.servers).finish_non_exhaustive()
-    }
 }
 
 /// Error of a failed call.
@@ -102,32 +93,19 @@ impl ApiClient {
         if hosts.contains('@') {
             return Err(refused("it has a user or a token, which belongs in SNOWMINT_TOKEN"));
         }
-        let mut servers = Vec::new();
-        for host in hosts.trim_end_matches('/').split(',') {
-            let uri: Uri = format!("{scheme}://{host}")
-                .parse()
-                .map_err(|_| refused("invalid server address"))?;
-            let server = uri.authority().filter(|server| {
-                let odd_port = server.port().is_none() && server.as_str() != server.host();
-                !server.host().is_empty() && !odd_port && uri.path() == "/" && uri.query().is_none()
-            });
-            servers.push(server.ok_or_else(|| refused("invalid server address"))?.clone());
-        }
+        let hosts = hosts.trim_end_matches('/').split(',');
+        let servers = hosts.map(|host| Some(format!("{scheme}://{}", authority(host)?)));
+        let servers: Option<_> = servers.collect();
+        let servers = servers.ok_or_else(|| refused("invalid server address"))?;
         let credentials = Credentials::from_env().map_err(Failure::usage)?;
         let tls = (scheme == "https").then(|| rustls_config(&credentials)).transpose()?;
         Ok(Self {
             runtime: store::runtime()?,
             servers,
-            tls: tls.map(|config| Arc::new(config).into()),
             first: AtomicUsize::new(0),
-            kept: Mutex::new(None),
+            http: http_client(tls.map(|config| Arc::new(config).into())),
             bearer: bearer(&credentials)?,
         })
-    }
-
-    /// Returns the server's URL for messages.
-    fn base(&self, server: &Authority) -> String {
-        format!("{}://{server}", if self.tls.is_some() { "https" } else { "http" })
     }
 
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
@@ -173,11 +151,11 @@ impl ApiClient {
         let twice = may_be_done_twice(method, path);
         let first = self.first.load(Ordering::Relaxed);
         let mut left = self.servers.len();
-        for (index, server) in self.servers.iter().enumerate().cycle().skip(first).take(left) {
+        for (index, base) in self.servers.iter().enumerate().cycle().skip(first).take(left) {
             left -= 1;
             // A frozen server still accepts connections, perhaps for long.
             let ms = if twice && left > 0 { NEXT_SERVER_AFTER_MS } else { RESPONSE_MS_MAX };
-            match self.call_one((index, server, ms), method, path, &body) {
+            match self.call_one((base, ms), method, path, &body) {
                 Err(CallError::NotReached(reason)) => reasons.push(reason),
                 // The server has died since, or is unavailable now: another may serve.
                 Err(CallError::Failed(
@@ -199,15 +177,14 @@ impl ApiClient {
 
     fn call_one<T: DeserializeOwned>(
         &self,
-        (index, server, ms): (usize, &Authority, u64),
+        (base, ms): (&str, u64),
         method: &Method,
         path: &str,
         body: &Bytes,
     ) -> Result<T, CallError> {
         let request = Request::builder()
             .method(method)
-            .uri(path)
-            .header(HOST, server.as_str())
+            .uri(format!("{base}{path}"))
             .header(USER_AGENT, concat!("snowmint/", env!("CARGO_PKG_VERSION")))
             .header(ACCEPT, JSON)
             .header(CONTENT_TYPE, JSON);
@@ -218,65 +195,57 @@ impl ApiClient {
         let request = request
             .body(Full::new(body.clone()))
             .map_err(|error| CallError::Failed(Failure::internal(error)))?;
-        let base = self.base(server);
-        let response = self.runtime.block_on(async {
+        let (status, bytes) = self.runtime.block_on(async {
+            // The runtime stood still since the last call; it notices here that a server closed a
+            // kept connection.
+            tokio::task::yield_now().await;
             tokio::select! {
                 biased;
-                response = self.response((index, server), request) => response,
+                response = self.response(base, request) => response,
                 () = BootTimer.sleep_ms(ms) => {
-                    Err(NoResponse::Failed(format!("none within {ms} ms").into()))
+                    Err(failed(format!("no response from {base}: none within {ms} ms")))
                 }
             }
-        });
-        let (status, bytes) = response.map_err(|failure| no_response(&base, failure))?;
+        })?;
         // Readiness reports a negative result by its status, with the same body form.
         if status == 200 || status == 201 || (status == 503 && path == "/readyz") {
             return serde_json::from_slice(&bytes).map_err(|error| {
                 failed(format!("{base} sent an unknown response for {path}: {error}"))
             });
         }
-        Err(response_error(&base, path, status, &bytes, self.bearer.is_some()))
+        Err(response_error(base, path, status, &bytes, self.bearer.is_some()))
     }
 
-    /// Sends a request, reads the whole response, and keeps the connection.
+    /// Sends a request, and reads the whole response.
     async fn response(
         &self,
-        (index, server): (usize, &Authority),
+        base: &str,
         request: Request<Full<Bytes>>,
-    ) -> Result<(u16, Bytes), NoResponse> {
-        let (connection, response) = self.sent((index, server), request).await?;
+    ) -> Result<(u16, Bytes), CallError> {
+        let response = self.http.request(request).await;
+        // The client's own error only names the phase.
+        let response =
+            response.map_err(|error| no_response(base, error.source().unwrap_or(&error)))?;
         let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), RESPONSE_BYTES_MAX).collect();
-        let bytes = body.await.map_err(NoResponse::BrokenOff)?.to_bytes();
-        *self.kept.lock().await = Some((index, connection));
-        Ok((status, bytes))
+        let body = Limited::new(response.into_body(), RESPONSE_BYTES_MAX).collect().await;
+        let body = body.map_err(|cause| {
+            failed(format!("response from {base} was cut off: {}; retry", chain(&*cause)))
+        })?;
+        Ok((status, body.to_bytes()))
     }
+}
 
-    /// Sends a request, on the kept connection if it leads to that server and is open.
-    async fn sent(
-        &self,
-        (index, server): (usize, &Authority),
-        mut request: Request<Full<Bytes>>,
-    ) -> Result<(HttpConnection, Response<Incoming>), NoResponse> {
-        let kept = self.kept.lock().await.take();
-        if let Some((_, mut connection)) = kept.filter(|(of, _)| *of == index) {
-            // The runtime stood still since the last call; it notices here that the server closed
-            // the connection.
-            tokio::task::yield_now().await;
-            match connection.try_send_request(request).await {
-                Ok(response) => return Ok((connection, response)),
-                Err(mut error) => match error.take_message() {
-                    Some(unsent) => request = unsent,
-                    None => return Err(NoResponse::Failed(error.into_error().into())),
-                },
-            }
-        }
-        let mut connection = connection::open(server, self.tls.as_ref()).await?;
-        match connection.send_request(request).await {
-            Ok(response) => Ok((connection, response)),
-            Err(error) => Err(NoResponse::Failed(error.into())),
-        }
-    }
+/// Returns the host, and the port if there is one, of a URL without its scheme; `None` if it has
+/// anything else.
+fn authority(text: &str) -> Option<Authority> {
+    // The grammar is the same for every scheme.
+    let uri: Uri = format!("http://{text}").parse().ok()?;
+    let authority = uri.authority()?;
+    // A port must be a number.
+    let odd_port = authority.port().is_none() && authority.as_str() != authority.host();
+    let is_more = authority.as_str().contains('@') || uri.path() != "/" || uri.query().is_some();
+    let is_server = !authority.host().is_empty() && !odd_port && !is_more;
+    is_server.then(|| authority.clone())
 }
 
 /// Returns whether a call that may have been executed can be repeated: numbers taken twice are only
@@ -321,18 +290,13 @@ fn response_error(base: &str, path: &str, status: u16, bytes: &[u8], has_token: 
 }
 
 /// Describes why the server at `base` did not respond, and what to do.
-fn no_response(base: &str, failure: NoResponse) -> CallError {
-    let reason = |cause: &(dyn Error + 'static)| {
-        let hint = hints::of_connection(base, cause);
-        let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
-        format!("no response from {base}: {}{hint}", chain(cause))
-    };
-    match failure {
-        NoResponse::NotReached(cause) => CallError::NotReached(reason(&*cause)),
-        NoResponse::Failed(cause) => failed(reason(&*cause)),
-        NoResponse::BrokenOff(cause) => {
-            failed(format!("response from {base} was cut off: {}; retry", chain(&*cause)))
-        }
+fn no_response(base: &str, cause: &(dyn Error + 'static)) -> CallError {
+    let hint = hints::of_connection(base, cause);
+    let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+    let message = format!("no response from {base}: {}{hint}", chain(cause));
+    match cause.downcast_ref().is_some_and(is_not_reached) {
+        true => CallError::NotReached(message),
+        false => failed(message),
     }
 }
 
@@ -377,8 +341,7 @@ mod tests {
             ("snowmints://a:1,b:2", &["https://a:1", "https://b:2"]),
         ] {
             let client = ApiClient::new(url).unwrap();
-            let named: Vec<_> = client.servers.iter().map(|server| client.base(server)).collect();
-            assert_eq!(named, bases, "{url}");
+            assert_eq!(client.servers, bases, "{url}");
         }
         for url in
             ["", "http://", "ftp://a:1", "https://", "a:1/path", "a b", "a:1,,b:2", "sqlite:x"]
