@@ -27,7 +27,7 @@ const CONNECT_MS_MAX: u64 = 5_000;
 pub(super) type HttpClient = Client<BoxCloneSyncService<Uri, Socket, io::Error>, Full<Bytes>>;
 
 /// An open connection.
-type Socket = MaybeHttpsStream<TokioIo<TcpStream>>;
+pub(crate) type Socket = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// Returns a client without connections so far.
 pub(super) fn http_client(tls: Option<TlsConnector>) -> HttpClient {
@@ -58,7 +58,7 @@ async fn open(server: Uri, tls: Option<TlsConnector>) -> io::Result<Socket> {
 }
 
 /// Starts TLS on a connection, if the server speaks it.
-async fn secured(
+pub(crate) async fn secured(
     socket: TcpStream,
     tls: Option<(&TlsConnector, ServerName<'static>)>,
 ) -> io::Result<Socket> {

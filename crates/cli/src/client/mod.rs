@@ -24,6 +24,7 @@ use tokio::runtime::Runtime;
 
 pub(crate) use self::certificates::{rustls_config, server_name};
 use self::connection::{HttpClient, http_client, is_not_reached};
+pub(crate) use self::connection::{Socket, secured};
 use crate::open::store;
 use crate::terminal::exit::{Exit, Failure, Outcome};
 
@@ -237,7 +238,7 @@ impl ApiClient {
 
 /// Returns the host, and the port if there is one, of a URL without its scheme; `None` if it has
 /// anything else.
-fn authority(text: &str) -> Option<Authority> {
+pub(crate) fn authority(text: &str) -> Option<Authority> {
     // The grammar is the same for every scheme.
     let uri: Uri = format!("http://{text}").parse().ok()?;
     let authority = uri.authority()?;

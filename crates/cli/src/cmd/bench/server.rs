@@ -38,8 +38,8 @@ impl BenchServer {
         Ok(Self { tls: tls.transpose()?, target, credentials, bearer })
     }
 
-    pub(super) fn tls(&self) -> Option<&(TlsConnector, ServerName<'static>)> {
-        self.tls.as_ref()
+    pub(super) fn tls(&self) -> Option<(&TlsConnector, ServerName<'static>)> {
+        self.tls.as_ref().map(|(connector, name)| (connector, name.clone()))
     }
 
     /// Returns the value of the `authorization` header as text.

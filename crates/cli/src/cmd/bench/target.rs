@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use hyper::Uri;
+use crate::client::authority;
 
 /// A protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,19 +63,10 @@ impl FromStr for Target {
         let Some((speaks, tls)) = found else {
             return Err(format!("unknown scheme {scheme:?}; {forms}"));
         };
-        let odd = || format!("invalid server address; {forms}");
-        // All three protocols have the same grammar.
-        let uri: Uri = format!("http://{rest}").parse().map_err(|_| odd())?;
-        let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else {
-            return Err(odd());
-        };
-        // A user name and a password have no use here, and a port must be a number.
-        let no_port = uri.port().is_none() && authority.as_str() != host;
-        let odd_authority = no_port || authority.as_str().contains('@');
-        if host.is_empty() || odd_authority || uri.path() != "/" || uri.query().is_some() {
-            return Err(odd());
-        }
-        let port = uri.port_u16().unwrap_or_else(|| speaks.port());
+        let invalid = || format!("invalid server address; {forms}");
+        let server = authority(rest).ok_or_else(invalid)?;
+        let port = server.port_u16().unwrap_or_else(|| speaks.port());
+        let host = server.host();
         Ok(Self { speaks, tls, address: format!("{host}:{port}") })
     }
 }
