@@ -1,5 +1,5 @@
 //! The floor: a bare responder on one thread, as redis-server is, that returns ready-made bytes and
-//! never interprets a request. It is this program, started with [`ARGUMENT`].
+//! never interprets a request.
 //!
 //! No server can do more than the floor on two processors, one of which is the client's. It waits
 //! as redis-server does, or polls the system without a rest: the client then never has to wake it,
@@ -7,15 +7,15 @@
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::process::Command;
 use std::time::Duration;
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
-use snowmint_bench_servers::Process;
 
-/// Argument that makes this program the floor.
-pub const ARGUMENT: &str = "floor";
+/// Names of the floors, by their way to learn of readable data: blocking, or polling without a
+/// rest.
+pub const WAITING: &str = "waiting";
+pub const WITHOUT_REST: &str = "without-rest";
 
 /// Reply that is as long as one of our IDs.
 const REPLY: &[u8] = b":100000000000000000\r\n";
@@ -23,27 +23,9 @@ const REPLY: &[u8] = b":100000000000000000\r\n";
 const REQUEST: u8 = b'*';
 const LISTENER: Token = Token(0);
 
-/// Way to learn of readable data: blocking, or polling without a rest.
-#[derive(Clone, Copy)]
-pub enum Rest {
-    Waiting,
-    None,
-}
-
-/// Starts a floor; returns its port, too.
-pub fn start(rest: Rest) -> (Process, u16) {
-    let this = std::env::current_exe().expect("this program has a path");
-    let rest = match rest {
-        Rest::Waiting => "waiting",
-        Rest::None => "without-rest",
-    };
-    let (process, port) = Process::start(Command::new(this).args([ARGUMENT, rest]));
-    (process, port.parse().expect("a port"))
-}
-
-/// Runs the floor that the command line names, for ever.
-pub fn serve() {
-    let waits = std::env::args().nth(2).as_deref() == Some("waiting");
+/// Runs the floor with this name, for ever.
+pub fn serve(name: &str) {
+    let waits = name == WAITING;
     let mut poll = Poll::new().expect("a selector");
     let mut listener = TcpListener::bind(([127, 0, 0, 1], 0).into()).expect("a free port");
     poll.registry().register(&mut listener, LISTENER, Interest::READABLE).expect("a listener");

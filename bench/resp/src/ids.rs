@@ -1,17 +1,16 @@
 //! One ID per request, and many: `INCR` and `MINT` of a snowflake source.
 
-use snowmint_bench_servers::{Snowmint, WIDE, median, ratio, served};
+use snowmint_bench_servers::{Snowmint, WIDE, median, ratio, rounds, served, start_floor};
 use snowmint_testkit::servers::Redis;
 
-use crate::floor::{self, Rest};
-use crate::{Much, port, rounds};
+use crate::floor::{WAITING, WITHOUT_REST};
+use crate::{Much, benchmark, port};
 
 /// Prints the rates of `INCR`, compared with redis-server, and of `MINT`, which redis-server lacks.
 pub fn speed(much: &Much, binary: &str) {
     let ours = Snowmint::start(binary, WIDE);
     let redis = served(|| Redis::start(&["--appendonly", "no"]));
-    let [(_waiting, waiting), (_restless, restless)] =
-        [Rest::Waiting, Rest::None].map(|rest| served(|| floor::start(rest)));
+    let [(_waiting, waiting), (_restless, restless)] = [WAITING, WITHOUT_REST].map(start_floor);
     let ports = [ours.resp, port(&redis), waiting, restless];
     println!(
         "| INCR of a snowflake, 50 connections | snowmint, 1/s | redis-server, 1/s | ratio | \
@@ -31,7 +30,7 @@ pub fn speed(much: &Much, binary: &str) {
             _ => [&how[..], &["-n", &many], &threads].concat(),
         };
         let how = [&how[..], &["INCR", "wide"]].concat();
-        let rates = rounds(much.rounds, &ports, &how, "INCR wide");
+        let rates = rounds(much.rounds, &ports, |&port| benchmark(port, &how, "INCR wide"));
         let (one, other) = (median(rates[0].clone()), median(rates[1].clone()));
         let [ours, waiting, restless] = [0, 2, 3].map(|at: usize| ratio(&rates[at], &rates[1]));
         println!(
@@ -41,7 +40,7 @@ pub fn speed(much: &Much, binary: &str) {
     let requests = (much.requests / 50).max(100).to_string();
     // One thread of redis-benchmark reads at most 16 M numbers per second.
     let how = ["-c", "8", "--threads", "2", "-n", &requests, "MINT", "wide", "1000"];
-    let rates = rounds(much.rounds, &ports[..1], &how, "MINT wide 1000");
+    let rates = rounds(much.rounds, &ports[..1], |&port| benchmark(port, &how, "MINT wide 1000"));
     println!(
         "\nMINT wide 1000, 8 connections, 2 threads of the client: {:.1} M IDs/s\n",
         median(rates[0].clone()) / 1e3

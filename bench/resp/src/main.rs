@@ -6,15 +6,15 @@
 //! snowmint-bench-resp`. Options: `-- --test` runs everything once, small; `-- --snowmint
 //! PATH` takes another binary; `-- --apart` keeps clients off the servers' processors.
 
-mod client;
 mod floor;
 mod ids;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use client::Client;
-use snowmint_bench_servers::{COUNTERS, Plan, Snowmint, assert_distinct, median, ratio, served};
+use snowmint_bench_servers::{
+    COUNTERS, Client, Plan, Snowmint, assert_distinct, floor_to_be, median, ratio, rounds, served,
+};
 use snowmint_testkit::servers::Redis;
 
 /// Amount of each measurement.
@@ -29,8 +29,8 @@ struct Much {
 }
 
 fn main() {
-    if std::env::args().nth(1).as_deref() == Some(floor::ARGUMENT) {
-        return floor::serve();
+    if let Some(name) = floor_to_be() {
+        return floor::serve(&name);
     }
     let plan = Plan::of_arguments();
     let much = plan.much(
@@ -84,7 +84,7 @@ fn speed(much: &Much, ours: u16) {
     let how = ["-t", "incr", "-P", "64", "-c", "8", "-n", &requests, "-r", &keys];
     println!("| INCR, 64 in a pipeline, {} keys | median, 1/s | snowmint over it |", much.keys);
     println!("|---|---|---|");
-    let rates = rounds(much.rounds, &servers.map(|(_, port)| port), &how, "INCR");
+    let rates = rounds(much.rounds, &servers, |(_, port)| benchmark(*port, &how, "INCR"));
     for ((name, _), theirs) in servers.iter().zip(&rates) {
         println!("| {name} | {:.0} | {:.2} |", median(theirs.clone()), ratio(&rates[0], theirs));
     }
@@ -94,17 +94,6 @@ fn port(redis: &Redis) -> u16 {
     let url = redis.url();
     let port = url.rsplit(':').next().and_then(|rest| rest.split('/').next());
     port.and_then(|port| port.parse().ok()).expect("a port in the URL")
-}
-
-/// Returns the rates of each server; all take turns in each round.
-fn rounds(rounds: usize, ports: &[u16], how: &[&str], row: &str) -> Vec<Vec<f64>> {
-    let mut rates = vec![Vec::new(); ports.len()];
-    for _ in 0..rounds {
-        for (port, rates) in ports.iter().zip(&mut rates) {
-            rates.push(benchmark(*port, how, row));
-        }
-    }
-    rates
 }
 
 /// Returns the requests per second that redis-benchmark reports in the row with this name.

@@ -1,8 +1,6 @@
-//! The floors: bare responders, each in a process of its own as a server is. They are this program,
-//! started with [`ARGUMENT`] and the name of a floor.
+//! The floors: bare responders on the libraries of a server.
 
 use std::convert::Infallible;
-use std::process::Command;
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
@@ -13,7 +11,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use snowmint_bench_servers::Process;
 use snowmint_wire::grpc::{MintRequest, MintResponse, MintStreamRequest, MintStreamResponse};
 use tokio::net::TcpListener;
 use tonic::codegen::BoxFuture;
@@ -22,30 +19,20 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic_prost::ProstCodec;
 
-/// Argument that makes this program a floor.
-pub const ARGUMENT: &str = "floor";
-
 /// ID that is as long as ours.
 const ID: u64 = 100_000_000_000_000_000;
 const IDS: &[u8] = b"{\"ids\":[\"100000000000000000\"]}";
 
-/// Starts a floor (`http` or `grpc`); returns its port, too.
-pub fn start(name: &str) -> (Process, u16) {
-    let this = std::env::current_exe().expect("this program has a path");
-    let (process, port) = Process::start(Command::new(this).args([ARGUMENT, name]));
-    (process, port.parse().expect("a port"))
-}
-
-/// Runs the floor that the command line names, for ever.
-pub fn serve() {
+/// Runs the floor with this name (`http` or `grpc`), for ever.
+pub fn serve(name: &str) {
     // The same kind of runtime as a server's.
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         println!("{}", listener.local_addr().expect("a bound port").port());
-        match std::env::args().nth(2).as_deref() {
-            Some("http") => http(listener).await,
-            Some("grpc") => grpc(listener).await,
+        match name {
+            "http" => http(listener).await,
+            "grpc" => grpc(listener).await,
             other => panic!("there is no floor {other:?}"),
         }
     });

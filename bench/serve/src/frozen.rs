@@ -11,12 +11,13 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use snowmint_bench_servers::{Plan, Snowmint, WIDE, assert_distinct, median, served};
+use snowmint_bench_servers::{
+    Plan, Snowmint, WIDE, assert_distinct, connect, median, served, start_floor,
+};
 use snowmint_testkit::servers::{Postgres, Redis, Server};
 
-use crate::floor;
 use crate::table::{Table, Wanted};
-use crate::talk::Talk;
+use crate::talk::{Talk, read_some};
 
 const CONNECTIONS: usize = 16;
 /// Pause between checks for due requests, where checking without a pause would take the server's
@@ -38,7 +39,7 @@ impl Floor {
     fn start(talk: Talk) -> Self {
         match talk {
             Talk::Http => {
-                let (process, port) = floor::start("http");
+                let (process, port) = start_floor("http");
                 Self { name: "bare hyper", port, _server: Box::new(process) }
             }
             Talk::Resp => {
@@ -104,12 +105,6 @@ fn row(plan: &Plan, table: &mut Table, name: &str, case: (&Server, &Snowmint, Ta
     );
     let name = format!("p99.9 with the store frozen for {:?}, {name}", length / 2);
     table.row(&name, frozen, shown, Wanted::Most(2.0), " ms");
-}
-
-fn connect(port: u16) -> TcpStream {
-    let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
-    stream.set_nodelay(true).expect("a socket");
-    stream
 }
 
 /// Returns responses per second when each connection sends a request as soon as it has a response.
@@ -239,11 +234,4 @@ impl Line {
             });
         }
     }
-}
-
-fn read_some(stream: &mut TcpStream, bytes: &mut Vec<u8>) {
-    let mut more = [0; 16 * 1024];
-    let length = stream.read(&mut more).expect("a response of the server");
-    assert_ne!(length, 0, "the server hung up");
-    bytes.extend_from_slice(&more[..length]);
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Buf as _, Bytes};
 use http::uri::PathAndQuery;
-use snowmint_bench_servers::{Plan, Snowmint, WIDE, assert_distinct, median, rounds};
+use snowmint_bench_servers::{Plan, Snowmint, WIDE, assert_distinct, median, rounds, start_floor};
 use snowmint_wire::grpc::mint_client::MintClient;
 use snowmint_wire::grpc::{MintRequest, MintStreamRequest};
 use tokio::runtime::Runtime;
@@ -12,7 +12,6 @@ use tonic::codec::{Codec, DecodeBuf, Decoder};
 use tonic::transport::{Channel, Endpoint};
 use tonic_prost::ProstEncoder;
 
-use crate::floor;
 use crate::table::{Sample, Table, Wanted, cpu};
 
 /// IDs per stream.
@@ -41,7 +40,8 @@ const STREAMS: Load = Load { connections: 2, callers: 4, ids: TOTAL, call: Call:
 
 pub fn run(plan: &Plan, table: &mut Table) {
     let ours = Snowmint::start(&plan.binary, WIDE);
-    let (floor, floor_port) = floor::start("grpc");
+    let (floor, floor_port) = start_floor("grpc");
+    let servers = [(&*ours, ours.http), (&floor, floor_port)];
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(plan.threads).enable_all().build().expect("a runtime");
     for load in [ONE, BATCHES, STREAMS] {
@@ -49,13 +49,9 @@ pub fn run(plan: &Plan, table: &mut Table) {
     }
     let length = Duration::from_secs(plan.much(3, 1));
     let measure = |load: Load| {
-        rounds(
-            plan.much(15, 1),
-            &mut [
-                &mut || Sample::of(&ours, || call_rate(&runtime, load, ours.http, length)),
-                &mut || Sample::of(&floor, || call_rate(&runtime, load, floor_port, length)),
-            ],
-        )
+        rounds(plan.much(15, 1), &servers, |&(server, port)| {
+            Sample::of(server, || call_rate(&runtime, load, port, length))
+        })
     };
 
     let found = measure(ONE);

@@ -1,15 +1,13 @@
 //! `GET` of one ID over 32 connections, compared with hyper that returns the same bytes.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use snowmint_bench_servers::{Plan, Process, Snowmint, WIDE, median, rounds};
+use snowmint_bench_servers::{Plan, Process, Snowmint, WIDE, connect, median, rounds, start_floor};
 
-use crate::floor;
 use crate::table::{Sample, Table, Wanted, cpu};
-use crate::talk::Talk;
+use crate::talk::{Talk, read_some};
 
 /// Path of the requests.
 const PATH: &str = "/v1/ids/wide";
@@ -21,18 +19,17 @@ const WRK_THREADS: [usize; 2] = [2, 1];
 
 pub fn run(plan: &Plan, table: &mut Table) {
     let ours = Snowmint::start(&plan.binary, WIDE);
-    let (floor, floor_port) = floor::start("http");
+    let (floor, floor_port) = start_floor("http");
+    let servers = [(&*ours, ours.http), (&floor, floor_port)];
     assert_eq!(shape(ours.http), shape(floor_port), "both responses have one shape");
     let script = std::env::temp_dir().join(format!("snowmint-bench-{}.lua", std::process::id()));
     std::fs::write(&script, pipelined(PIPELINE)).expect("a file");
     let all_threads = if plan.apart { &[plan.threads][..] } else { &WRK_THREADS };
     for &threads in all_threads {
         let measure = |pipeline| {
-            let load = |server: &Process, port: u16| wrk(plan, server, port, threads, pipeline);
-            rounds(
-                plan.much(15, 1),
-                &mut [&mut || load(&ours, ours.http), &mut || load(&floor, floor_port)],
-            )
+            rounds(plan.much(15, 1), &servers, |&(server, port)| {
+                wrk(plan, server, port, threads, pipeline)
+            })
         };
         let found = measure(None);
         let name = format!("HTTP GET, wrk -c 32 -t {threads}, over bare hyper");
@@ -82,13 +79,11 @@ fn wrk(plan: &Plan, server: &Process, port: u16, threads: usize, script: Option<
 
 /// Returns a response with every digit set to 0, its head sorted, and without its date.
 fn shape(port: u16) -> Vec<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+    let mut stream = connect(port);
     stream.write_all(Talk::Http.request()).expect("the server reads");
     let mut bytes = Vec::new();
     while Talk::Http.read(&bytes).is_none() {
-        let mut more = [0; 4096];
-        let length = stream.read(&mut more).expect("a response of the server");
-        bytes.extend_from_slice(&more[..length]);
+        read_some(&mut stream, &mut bytes);
     }
     let text = String::from_utf8(bytes).expect("text");
     let text = text.replace(|character: char| character.is_ascii_digit(), "0");

@@ -1,10 +1,8 @@
 //! Cost of an idle server, and the time from its start to its first response.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use snowmint_bench_servers::{Plan, Snowmint, median};
+use snowmint_bench_servers::{Client, Plan, Snowmint, median};
 
 use crate::table::{Table, Wanted};
 
@@ -34,9 +32,7 @@ pub fn run(plan: &Plan, table: &mut Table) {
 }
 
 fn first_id(server: &Snowmint) {
-    let mut stream = TcpStream::connect(("127.0.0.1", server.resp)).expect("the server listens");
-    stream.write_all(b"INCR default\r\n").expect("the server reads");
-    let mut first = [0];
-    stream.read_exact(&mut first).expect("a response of the server");
-    assert_eq!(first, *b":", "an ID");
+    let mut ids = Vec::new();
+    Client::to(server.resp).incr(["default"].into_iter(), &mut ids);
+    assert_eq!(ids.len(), 1, "an ID");
 }

@@ -18,7 +18,7 @@ mod table;
 mod talk;
 mod three;
 
-use snowmint_bench_servers::Plan;
+use snowmint_bench_servers::{Plan, floor_to_be};
 use table::Table;
 
 /// Function that measures one thing and prints its rows.
@@ -35,8 +35,8 @@ const ALL: [(&str, Measure); 6] = [
 ];
 
 fn main() {
-    if std::env::args().nth(1).as_deref() == Some(floor::ARGUMENT) {
-        return floor::serve();
+    if let Some(name) = floor_to_be() {
+        return floor::serve(&name);
     }
     let plan = Plan::of_arguments();
     let only = plan.value("--only");

@@ -1,5 +1,8 @@
 //! Requests and responses as bytes, for loads that no existing program generates.
 
+use std::io::Read as _;
+use std::net::TcpStream;
+
 /// A request for one ID of `wide`, over one of two protocols.
 #[derive(Clone, Copy)]
 pub enum Talk {
@@ -59,6 +62,17 @@ impl Talk {
         }
         bytes.drain(..at);
     }
+}
+
+/// Waits for bytes, and appends them.
+///
+/// # Panics
+/// When there are none.
+pub fn read_some(stream: &mut TcpStream, bytes: &mut Vec<u8>) {
+    let mut more = [0; 16 * 1024];
+    let length = stream.read(&mut more).expect("a response of the server");
+    assert_ne!(length, 0, "the server hung up");
+    bytes.extend_from_slice(&more[..length]);
 }
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {

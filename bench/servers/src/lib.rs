@@ -2,11 +2,15 @@
 //! resource use, and statistics over rounds in which all servers take turns.
 
 mod apart;
+mod client;
+mod floor;
 mod process;
 mod rounds;
 mod snowmint;
 
 pub use apart::served;
+pub use client::{Client, connect};
+pub use floor::{floor_to_be, start_floor};
 pub use process::{Process, WakeUps};
 pub use rounds::{Plan, median, ratio, rounds};
 pub use snowmint::{COUNTERS, Snowmint, WIDE};

@@ -43,12 +43,12 @@ impl Plan {
     }
 }
 
-/// Returns the measurements of each function; all take turns in each round.
-pub fn rounds<T>(rounds: usize, all: &mut [&mut dyn FnMut() -> T]) -> Vec<Vec<T>> {
-    let mut found: Vec<Vec<T>> = all.iter().map(|_| Vec::new()).collect();
+/// Returns the measurements of each server; all take turns in each round.
+pub fn rounds<S, T>(rounds: usize, servers: &[S], mut measure: impl FnMut(&S) -> T) -> Vec<Vec<T>> {
+    let mut found: Vec<Vec<T>> = servers.iter().map(|_| Vec::new()).collect();
     for _ in 0..rounds {
-        for (measure, found) in all.iter_mut().zip(&mut found) {
-            found.push(measure());
+        for (server, found) in servers.iter().zip(&mut found) {
+            found.push(measure(server));
         }
     }
     found

@@ -1,4 +1,4 @@
-//! Counting over RESP with pipelined requests.
+//! Connections to a server, and counting over RESP with pipelined requests.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -6,16 +6,32 @@ use std::net::TcpStream;
 /// Requests per pipelined batch.
 const PIPELINE: usize = 512;
 
+/// Returns a connection to the server on this port.
+///
+/// # Panics
+/// When none listens.
+pub fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+    stream.set_nodelay(true).expect("a socket");
+    stream
+}
+
+/// A client over RESP.
 pub struct Client(BufReader<TcpStream>);
 
 impl Client {
+    /// Connects to the server on this port.
+    ///
+    /// # Panics
+    /// When none listens.
     pub fn to(port: u16) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
-        stream.set_nodelay(true).expect("a socket");
-        Self(BufReader::with_capacity(1 << 16, stream))
+        Self(BufReader::with_capacity(1 << 16, connect(port)))
     }
 
     /// Sends `INCR` for each key and collects the numbers, without errors.
+    ///
+    /// # Panics
+    /// When the server closes the connection.
     pub fn incr<K: AsRef<str>>(
         &mut self,
         mut keys: impl Iterator<Item = K>,
