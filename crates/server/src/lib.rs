@@ -32,8 +32,8 @@ mod trail;
 pub use access::{Access, Right, Secret, TokenHash, TokenSettings, Tokens};
 pub use advertised_addrs::AdvertisedAddrs;
 pub use config::{
-    CompatSettings, CosIdSettings, HttpSettings, KeySources, LeafSettings, Limits, RespSettings,
-    Settings, TinyidSettings,
+    CompatSettings, CosIdSettings, Documented, HttpSettings, KeySources, LeafSettings, Limits,
+    RespSettings, SettingText, Settings, TinyidSettings,
 };
 pub use handle::{Handle, ServerDeps, start};
 pub use http::bodies::{recovery_body, source_body};

@@ -17,17 +17,6 @@ use crate::terminal::exit::{Failure, Outcome};
 /// Prefix of all environment variables.
 const PREFIX: &str = "SNOWMINT_";
 
-/// Tables with keys of the operator's own, each with a text value.
-const OPEN: &[&str] = &[
-    "disguise.keys",
-    "upstreams",
-    "stores",
-    "compat.leaf.keys",
-    "compat.tinyid.keys",
-    "compat.tinyid.tokens",
-    "compat.cosid.keys",
-];
-
 /// Returns the values of a TOML file, in the order of their keys.
 pub(super) fn of_file(text: &str, path: &str) -> Outcome<Vec<Given>> {
     let wrong = |error: toml::de::Error| {
@@ -112,20 +101,17 @@ pub(super) fn apply(config: &Config, given: &Given) -> Outcome<Config> {
         given.refused(format_args!("internal error: {error}; please report it"))
     };
     let mut whole = Table::try_from(config).map_err(|error| internal(&error))?;
-    let (Some(last), parents) = (given.path.last(), given.path.len() - 1) else {
+    let Some((last, above)) = given.path.split_last() else {
         return Err(unknown(given, &whole));
     };
     let mut table = &mut whole;
-    for part in given.path.iter().take(parents) {
+    for part in above {
         match table.get_mut(part) {
             Some(Value::Table(inner)) => table = inner,
             _ => return Err(unknown(given, &schema())),
         }
     }
-    let is_open = given.path.get(..parents).is_some_and(|table| {
-        let table = table.join(".");
-        OPEN.contains(&table.as_str())
-    });
+    let is_open = is_open(above);
     if is_open && !given.shown_key().1 && !given.key().starts_with(TOKENS) {
         return Err(given
             .refused("invalid name; use a whole number in disguise.keys, else A-Z a-z 0-9 _ . -"));
@@ -154,6 +140,14 @@ pub(super) fn apply(config: &Config, given: &Given) -> Outcome<Config> {
 pub(super) fn schema() -> Table {
     // Plain data with text keys always becomes a table.
     Table::try_from(Config::default()).unwrap_or_default()
+}
+
+/// Returns whether a table has keys of the operator's own, each with a text value: by default, it
+/// has none.
+fn is_open(path: &[String]) -> bool {
+    let schema = schema();
+    let table = path.iter().try_fold(&schema, |table, part| table.get(part)?.as_table());
+    table.is_some_and(Table::is_empty)
 }
 
 /// Returns every key of a table, with dots.

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use snowmint_coord::spec::Span;
 use snowmint_coord::{AfterCrash, NodeSettings, Reuse};
+use snowmint_server::{Documented, settings};
 
 use crate::system::ntp::Ntp;
 use crate::terminal::exit::{Failure, Outcome};
@@ -13,27 +14,102 @@ const NUMBER_MAX: u64 = (1 << 62) - 1;
 const SECOND_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60 * SECOND_MS;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
+/// Default lease. A peer takes the place of a dead server within 5 s, as with PD's leader. Embedded
+/// clients are never section owners, and renew less often.
+const LEASE_MS: u64 = 3_000;
 
-/// `[worker]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct WorkerSection {
-    pub(crate) number: NumberChoice,
-    pub(crate) reuse: WorkerReuse,
-    /// Length of the window. Below a second the node would call the store all the time; above a day
-    /// a crash would keep its number from others for as long.
-    #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
-    pub(crate) window: Span,
-    /// Time without minting until idle. Below a second a source would be idle between two requests
-    /// of a quiet minute.
-    #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
-    pub(crate) idle_after: Span,
-    pub(crate) start_without_store: bool,
-    pub(crate) after_crash: CrashPolicy,
-    /// Longest time that IDs may lead the clock when `after_crash` is `lead`.
-    #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
-    pub(crate) lead_max: Span,
+settings! {
+    /// `[worker]`
+    pub(crate) struct WorkerSection {
+        /// Worker number to claim in the store, and no other: a number such as 7, "ordinal", or
+        /// "any" (a free one). "ordinal": the number that the host name ends in, as in a
+        /// StatefulSet's pod snowmint-0. The server does not start if another process holds the
+        /// number (exit code 3).
+        pub(crate) number: NumberChoice = NumberChoice::Any,
+        /// "recycle": a released number is claimed again. "never": each start claims a number that
+        /// was never used, until there are none (10 worker bits: 1024 starts). The same for all
+        /// servers of a namespace, for ever.
+        pub(crate) reuse: WorkerReuse = WorkerReuse::Recycle,
+        /// Time ahead of the clock for which a worker number is reserved in the store: minting
+        /// continues this long without the store. From 1s to 1d; at least three ticks of the
+        /// layout.
+        ///
+        /// Below a second the node would call the store all the time; above a day a crash would
+        /// keep its number from others for as long.
+        #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
+        pub(crate) window: Span = Span::from_ms(NodeSettings::default().window_ms),
+        /// Time without minting, after which the server writes the journal only with each extend of
+        /// the window, not five times a second. It extends the window each half of worker.window
+        /// (15s by default). The next ID waits for one write of the journal (milliseconds). From 1s
+        /// to 1d.
+        ///
+        /// Below a second a source would be idle between two requests of a quiet minute.
+        #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
+        pub(crate) idle_after: Span = Span::from_ms(10 * SECOND_MS),
+        /// Whether serve may start, and mint snowflakes, while the store does not respond. It mints
+        /// in the rest of the window that the previous process had, by its journal (up to
+        /// worker.window). It never does so after a clean stop. Numbers and counters wait for the
+        /// store.
+        pub(crate) start_without_store: bool,
+        /// Action when a crash left this owner's number reserved beyond the clock, and no journal
+        /// knows better. other-worker: claim another number at once. wait: claim it, and wait for
+        /// the clock. lead: claim it, with IDs that lead the clock by up to lead_max. refuse: do
+        /// not start (exit code 3).
+        pub(crate) after_crash: CrashPolicy = CrashPolicy::OtherWorker,
+        /// Longest lead of IDs over the clock with after_crash = "lead"; if the number is reserved
+        /// further ahead, the server claims another. From 1s to 1d.
+        ///
+        /// A crash without a journal leaves a mark at most a window ahead, plus half a window while
+        /// the mark is being moved.
+        #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
+        pub(crate) lead_max: Span = Span::from_ms(MINUTE_MS),
+    }
+
+    /// `[clock]`
+    pub(crate) struct ClockSection {
+        /// Largest difference from the store's clock that the server accepts. Where the store has
+        /// no clock (sqlite, etcd, zookeeper, memory), the median of the live members' clocks
+        /// counts, once two others are live. Then the time between two checks is allowed in
+        /// addition: 10s at most, or counters.lease if that is longer. With fewer members,
+        /// clock.ntp counts. From 100ms to 1d.
+        ///
+        /// Below 100 ms slow responses of the store look like a wrong clock.
+        #[serde(deserialize_with = "from_to::<100, DAY_MS, _>")]
+        pub(crate) skew_max: Span = Span::from_ms(NodeSettings::default().clock_skew_max_ms),
+        /// Longest jump ahead of this machine's clock, against the time that has passed, that the
+        /// server accepts without confirmation. From 1s to 30d.
+        ///
+        /// The limit keeps a configuration from trusting a clock that is years ahead.
+        #[serde(deserialize_with = "from_to::<SECOND_MS, { 30 * DAY_MS }, _>")]
+        pub(crate) jump_max: Span = Span::from_ms(NodeSettings::default().clock_jump_max_ms),
+        /// Time server, HOST or HOST:PORT, for stores without a clock, while there are not two
+        /// other members. The server compares this machine's clock with it at the start and while
+        /// running, at most once a minute. Nothing waits for a time server that does not respond.
+        /// Empty: none.
+        #[serde(deserialize_with = "time_server")]
+        pub(crate) ntp: String,
+    }
+
+    /// `[counters]`
+    pub(crate) struct CountersSection {
+        /// Time for which this server owns its counters and sources of global order after its last
+        /// renewal in the store. It renews three times in this time, and stops serving them when
+        /// the store does not respond for two thirds of it. After a crash, peers take over once
+        /// this time and an eighth of it (at least 0.5s) have passed. From 1s to 5m.
+        ///
+        /// A dead process also holds its worker number for this time.
+        #[serde(deserialize_with = "from_to::<SECOND_MS, { 5 * MINUTE_MS }, _>")]
+        pub(crate) lease: Span = Span::from_ms(LEASE_MS),
+        /// Approximate limit of the memory, in bytes, that the keys of all counter sources take
+        /// together. Beyond it, the server forgets keys of the largest source, and their numbers
+        /// jump.
+        pub(crate) memory_max_bytes: usize = NodeSettings::default().counter_bytes_max,
+    }
 }
+
+impl Documented for NumberChoice {}
+impl Documented for WorkerReuse {}
+impl Documented for CrashPolicy {}
 
 /// Choice of the worker number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,74 +170,12 @@ pub(crate) enum CrashPolicy {
     Refuse,
 }
 
-/// `[clock]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct ClockSection {
-    /// Largest clock difference; below 100 ms slow responses of the store look like a wrong clock.
-    #[serde(deserialize_with = "from_to::<100, DAY_MS, _>")]
-    pub(crate) skew_max: Span,
-    /// Largest clock step; the limit keeps a configuration from trusting a clock that is years
-    /// ahead.
-    #[serde(deserialize_with = "from_to::<SECOND_MS, { 30 * DAY_MS }, _>")]
-    pub(crate) jump_max: Span,
-    /// Time server for stores without a clock; empty: none.
-    #[serde(deserialize_with = "time_server")]
-    pub(crate) ntp: String,
-}
-
 fn time_server<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text.is_empty() || Ntp::at(&text).is_some() {
         return Ok(text);
     }
     Err(serde::de::Error::custom("write HOST or HOST:PORT"))
-}
-
-/// Default lease. A peer takes the place of a dead server within 5 s, as with PD's leader. Embedded
-/// clients are never section owners, and renew less often.
-const LEASE_MS: u64 = 3_000;
-
-/// `[counters]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct CountersSection {
-    /// Lease of sections; a dead process also holds its worker number for this time.
-    #[serde(deserialize_with = "from_to::<SECOND_MS, { 5 * MINUTE_MS }, _>")]
-    pub(crate) lease: Span,
-    pub(crate) memory_max_bytes: usize,
-}
-
-impl Default for CountersSection {
-    fn default() -> Self {
-        let NodeSettings { counter_bytes_max, .. } = NodeSettings::default();
-        Self { lease: Span::from_ms(LEASE_MS), memory_max_bytes: counter_bytes_max }
-    }
-}
-
-impl Default for WorkerSection {
-    fn default() -> Self {
-        Self {
-            number: NumberChoice::Any,
-            reuse: WorkerReuse::Recycle,
-            window: Span::from_ms(NodeSettings::default().window_ms),
-            idle_after: Span::from_ms(10 * SECOND_MS),
-            start_without_store: false,
-            after_crash: CrashPolicy::OtherWorker,
-            // A crash without a journal leaves a mark at most a window ahead, plus half a window
-            // while the mark is being moved.
-            lead_max: Span::from_ms(MINUTE_MS),
-        }
-    }
-}
-
-impl Default for ClockSection {
-    fn default() -> Self {
-        let NodeSettings { clock_skew_max_ms, clock_jump_max_ms, .. } = NodeSettings::default();
-        let (skew_max, jump_max) = (clock_skew_max_ms, clock_jump_max_ms);
-        let (skew_max, jump_max) = (Span::from_ms(skew_max), Span::from_ms(jump_max));
-        Self { skew_max, jump_max, ntp: String::new() }
-    }
 }
 
 impl WorkerSection {

@@ -2,11 +2,11 @@
 //! the one before: a TOML file, the environment, and the command line.
 //!
 //! The defaults are the schema: a key exists because [`Config::default`] has it, and has the type
-//! of its default. So documented, printed, checked and used keys are the same.
+//! of its default. Its text, its default and its bounds stand at its field. So documented, printed,
+//! checked and used keys are the same.
 
 mod change;
 mod config_args;
-mod docs;
 mod given;
 mod layers;
 mod minting;

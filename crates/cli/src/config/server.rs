@@ -3,37 +3,34 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
 use snowmint_coord::member::LABEL_BYTES_MAX;
 use snowmint_coord::model::name::check_label;
+use snowmint_server::settings;
 
 use crate::terminal::exit::{Failure, Outcome};
 
 /// Longest host name in bytes.
 const HOST_BYTES_MAX: usize = 253;
 
-/// `[server]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct ServerSection {
-    pub(crate) data_dir: PathBuf,
-    pub(crate) http: String,
-    pub(crate) resp: String,
-    pub(crate) owner: String,
-    pub(crate) announce: String,
-    pub(crate) insecure: bool,
-}
-
-impl Default for ServerSection {
-    fn default() -> Self {
-        Self {
-            data_dir: "./snowmint-data".into(),
-            http: "127.0.0.1:7700".into(),
-            resp: "127.0.0.1:7701".into(),
-            owner: String::new(),
-            announce: String::new(),
-            insecure: false,
-        }
+settings! {
+    /// `[server]`
+    pub(crate) struct ServerSection {
+        /// Directory of the lock, the journal and the default store; one process at a time uses it.
+        pub(crate) data_dir: PathBuf = "./snowmint-data".into(),
+        /// Listen address of HTTP and gRPC, HOST:PORT; port 0 picks a free port.
+        pub(crate) http: String = "127.0.0.1:7700".into(),
+        /// Listen address of RESP, the protocol of Redis, HOST:PORT; port 0 picks a free port.
+        pub(crate) resp: String = "127.0.0.1:7701".into(),
+        /// Name of this process in listings. A process that starts under the same name claims the
+        /// worker number that it had before, if that number is free. Empty: the host name.
+        pub(crate) owner: String,
+        /// Whether http and resp may be addresses that other machines can reach, without tokens and
+        /// TLS.
+        pub(crate) insecure: bool,
+        /// Host name or IP by which peers, and clients that they redirect, reach this server:
+        /// servers on one store share counters. Empty: the listen address, or the host name if the
+        /// server listens on all addresses.
+        pub(crate) announce: String,
     }
 }
 

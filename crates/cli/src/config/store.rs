@@ -2,41 +2,46 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize as _, Deserializer};
 use snowmint_client::Credentials;
 use snowmint_coord::Error;
+use snowmint_server::settings;
 
 use super::secrets::check_place;
 use crate::system::secret::{self, Hidden};
 use crate::terminal::exit::{Failure, Outcome};
 
-/// `[store]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct StoreSection {
-    pub(crate) url: Hidden,
-    pub(crate) namespace: String,
-    #[serde(deserialize_with = "attempts_max")]
-    pub(crate) attempts_max: u32,
-    pub(crate) offered: bool,
-    /// Place of the token, never the token itself.
-    pub(crate) token: Hidden,
-    pub(crate) ca: String,
-    pub(crate) cert: String,
-}
-
-impl Default for StoreSection {
-    fn default() -> Self {
-        let attempts_max = snowmint_stores::Settings::default().attempts_max;
-        Self {
-            url: Hidden::default(),
-            namespace: "default".into(),
-            attempts_max,
-            offered: false,
-            token: Hidden::default(),
-            ca: String::new(),
-            cert: String::new(),
-        }
+settings! {
+    /// `[store]`
+    pub(crate) struct StoreSection {
+        /// URL of the store: sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, mysql://…
+        /// (postgresql:// and mariadb:// are the same), redis://…, rediss://…, redis-cluster://…,
+        /// rediss-cluster://…, etcd://…, etcds://…, zookeeper://…, or memory: (loses everything
+        /// when the process ends, and needs --ephemeral). With servers as the store:
+        /// snowmint://HOST:PORT,HOST:PORT, with TLS snowmints://. Empty: sqlite:DIR/snowmint.db in
+        /// server.data_dir.
+        pub(crate) url: Hidden,
+        /// Namespace; isolates deployments that share a store.
+        pub(crate) namespace: String = "default".into(),
+        /// Attempts at a step when other writers win, in redis, etcd and zookeeper; then the call
+        /// fails (exit code 4). From 1 to 10000.
+        #[serde(deserialize_with = "attempts_max")]
+        pub(crate) attempts_max: u32 = snowmint_stores::Settings::default().attempts_max,
+        /// Whether programs may mint in their own process through this server
+        /// (snowmint://HOST:PORT). They call its store over gRPC for worker numbers, windows and
+        /// segments. If tokens are required, their tokens need the right join.
+        pub(crate) offered: bool,
+        /// Location of the token for servers that are used as the store: file:PATH or env:NAME,
+        /// never the token itself. Empty: SNOWMINT_TOKEN, or the file that SNOWMINT_TOKEN_FILE
+        /// names.
+        pub(crate) token: Hidden,
+        /// File (PEM) of the authorities that sign the certificates of those servers
+        /// (snowmints://). Empty: the file that SNOWMINT_CA_FILE names, otherwise the authorities
+        /// that the system trusts.
+        pub(crate) ca: String,
+        /// File (PEM) of the certificate, with its key, for servers that ask for one. Empty: the
+        /// file that SNOWMINT_CERT_FILE names, otherwise none.
+        pub(crate) cert: String,
     }
 }
 

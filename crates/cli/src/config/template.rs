@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use snowmint_coord::spec::keys;
-use toml::Value;
+use snowmint_server::{Documented as _, SettingText};
+use toml::{Table, Value};
 
-use super::docs::SECTIONS;
 use super::layers::schema;
+use super::sections::Config;
 
 /// Width of comment lines.
 const WIDTH: usize = 100;
@@ -21,29 +22,13 @@ const EXAMPLE: &str = r#"#[sources.orders]
 
 /// Returns the file. Reading it back changes nothing: every value is its default.
 pub(crate) fn template() -> String {
-    let schema = schema();
     let mut file = String::new();
     comment(
         &mut file,
         "Complete configuration of Snowmint, with every default. A key is also the environment variable \
          SNOWMINT_SECTION__KEY. A flag overrides the environment, and the environment overrides this file.",
     );
-    for (section, about, docs) in SECTIONS {
-        file.push('\n');
-        comment(&mut file, about);
-        // Writing to a string cannot fail.
-        let _ = writeln!(file, "[{section}]");
-        let table = section.split('.').try_fold(&schema, |table, part| match table.get(part) {
-            Some(Value::Table(inner)) => Some(inner),
-            _ => None,
-        });
-        for (key, doc) in *docs {
-            comment(&mut file, doc);
-            if let Some(value) = table.and_then(|table| table.get(*key)) {
-                let _ = writeln!(file, "{key} = {value}");
-            }
-        }
-    }
+    section(&mut file, "", Config::KEYS, &schema());
     file.push('\n');
     file.push_str(EXAMPLE);
     comment(&mut file, "The keys of a source:");
@@ -53,6 +38,32 @@ pub(crate) fn template() -> String {
         comment(&mut file, &format!("  {}: {} (for {}){default}", key.name, key.doc, key.kinds));
     }
     file
+}
+
+/// Writes the keys of a section and those below them, each under its text.
+fn section(file: &mut String, above: &str, keys: &[SettingText], defaults: &Table) {
+    for SettingText { key, lines, below } in keys {
+        let text = lines.iter().copied().take_while(|line| !line.is_empty()).collect::<String>();
+        // Writing to a string cannot fail.
+        match defaults.get(*key) {
+            Some(Value::Table(defaults)) => {
+                let name = format!("{above}{key}");
+                // A section of sections only has no text, and no place of its own.
+                if !text.is_empty() {
+                    file.push('\n');
+                    comment(file, text.trim());
+                    let _ = writeln!(file, "[{name}]");
+                }
+                section(file, &format!("{name}."), below, defaults);
+            }
+            Some(default) => {
+                comment(file, text.trim());
+                let _ = writeln!(file, "{key} = {default}");
+            }
+            // Not a key of the file.
+            None => {}
+        }
+    }
 }
 
 /// Writes a comment, broken into lines.

@@ -1,4 +1,4 @@
-use snowmint_server::Secret;
+use snowmint_server::{Documented as _, Secret};
 
 use super::layers::{keys, of_environment, of_file, schema};
 use super::*;
@@ -32,6 +32,11 @@ fn the_printed_file_has_every_key_and_changes_nothing() {
         assert!(template.contains(&format!("  {}: ", key.name)), "{} is missing", key.name);
     }
     assert!(template.lines().all(|line| line.chars().count() <= 120));
+    let example = template.find("#[sources.orders]").unwrap();
+    let lines: Vec<&str> = template[..example].lines().collect();
+    for pair in lines.windows(2).filter(|pair| !pair[1].is_empty() && !pair[1].starts_with('#')) {
+        assert!(pair[0].starts_with("# "), "{} has no text", pair[1]);
+    }
 }
 
 /// Errors over several values name their place, too.
@@ -152,8 +157,12 @@ fn durations_have_limits_that_errors_name() {
         ("worker.lead_max", "1s", "0s", "24h", "2d", "1s to 1d"),
         ("clock.skew_max", "100ms", "99ms", "1d", "86401s", "100ms to 1d"),
         ("clock.jump_max", "1s", "999ms", "30d", "31d", "1s to 30d"),
+        ("counters.lease", "1s", "999ms", "5m", "301s", "1s to 5m"),
     ] {
         let (section, name) = key.split_once('.').unwrap();
+        let keys = Config::KEYS.iter().find(|known| known.key == section).unwrap().below;
+        let text = keys.iter().find(|known| known.key == name).unwrap().lines.concat();
+        assert!(text.contains(&format!("From {limits}")), "{text}");
         let file = |value: &str| format!("[{section}]\n{name} = \"{value}\"\n");
         for value in [min, max] {
             load(&file(value), &[], Vec::new()).unwrap();

@@ -1,7 +1,7 @@
 //! Destination of spans.
 
 use hyper::Uri;
-use serde::{Deserialize, Serialize};
+use snowmint_server::settings;
 
 use crate::system::secret::Hidden;
 use crate::terminal::exit::{Failure, Outcome};
@@ -9,18 +9,17 @@ use crate::terminal::exit::{Failure, Outcome};
 /// Default port of collectors for OTLP over gRPC.
 const PORT: u16 = 4317;
 
-/// `[traces]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct TracesSection {
-    pub(crate) endpoint: Hidden,
-    pub(crate) one_in: u64,
-    pub(crate) ca: String,
-}
-
-impl Default for TracesSection {
-    fn default() -> Self {
-        Self { endpoint: Hidden::default(), one_in: 1, ca: String::new() }
+settings! {
+    /// `[traces]`
+    pub(crate) struct TracesSection {
+        /// Address of the collector: http://HOST:PORT or https://HOST:PORT (default port 4317).
+        /// Empty: no spans.
+        pub(crate) endpoint: Hidden,
+        /// One request in this many has a span, unless a traceparent of the caller decides.
+        pub(crate) one_in: u64 = 1,
+        /// File (PEM) of the authority that signs the collector's certificate. Empty: those that
+        /// the system trusts.
+        pub(crate) ca: String,
     }
 }
 

@@ -3,71 +3,73 @@
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize as _, Deserializer, Serializer};
 use snowmint_coord::catalog::check_name;
 use snowmint_core::Layout;
 
 use crate::access::Secret;
 
-/// HTTP interfaces of other systems: their clients move to Snowmint by a change of address.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CompatSettings {
-    /// Meituan Leaf.
-    pub leaf: LeafSettings,
-    /// Didi Tinyid.
-    pub tinyid: TinyidSettings,
-    /// CosId's proxy.
-    pub cosid: CosIdSettings,
-}
-
 /// Sources by key: a key that is not in the table is the name of its source.
 pub type KeySources = BTreeMap<String, String>;
 
-/// Compatibility API of Leaf.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LeafSettings {
-    /// Whether it is on.
-    pub enabled: bool,
-    /// Source of every key of `/api/snowflake/get/{key}` that is not in `keys`, since Leaf takes
-    /// any key there. Empty: a key is the name of its source.
-    pub snowflake: String,
-    /// Layout by which `/decodeSnowflakeId` reads. `leaf`.
-    pub layout: String,
-    /// Time zone of the times that it shows. `UTC`.
-    pub zone: String,
-    /// Sources by key.
-    pub keys: KeySources,
-}
-
-impl Default for LeafSettings {
-    fn default() -> Self {
-        Self {
-            enabled: false,
-            snowflake: String::new(),
-            layout: "leaf".into(),
-            zone: "UTC".into(),
-            keys: KeySources::new(),
-        }
+crate::settings! {
+    /// HTTP interfaces of other systems: their clients move to Snowmint by a change of address.
+    pub struct CompatSettings {
+        /// HTTP interface of Meituan Leaf, on the same port; docs/moving.md describes the move.
+        pub leaf: LeafSettings,
+        /// HTTP interface of Didi Tinyid, with the prefix /tinyid and without.
+        pub tinyid: TinyidSettings,
+        /// HTTP interface of CosId's proxy.
+        pub cosid: CosIdSettings,
     }
-}
 
-/// Compatibility API of Tinyid.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TinyidSettings {
-    /// Whether it is on.
-    pub enabled: bool,
-    /// Numbers that a client gets to issue by itself, of a source whose `step.rule` names no
-    /// number. 1,000.
-    pub segment_length: u64,
-    /// Sources by business type.
-    pub keys: KeySources,
-    /// Business types that each token, or the hash of one, may request: separated by commas, or
-    /// `*`. Empty: the server's tokens count.
-    #[serde(serialize_with = "merged", deserialize_with = "tokens")]
-    pub tokens: BTreeMap<Secret, String>,
+    /// Compatibility API of Leaf.
+    pub struct LeafSettings {
+        /// Whether this interface is open.
+        pub enabled: bool,
+        /// Source of every key of /api/snowflake/get/{key} that is not in the table of keys, since
+        /// Leaf accepts any key there. Empty: a key is the name of its source.
+        pub snowflake: String,
+        /// Layout by which /decodeSnowflakeId reads.
+        pub layout: String = "leaf".into(),
+        /// Time zone of the times in its response: UTC, or a name such as Asia/Shanghai.
+        pub zone: String = "UTC".into(),
+        /// Sources of Leaf's keys: "KEY" = "SOURCE". A key that is not in this table is the name of
+        /// its source.
+        pub keys: KeySources,
+    }
+
+    /// Compatibility API of Tinyid.
+    pub struct TinyidSettings {
+        /// Whether this interface is open.
+        pub enabled: bool,
+        /// Numbers that a client gets at once to issue by itself, from a source whose step.rule is
+        /// adaptive; with other rules, step.size counts. At most limits.segment_max.
+        pub segment_length: u64 = 1_000,
+        /// Sources of Tinyid's business types: "BIZ_TYPE" = "SOURCE". A type that is not in this
+        /// table is the name of its source.
+        pub keys: KeySources,
+        /// Business types that each token may request: "TOKEN" = "BIZ_TYPE, BIZ_TYPE", or "*" for
+        /// all. The hash of a token (sha256:HEX, of `snowmint token hash`) may stand for it. If the
+        /// table is empty, the tokens of tokens.file count.
+        #[serde(serialize_with = "merged", deserialize_with = "tokens")]
+        pub tokens: BTreeMap<Secret, String>,
+    }
+
+    /// Compatibility API of CosId's proxy.
+    pub struct CosIdSettings {
+        /// Whether this interface is open.
+        pub enabled: bool,
+        /// Whether a client that requests segments of a source that does not exist may define it.
+        pub define: bool,
+        /// Machine IDs, including free ones, that the clients of one CosId namespace may have in
+        /// the store. The same limit holds for all namespaces in which one token may reserve,
+        /// together.
+        pub machines_max: u64 = 4_096,
+        /// Sources of CosId's names: "NAMESPACE.NAME" = "SOURCE" for segments, "NAME" = "SOURCE"
+        /// for single IDs. A name that is not in this table is the name of its source.
+        pub keys: KeySources,
+    }
 }
 
 /// Writes the tokens, for the configuration that merges its layers: a secret has no other written
@@ -84,38 +86,6 @@ fn tokens<'de, D: Deserializer<'de>>(
 ) -> Result<BTreeMap<Secret, String>, D::Error> {
     let tokens = BTreeMap::<String, String>::deserialize(deserializer)?;
     Ok(tokens.into_iter().map(|(token, types)| (Secret::new(token), types)).collect())
-}
-
-impl Default for TinyidSettings {
-    fn default() -> Self {
-        Self {
-            enabled: false,
-            segment_length: 1_000,
-            keys: KeySources::new(),
-            tokens: BTreeMap::new(),
-        }
-    }
-}
-
-/// Compatibility API of CosId's proxy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CosIdSettings {
-    /// Whether it is on.
-    pub enabled: bool,
-    /// Whether a client may define the segment source that it requests.
-    pub define: bool,
-    /// Most machine IDs in the store for the clients of one namespace, and for all namespaces that
-    /// one token may use. Free machine IDs count, too. 4,096.
-    pub machines_max: u64,
-    /// Sources by key: `NAMESPACE.NAME` for segments, and a name for IDs.
-    pub keys: KeySources,
-}
-
-impl Default for CosIdSettings {
-    fn default() -> Self {
-        Self { enabled: false, define: false, machines_max: 4_096, keys: KeySources::new() }
-    }
 }
 
 impl CompatSettings {
