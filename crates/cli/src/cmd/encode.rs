@@ -6,7 +6,7 @@ use snowmint_core::layout::EPOCH_DEFAULT;
 use snowmint_core::{Layout, OutOfRange, Parts, Tick, UnixMillis};
 
 use crate::terminal::exit::{Failure, Outcome};
-use crate::terminal::output::Output;
+use crate::terminal::output::print;
 use crate::terminal::when::Zone;
 
 /// Show the lowest and the highest ID of an instant or a span.
@@ -75,14 +75,10 @@ impl Encode {
             until: self.zone.show(end),
             layout: layout.to_string(),
         };
-        let mut out = Output::new();
-        if self.json {
-            out.json(&range)?;
-        } else {
+        print(self.json, [&range], |out| {
             out.line(format_args!("lowest   {}", range.lowest))?;
-            out.line(format_args!("highest  {}", range.highest))?;
-        }
-        out.flush()
+            out.line(format_args!("highest  {}", range.highest))
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use snowmint_wire::http::ReadyBody;
 
 use crate::client::{ApiClient, DEFAULT_SERVER};
 use crate::terminal::exit::{Failure, Outcome};
-use crate::terminal::output::Output;
+use crate::terminal::output::print;
 
 /// Ask a server whether it is ready to mint.
 ///
@@ -26,24 +26,21 @@ pub(crate) struct Health {
 impl Health {
     pub(crate) fn run(self) -> Outcome {
         let readiness: ReadyBody = ApiClient::new(&self.server)?.get("/readyz")?;
-        let mut out = Output::new();
-        match (self.json, readiness.ready) {
-            (true, _) => out.json(&readiness)?,
-            (false, true) => match &readiness.without_store_until {
-                Some(until) => out.line(format_args!("ready, without the store until {until}"))?,
-                None => out.line("ready")?,
-            },
-            (false, false) => {
+        print(self.json, [&readiness], |out| match &readiness.without_store_until {
+            Some(until) if readiness.ready => {
+                out.line(format_args!("ready, without the store until {until}"))
+            }
+            None if readiness.ready => out.line("ready"),
+            _ => {
                 // Without the permission, the server sends the codes only.
                 let reasons = if readiness.reasons.is_empty() {
                     &readiness.codes
                 } else {
                     &readiness.reasons
                 };
-                out.line(format_args!("not ready: {}", reasons.join("; ")))?;
+                out.line(format_args!("not ready: {}", reasons.join("; ")))
             }
-        }
-        out.flush()?;
+        })?;
         if readiness.ready { Ok(()) } else { Err(Failure::Negative) }
     }
 }

@@ -9,7 +9,7 @@ use snowmint_server::{TokenHash, certificate_names};
 
 use crate::system::secret::TOKEN_PREFIX;
 use crate::terminal::exit::{Failure, Outcome};
-use crate::terminal::output::Output;
+use crate::terminal::output::print;
 
 /// Longest token that is read.
 const TOKEN_BYTES_MAX: u64 = 4_096;
@@ -58,36 +58,26 @@ enum TokenCommand {
 
 impl Token {
     pub(crate) fn run(self) -> Outcome {
-        let mut out = Output::new();
         match self.command {
             TokenCommand::New { json } => {
                 let token = new()?;
                 let hash = TokenHash::of(token.as_bytes());
-                if json {
-                    out.json(&json!({ "token": token, "hash": hash.to_string() }))?;
-                } else {
+                print(json, [json!({ "token": token, "hash": hash.to_string() })], |out| {
                     out.line(format_args!("token  {token}"))?;
-                    out.line(format_args!("hash   {hash}"))?;
-                }
+                    out.line(format_args!("hash   {hash}"))
+                })
             }
             TokenCommand::Hash { json } => {
                 let hash = hash_of_input()?;
-                if json {
-                    out.json(&json!({ "hash": hash.to_string() }))?;
-                } else {
-                    out.line(hash)?;
-                }
+                print(json, [json!({ "hash": hash.to_string() })], |out| out.line(hash))
             }
             TokenCommand::Names { json } => {
                 let names = names_of_input()?;
-                if json {
-                    out.json(&json!({ "names": names }))?;
-                } else {
-                    names.iter().try_for_each(|name| out.line(name))?;
-                }
+                print(json, [json!({ "names": names })], |out| {
+                    names.iter().try_for_each(|name| out.line(name))
+                })
             }
         }
-        out.flush()
     }
 }
 

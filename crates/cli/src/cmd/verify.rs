@@ -10,7 +10,7 @@ use snowmint_core::text::Format;
 
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::input::{self, AnyLines};
-use crate::terminal::output::Output;
+use crate::terminal::output::print;
 use crate::unique::{NumberKey, SortKey, Sorter, TextKey, WideKey};
 
 /// Number of duplicates that are named.
@@ -216,10 +216,7 @@ impl Verify {
     }
 
     fn say(&self, report: &VerifyReport) -> Outcome {
-        let mut out = Output::new();
-        if self.json {
-            out.json(report)?;
-        } else {
+        print(self.json, [report], |out| {
             for Duplicate { id, times, lines } in &report.duplicates {
                 let lines = lines.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
                 let place = if lines.is_empty() { lines } else { format!(", on lines {lines}") };
@@ -230,18 +227,13 @@ impl Verify {
             }
             let ids = report.ids;
             match report.repeated {
-                0 if report.not_increasing.is_none() && report.increasing => {
-                    out.line(format_args!(
-                        "{ids} IDs, all different, each greater than the one before"
-                    ))?;
-                }
-                0 => out.line(format_args!("{ids} IDs, all different"))?,
-                repeated => {
-                    out.line(format_args!("{ids} IDs, {repeated} repeat an earlier one"))?
-                }
+                0 if report.not_increasing.is_none() && report.increasing => out.line(
+                    format_args!("{ids} IDs, all different, each greater than the one before"),
+                ),
+                0 => out.line(format_args!("{ids} IDs, all different")),
+                repeated => out.line(format_args!("{ids} IDs, {repeated} repeat an earlier one")),
             }
-        }
-        out.flush()?;
+        })?;
         if report.repeated > 0 || report.not_increasing.is_some() {
             return Err(Failure::Negative);
         }

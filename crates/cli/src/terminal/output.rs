@@ -53,6 +53,21 @@ impl Output {
     }
 }
 
+/// Prints results: for machines a line of JSON for each, for people what `text` writes.
+pub(crate) fn print<T: Serialize>(
+    json: bool,
+    results: impl IntoIterator<Item = T>,
+    text: impl FnOnce(&mut Output) -> Outcome,
+) -> Outcome {
+    let mut out = Output::new();
+    if json {
+        results.into_iter().try_for_each(|result| out.json(&result))?;
+    } else {
+        text(&mut out)?;
+    }
+    out.flush()
+}
+
 /// Returns a value as JSON without raw control characters: JSON itself escapes fewer.
 pub(crate) fn json(value: &impl Serialize) -> Outcome<String> {
     let mut json = serde_json::to_string(value).map_err(Failure::internal)?;

@@ -9,9 +9,16 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use snowmint_core::{Clock as _, Rfc3339, SystemClock, UnixMillis};
 
+use crate::terminal::exit::{Failure, Outcome};
+
 /// Returns the time of the wall clock.
 pub(crate) fn now() -> UnixMillis {
     SystemClock.unix_ms()
+}
+
+/// Reads the time of an option, in UTC.
+pub(crate) fn utc(text: Option<&str>) -> Outcome<Option<UnixMillis>> {
+    text.map(|text| Zone::default().read(text)).transpose().map_err(Failure::usage)
 }
 
 /// Zone in which times are shown and read: a name such as `Asia/Shanghai`, an offset such as

@@ -20,7 +20,7 @@ use crate::open::node::{Others, others_in};
 use crate::open::store;
 use crate::system::ntp::Ntp;
 use crate::terminal::exit::{Failure, Outcome};
-use crate::terminal::output::Output;
+use crate::terminal::output::print;
 use crate::terminal::when::{self, Zone};
 use finding::{Finding, Severity};
 use journal::{JournalCheck, Store};
@@ -58,20 +58,16 @@ impl Doctor {
             }
         };
         findings.extend(runtime.block_on(the_store(&config, now, past.as_deref())));
-        let mut out = Output::new();
-        for finding in &findings {
-            if self.json {
-                out.json(finding)?;
-                continue;
-            }
-            let severity = match finding.severity {
-                Severity::Ok => "ok",
-                Severity::Warning => "WARNING",
-                Severity::Error => "ERROR",
-            };
-            out.line(format_args!("{severity:<8}{:<10}{}", finding.subject, finding.message))?;
-        }
-        out.flush()?;
+        print(self.json, &findings, |out| {
+            findings.iter().try_for_each(|Finding { severity, subject, message }| {
+                let severity = match severity {
+                    Severity::Ok => "ok",
+                    Severity::Warning => "WARNING",
+                    Severity::Error => "ERROR",
+                };
+                out.line(format_args!("{severity:<8}{subject:<10}{message}"))
+            })
+        })?;
         if findings.iter().any(|finding| finding.severity == Severity::Error) {
             return Err(Failure::Negative);
         }

@@ -12,7 +12,7 @@ use crate::audit;
 use crate::config::ConfigArgs;
 use crate::open::store;
 use crate::terminal::exit::{Failure, Outcome, complain};
-use crate::terminal::output::Output;
+use crate::terminal::output::{Output, print};
 use crate::terminal::when::{self, Zone};
 
 /// Assign worker numbers with marks ahead of the clock, so that their IDs lead the clock.
@@ -42,8 +42,7 @@ impl AcceptLead {
     pub(crate) fn run(self) -> Outcome {
         let config = self.config_args.load(Vec::new())?;
         store::check_file(&config)?;
-        let until = self.until.as_deref().map(|text| Zone::default().read(text)).transpose();
-        let until = until.map_err(Failure::usage)?;
+        let until = when::utc(self.until.as_deref())?;
         let (slots, floor) = store::runtime()?.block_on(async {
             let store = store::configured(&config).await?;
             let slots = store.workers(when::now()).await?;
@@ -56,19 +55,15 @@ impl AcceptLead {
         })?;
         let now = when::now();
         let floor = floor.filter(|floor| *floor > now);
+        let ahead: Vec<_> = slots.iter().filter(|slot| lies_ahead(slot, now)).collect();
         if let Some(until) = until {
-            let ahead = slots.iter().filter(|slot| lies_ahead(slot, now)).count();
-            let (before, after) = (format!("{ahead} marks ahead"), Zone::default().show(until));
+            let before = format!("{} marks ahead", ahead.len());
+            let after = Zone::default().show(until);
             audit::leave(&config.server.data_dir, "worker accept-lead", before, after);
         }
-        let mut out = Output::new();
-        let ahead = slots.iter().filter(|slot| lies_ahead(slot, now));
-        if self.json {
-            out.json(&in_json(ahead, floor, until, now))?;
-        } else {
-            show(ahead, floor, until, now, &mut out)?;
-        }
-        out.flush()?;
+        print(self.json, [in_json(&ahead, floor, until, now)], |out| {
+            show(&ahead, floor, until, now, out)
+        })?;
         if until.is_none() {
             complain("nothing was changed; say --until TIME to accept marks up to a time");
         }
@@ -86,13 +81,13 @@ async fn floor(store: &dyn Store) -> Outcome<Option<UnixMillis>> {
     }
 }
 
-fn in_json<'a>(
-    ahead: impl Iterator<Item = &'a SlotInfo>,
+fn in_json(
+    ahead: &[&SlotInfo],
     floor: Option<UnixMillis>,
     until: Option<UnixMillis>,
     now: UnixMillis,
 ) -> Value {
-    let slots = ahead.map(|slot| {
+    let slots = ahead.iter().map(|slot| {
         let mark = slot.mark.unix_millis();
         json!({
             "pool": slot.pool,
@@ -116,8 +111,8 @@ fn in_json<'a>(
     })
 }
 
-fn show<'a>(
-    ahead: impl Iterator<Item = &'a SlotInfo>,
+fn show(
+    ahead: &[&SlotInfo],
     floor: Option<UnixMillis>,
     until: Option<UnixMillis>,
     now: UnixMillis,

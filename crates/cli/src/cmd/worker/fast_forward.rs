@@ -21,7 +21,7 @@ use crate::audit;
 use crate::config::{Config, ConfigArgs};
 use crate::open::{node, store};
 use crate::terminal::exit::{Failure, Outcome, complain};
-use crate::terminal::when::{self, Zone};
+use crate::terminal::when;
 
 /// Options of how far a store is moved, and of the journals that are read.
 #[derive(Debug, Args)]
@@ -117,9 +117,8 @@ pub(super) struct MoveStep {
 impl MoveOptions {
     /// Returns the values of the options.
     pub(super) fn request(&self) -> Outcome<RecoveryRequest> {
-        let mark = self.mark.as_deref().map(|text| Zone::default().read(text)).transpose();
         Ok(RecoveryRequest {
-            mark: mark.map_err(Failure::usage)?,
+            mark: when::utc(self.mark.as_deref())?,
             far_ahead: self.far_ahead,
             segments: self.segment.clone(),
             without: self.without.clone(),

@@ -12,7 +12,7 @@ use snowmint_wire::http::{WorkerBody, WorkersBody};
 
 use crate::client::{ApiClient, DEFAULT_SERVER};
 use crate::terminal::exit::Outcome;
-use crate::terminal::output::Output;
+use crate::terminal::output::{Output, print};
 
 /// Show the holder of each worker number and the end of its lease; recover stores and pools.
 #[derive(Debug, Args)]
@@ -67,13 +67,7 @@ impl Worker {
 impl List {
     fn run(self) -> Outcome {
         let WorkersBody { workers } = ApiClient::new(&self.server)?.get("/v1/workers")?;
-        let mut out = Output::new();
-        if self.json {
-            workers.iter().try_for_each(|worker| out.json(worker))?;
-        } else {
-            table(&workers, &mut out)?;
-        }
-        out.flush()
+        print(self.json, &workers, |out| table(&workers, out))
     }
 }
 

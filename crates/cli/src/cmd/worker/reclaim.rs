@@ -13,7 +13,7 @@ use crate::audit;
 use crate::config::{Config, ConfigArgs};
 use crate::open::{node, store};
 use crate::terminal::exit::{Failure, Outcome, complain};
-use crate::terminal::output::Output;
+use crate::terminal::output::{Output, print};
 use crate::terminal::when::{self, Zone};
 
 /// Take back worker numbers with marks far ahead of the clock, and fence their holders.
@@ -73,13 +73,8 @@ impl Reclaim {
             store.close().await?;
             Ok::<_, Failure>((plan, reclaimed))
         })?;
-        let mut out = Output::new();
-        if self.json {
-            out.json(&plan.in_json(reclaimed.as_deref()))?;
-        } else {
-            plan.show(reclaimed.as_deref(), &mut out)?;
-        }
-        out.flush()?;
+        let done = reclaimed.as_deref();
+        print(self.json, [plan.in_json(done)], |out| plan.show(done, out))?;
         if reclaimed.is_some() { Ok(()) } else { plan.looked(self.from_live) }
     }
 
@@ -129,15 +124,15 @@ impl Reclaim {
                 chain(error)
             )));
         }
-        let mark = self.mark.as_deref().map(|text| Zone::default().read(text)).transpose();
         let mut slots = store.workers(when::now()).await?;
         slots.retain(|slot| slot.pool == self.pool && self.numbers.contains(&slot.slot));
         let missing = |number: &u64| !slots.iter().any(|slot| slot.slot == *number);
+        let mark = when::utc(self.mark.as_deref())?;
         let request = ReclaimRequest {
             pool: self.pool.clone(),
             slots: slots.iter().map(|slot| (slot.slot, slot.term)).collect(),
             reach_ms: recovery.reach_ms(),
-            marks_at_least: mark.map_err(Failure::usage)?.map_or(Mark::ZERO, Mark::from),
+            marks_at_least: mark.map_or(Mark::ZERO, Mark::from),
             from_live: self.from_live,
         };
         if let Some(number) = self.numbers.iter().find(|number| missing(number)) {
