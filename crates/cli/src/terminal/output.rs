@@ -36,6 +36,11 @@ impl Output {
         writeln!(self.inner, "{}", Visible(&self.line)).map_err(failure)
     }
 
+    /// Writes an indented line with the name and the value of a field, if it has a value.
+    pub(crate) fn field(&mut self, name: &str, value: Option<impl fmt::Display>) -> Outcome {
+        value.map_or(Ok(()), |value| self.line(format_args!("  {name:<9} {value}")))
+    }
+
     /// Writes one line of JSON.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Outcome {
         let json = json(value)?;

@@ -20,7 +20,7 @@ use crate::terminal::input;
 use crate::terminal::output::Output;
 use crate::terminal::when::{self, Age, Zone};
 use line::{DecodeView, DecodedLine};
-use reading::write_readings;
+use reading::{worker_text, write_readings};
 
 /// Show the content of IDs: time, age, worker, sequence.
 ///
@@ -148,45 +148,17 @@ fn ulid_line(text: &str, ulid: Ulid, view: &DecodeView<'_>) -> DecodedLine {
 fn write_line(line: &DecodedLine, out: &mut Output) -> Outcome {
     let body = &line.body;
     out.line(&body.id)?;
-    let mut field =
-        |name: &str, value: &dyn std::fmt::Display| out.line(format_args!("  {name:<9} {value}"));
-    if let Some(number) = &body.number
-        && *number != body.id
-    {
-        field("number", number)?;
-    }
+    out.field("number", body.number.as_ref().filter(|number| **number != body.id))?;
     if let Some(facts) = &line.uuid {
-        facts.write(&mut field)?;
+        facts.write(out)?;
     }
-    if line.ulid_random.is_some() {
-        field("kind", &"ULID")?;
-    }
-    match (&body.time, line.age_ms) {
-        (Some(time), Some(age_ms)) => {
-            let age = Age::from_ms(age_ms);
-            field("time", &format_args!("{time} ({age})"))?;
-        }
-        (Some(time), None) => field("time", time)?,
-        (None, _) => {}
-    }
-    if let Some(clock) = body.clock {
-        field("clock", &clock)?;
-    }
-    match (body.worker, body.worker_parts) {
-        (Some(worker), Some([high, low])) => {
-            field("worker", &format_args!("{worker} ({high} and {low})"))?;
-        }
-        (Some(worker), None) => field("worker", &worker)?,
-        (None, _) => {}
-    }
-    if let Some(period) = &body.period {
-        field("period", period)?;
-    }
-    if let Some(sequence) = body.sequence {
-        field("sequence", &sequence)?;
-    }
-    if let Some(random) = &line.ulid_random {
-        field("random", random)?;
-    }
+    out.field("kind", line.ulid_random.as_ref().map(|_| "ULID"))?;
+    let age = line.age_ms.map_or_else(String::new, |ms| format!(" ({})", Age::from_ms(ms)));
+    out.field("time", body.time.as_ref().map(|time| format!("{time}{age}")))?;
+    out.field("clock", body.clock)?;
+    out.field("worker", worker_text(body.worker, body.worker_parts))?;
+    out.field("period", body.period.as_ref())?;
+    out.field("sequence", body.sequence)?;
+    out.field("random", line.ulid_random.as_ref())?;
     write_readings(&line.readings, out)
 }

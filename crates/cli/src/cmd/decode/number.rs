@@ -74,29 +74,22 @@ fn default_layout() -> Option<Layout> {
 }
 
 fn read(name: &'static str, id: u64, layout: &Layout, view: &DecodeView<'_>) -> Reading {
-    let mut reading = Reading {
-        layout: name,
-        time: None,
-        clock: None,
-        worker: None,
-        worker_parts: None,
-        sequence: None,
-        plausible: false,
-        why: None,
-    };
     let Ok(parts) = layout.unpack(id) else {
-        reading.why = Some(format!("more than {} bits", layout.total_bits()));
-        return reading;
+        let why = Some(format!("more than {} bits", layout.total_bits()));
+        return Reading { layout: name, why, ..Reading::default() };
     };
     let time = layout.start_of(parts.tick);
-    reading.time = Some(view.zone.show(time));
-    reading.clock = (layout.clock_max() > 0).then_some(parts.clock);
-    reading.worker = (layout.worker_max() > 0).then_some(parts.worker);
-    reading.worker_parts = layout.split_worker(parts.worker).map(|(high, low)| [high, low]);
-    reading.sequence = Some(parts.sequence);
-    reading.why = implausible(time, layout, view.now);
-    reading.plausible = reading.why.is_none();
-    reading
+    let why = implausible(time, layout, view.now);
+    Reading {
+        layout: name,
+        time: Some(view.zone.show(time)),
+        clock: (layout.clock_max() > 0).then_some(parts.clock),
+        worker: (layout.worker_max() > 0).then_some(parts.worker),
+        worker_parts: layout.split_worker(parts.worker).map(|(high, low)| [high, low]),
+        sequence: Some(parts.sequence),
+        plausible: why.is_none(),
+        why,
+    }
 }
 
 /// Returns the reason why an ID of this time cannot have been minted by now, if there is one.

@@ -6,7 +6,7 @@ use crate::terminal::exit::Outcome;
 use crate::terminal::output::Output;
 
 /// Reading of one layout.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Reading {
     /// Name of the layout.
     pub(super) layout: &'static str,
@@ -27,6 +27,15 @@ pub(super) struct Reading {
     pub(super) why: Option<String>,
 }
 
+/// Returns a worker number, with its two parts if its layout shows them.
+pub(super) fn worker_text(worker: Option<u64>, parts: Option<[u64; 2]>) -> Option<String> {
+    let worker = worker?;
+    Some(match parts {
+        Some([high, low]) => format!("{worker} ({high} and {low})"),
+        None => worker.to_string(),
+    })
+}
+
 /// Writes the readings as a table, if there are any.
 pub(super) fn write_readings(readings: &[Reading], out: &mut Output) -> Outcome {
     if readings.is_empty() {
@@ -36,11 +45,8 @@ pub(super) fn write_readings(readings: &[Reading], out: &mut Output) -> Outcome 
     out.line(format_args!("  {:<15}{:<31}{:<19}{}", "LAYOUT", "TIME", "WORKER", "SEQUENCE"))?;
     for reading in readings {
         let time = reading.time.as_deref().unwrap_or("-");
-        let worker = match (reading.worker, reading.worker_parts) {
-            (Some(worker), Some([high, low])) => format!("{worker} ({high} and {low})"),
-            (Some(worker), None) => worker.to_string(),
-            (None, _) => "-".into(),
-        };
+        let worker = worker_text(reading.worker, reading.worker_parts);
+        let worker = worker.unwrap_or_else(|| "-".to_owned());
         let sequence =
             reading.sequence.map_or_else(|| "-".to_owned(), |sequence| sequence.to_string());
         let name = reading.layout;

@@ -4,6 +4,7 @@ use serde::Serialize;
 use uuid::{Uuid, Variant};
 
 use crate::terminal::exit::Outcome;
+use crate::terminal::output::Output;
 
 /// Content of a UUID besides its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -57,23 +58,18 @@ impl UuidFacts {
         }
     }
 
-    pub(super) fn write(
-        &self,
-        field: &mut impl FnMut(&str, &dyn std::fmt::Display) -> Outcome,
-    ) -> Outcome {
-        field("kind", &"UUID")?;
-        field("version", &self.version)?;
-        field("variant", &self.variant)?;
+    pub(super) fn write(&self, out: &mut Output) -> Outcome {
+        out.field("kind", Some("UUID"))?;
+        out.field("version", Some(self.version))?;
+        out.field("variant", Some(self.variant))?;
         if let Some(node) = &self.node {
             let shows = match self.mac_shows {
                 Some(true) => "A REAL MAC ADDRESS SHOWS",
                 _ => "random, no MAC address shows",
             };
-            field("node", &format_args!("{node} ({shows})"))?;
+            out.field("node", Some(format_args!("{node} ({shows})")))?;
         }
-        if let Some(sequence) = self.clock_sequence {
-            field("clock", &sequence)?;
-        }
+        out.field("clock", self.clock_sequence)?;
         if let Some(Dce { domain, number }) = self.dce {
             let of = match domain {
                 0 => "user",
@@ -81,7 +77,7 @@ impl UuidFacts {
                 2 => "organisation",
                 _ => "site's own kind",
             };
-            field("number", &format_args!("{number} (domain {domain}: {of})"))?;
+            out.field("number", Some(format_args!("{number} (domain {domain}: {of})")))?;
         }
         Ok(())
     }
