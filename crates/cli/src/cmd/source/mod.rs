@@ -8,10 +8,10 @@ use serde_json::Value;
 use snowmint_coord::spec::{SourceSpec, keys};
 use snowmint_wire::http::{AlterRequest, SourceBody, SourceRequest, SourcesBody, UnreadableBody};
 
-use crate::client::{ApiClient, DEFAULT_SERVER, segment};
+use crate::client::{ApiClient, DEFAULT_SERVER};
 use crate::terminal::exit::{Outcome, complain};
 use crate::terminal::output::Output;
-use shown::show;
+use shown::{path, show};
 
 /// List, show, define, alter and disable sources.
 ///
@@ -147,7 +147,7 @@ impl Source {
                 }
             }
             SourceCommand::Show(named) => {
-                let body = named.target.client()?.get(&named.path())?;
+                let body = named.target.client()?.get(&path(&named.name))?;
                 show(&body, named.target.json, &mut out)?;
             }
             SourceCommand::Define(NamedKeys { named, keys: SourceKeys(spec) }) => {
@@ -177,15 +177,9 @@ impl SourceTarget {
     }
 }
 
-impl Named {
-    fn path(&self) -> String {
-        format!("/v1/sources/{}", segment(&self.name))
-    }
-}
-
 fn alter(named: &Named, to: &SourceSpec, version: Option<u64>, out: &mut Output) -> Outcome {
     let request = AlterRequest { version, changes: to.to_json() };
-    let body = named.target.client()?.patch(&named.path(), &request)?;
+    let body = named.target.client()?.patch(&path(&named.name), &request)?;
     show(&body, named.target.json, out)
 }
 

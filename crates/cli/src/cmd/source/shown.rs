@@ -3,8 +3,14 @@
 use serde_json::{Map, Value};
 use snowmint_wire::http::{SourceBody, StoreStatusBody};
 
+use crate::client::segment;
 use crate::terminal::exit::Outcome;
 use crate::terminal::output::Output;
+
+/// Returns the path of a source on a server.
+pub(super) fn path(name: &str) -> String {
+    format!("/v1/sources/{}", segment(name))
+}
 
 /// Prints a source in the form of the configuration file.
 pub(super) fn show(source: &SourceBody, json: bool, out: &mut Output) -> Outcome {

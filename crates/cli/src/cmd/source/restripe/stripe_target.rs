@@ -10,8 +10,9 @@ use snowmint_stores::shown;
 use snowmint_wire::http::{RestripeRequest, SourceBody};
 use tokio::runtime::Runtime;
 
+use super::super::shown::path;
 use crate::audit::AuditLog;
-use crate::client::{ApiClient, segment};
+use crate::client::ApiClient;
 use crate::config::Config;
 use crate::open::store::{self, ConfiguredConnector};
 use crate::terminal::exit::{Failure, Outcome};
@@ -121,8 +122,4 @@ impl OpenStore {
         self.audit_log.changed(&how, name, before.as_ref(), Some(&after));
         Ok(source_body(&after))
     }
-}
-
-fn path(name: &str) -> String {
-    format!("/v1/sources/{}", segment(name))
 }
