@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use snowmint_coord::Node;
 use snowmint_stores::legacy::{LegacySystem, UpstreamTable};
 
-use super::common::Common;
+use super::apply::Step;
+use super::common::ImportContext;
 use super::plan::{KeyAction, KeyItem};
+use super::segments::KeySelection;
 use crate::config::Config;
 use crate::open::upstreams;
 use crate::terminal::exit::{Failure, Outcome};
@@ -23,17 +25,20 @@ impl Cuts {
     pub(super) fn of(
         items: &[KeyItem],
         peer: LegacySystem,
-        (common, allocate_from): (&Common, Option<&str>),
-        config: &Config,
+        keys: &KeySelection,
+        ctx: &ImportContext,
     ) -> Outcome<Self> {
+        // Connections belong to a runtime.
+        let _entered = ctx.runtime.enter();
+        let allocate_from = keys.allocate_from.as_deref();
         let mut tables = BTreeMap::new();
         for item in items {
             let Some(upstream) = upstream_of(&item.action, allocate_from) else { continue };
             if !tables.contains_key(upstream) {
-                tables.insert(upstream.to_owned(), table(upstream, &item.source, config)?);
+                tables.insert(upstream.to_owned(), table(upstream, &item.source, &ctx.config)?);
             }
         }
-        let [url] = common.from.as_slice() else {
+        let [url] = keys.common.from.as_slice() else {
             return match tables.is_empty() {
                 true => Ok(Self::default()),
                 false => Err(Failure::usage(
@@ -74,11 +79,13 @@ impl Cuts {
 }
 
 /// Returns the upstream of an item that concerns a table which sources allocate from.
-fn upstream_of<'a>(action: &'a KeyAction, allocate_from: Option<&'a str>) -> Option<&'a str> {
+fn upstream_of<'a>(action: &'a Step<KeyAction>, allocate_from: Option<&'a str>) -> Option<&'a str> {
     match action {
-        KeyAction::CutOver { upstream, .. } | KeyAction::Finish { upstream, .. } => Some(upstream),
-        KeyAction::Define { .. } | KeyAction::Keep { .. } => allocate_from,
-        KeyAction::Raise { .. } | KeyAction::Refuse { .. } => None,
+        Ok(KeyAction::CutOver { upstream, .. } | KeyAction::Finish { upstream, .. }) => {
+            Some(upstream)
+        }
+        Ok(KeyAction::Define { .. } | KeyAction::Keep { .. }) => allocate_from,
+        Ok(KeyAction::Raise { .. }) | Err(_) => None,
     }
 }
 

@@ -7,6 +7,7 @@
 mod apply;
 mod common;
 mod cut;
+mod keys;
 mod merge;
 mod plan;
 mod redis;
@@ -45,10 +46,21 @@ pub(crate) struct Import {
 
 #[derive(Debug, Subcommand)]
 enum ImportSource {
-    Leaf(systems::Leaf),
-    LeafSnowflake(systems::LeafSnowflake),
+    /// Turn the keys of Meituan Leaf's table `leaf_alloc` into segment sources.
+    Leaf(segments::KeySelection),
+    /// Exclude the worker numbers in the ZooKeeper tree of Meituan Leaf, or of an application that
+    /// keeps /servers and /instances (as Twitter's and its heirs do).
+    ///
+    /// The path of the URL is the application's, or that of all applications; default /snowflake.
+    LeafSnowflake(systems::WorkerSelection),
     Tinyid(systems::Tinyid),
-    UidGenerator(systems::UidGenerator),
+    /// Exclude the worker numbers of Baidu's uid-generator, up to the highest in its table
+    /// `WORKER_NODE`.
+    ///
+    /// A process that borrowed time may have minted far ahead of any clock: consider this before
+    /// giving --stopped. That option is rejected until --layout gives the epoch of its IDs: the
+    /// shipped epoch has run out, and a layout with a later epoch repeats its IDs.
+    UidGenerator(systems::WorkerSelection),
     Cosid(systems::Cosid),
     Redis(redis::Redis),
 }
@@ -56,9 +68,9 @@ enum ImportSource {
 impl Import {
     pub(crate) fn run(self) -> Outcome {
         match self.import_source {
-            ImportSource::Leaf(leaf) => leaf.run(),
-            ImportSource::LeafSnowflake(leaf) => leaf.run(),
-            ImportSource::UidGenerator(uid) => uid.run(),
+            ImportSource::Leaf(keys) => systems::leaf(&keys),
+            ImportSource::LeafSnowflake(workers) => systems::leaf_snowflake(&workers),
+            ImportSource::UidGenerator(workers) => systems::uid_generator(&workers),
             ImportSource::Tinyid(tinyid) => tinyid.run(),
             ImportSource::Cosid(cosid) => cosid.run(),
             ImportSource::Redis(redis) => redis.run(),

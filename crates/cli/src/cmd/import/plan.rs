@@ -1,11 +1,13 @@
 //! The plan for sources, given the state of another system. Planning does no I/O.
 
 use serde::Serialize;
+use snowmint_coord::NewStripe;
 use snowmint_coord::catalog::{Definition, SourceState, check_name};
 use snowmint_coord::spec::upstream::UpstreamPlan;
 use snowmint_coord::spec::{Kind, Plan, SegmentPlan, SourceSpec, StepRule, StepSpec, Stripe};
 use snowmint_stores::legacy::{LegacySystem, Numbers, Sequence, SequenceState};
 
+use super::apply::{self, Step};
 use super::merge::{KeyPart, Merged};
 
 /// Plan for one key.
@@ -15,8 +17,8 @@ pub(super) struct KeyItem {
     pub(super) key: String,
     /// Name of the source here.
     pub(super) source: String,
-    #[serde(flatten)]
-    pub(super) action: KeyAction,
+    #[serde(flatten, serialize_with = "apply::step")]
+    pub(super) action: Step<KeyAction>,
     /// Numbers that the source has issued and the other system may have issued, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) overlap: Option<[u64; 2]>,
@@ -41,8 +43,9 @@ pub(super) enum KeyAction {
         next: u64,
         /// Next number after the raise.
         first: u64,
+        /// Stripe that begins there.
         #[serde(skip)]
-        stripe: RaiseTo,
+        to: NewStripe,
     },
     /// Cuts over a source that allocates from the other system, which ends there.
     CutOver {
@@ -65,19 +68,6 @@ pub(super) enum KeyAction {
         /// Next number of the source.
         next: u64,
     },
-    /// Rejects the key, and with it the whole plan.
-    Refuse {
-        /// Reason of the rejection.
-        reason: String,
-    },
-}
-
-/// Stripe to raise a source in, and the version of its definition.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RaiseTo {
-    pub(super) offset: u64,
-    pub(super) increment: u64,
-    pub(super) version: u64,
 }
 
 /// Options for all keys.
@@ -110,12 +100,14 @@ pub(super) fn item(
         SequenceState::Moved => moved(&key, &source, stored, how),
         SequenceState::Senseless(reason) => Err(reason),
     };
-    let (action, overlap) =
-        worked_out.unwrap_or_else(|reason| (KeyAction::Refuse { reason }, None));
+    let (action, overlap) = match worked_out {
+        Ok((action, overlap)) => (Ok(action), overlap),
+        Err(reason) => (Err(reason), None),
+    };
     KeyItem { key, source, action, overlap, parts }
 }
 
-type Decided = Result<(KeyAction, Option<[u64; 2]>), String>;
+type Decided = Step<(KeyAction, Option<[u64; 2]>)>;
 
 fn decide(
     key: &str,
@@ -162,8 +154,9 @@ fn decide(
     let action = if next >= first {
         KeyAction::Keep { next }
     } else {
-        let version = stored.version;
-        KeyAction::Raise { next, first, stripe: RaiseTo { offset, increment, version } }
+        let if_version = Some(stored.version);
+        let to = NewStripe { offset, increment, first: Some(first), if_version };
+        KeyAction::Raise { next, first, to }
     };
     Ok((action, overlap))
 }
@@ -342,14 +335,14 @@ mod tests {
     fn a_source_begins_above_everything_handed_out() {
         for highest in [0, 1, 2000, 1 << 62] {
             let item = of(at(highest), None);
-            let KeyAction::Define { first, spec } = item.action else { panic!("{item:?}") };
+            let Ok(KeyAction::Define { first, spec }) = item.action else { panic!("{item:?}") };
             assert_eq!(first, highest + 1);
             let Ok(Plan::Segment(plan)) = spec.check() else { panic!("{spec:?}") };
             assert_eq!(plan.stripe.next(1), Some(highest + 1));
         }
         let odd = Numbers { highest: 10, step: None, offset: 1, increment: 2 };
         let odd = read(SequenceState::At(odd));
-        assert!(matches!(of(odd, None).action, KeyAction::Define { first: 11, .. }));
+        assert!(matches!(of(odd, None).action, Ok(KeyAction::Define { first: 11, .. })));
     }
 
     #[test]
@@ -357,12 +350,12 @@ mod tests {
         let stored = stored(&from(1001), 1);
         let raised = of(at(1500), Some(&stored));
         assert!(
-            matches!(raised.action, KeyAction::Raise { next: 1001, first: 1501, .. }),
+            matches!(raised.action, Ok(KeyAction::Raise { next: 1001, first: 1501, .. })),
             "{raised:?}"
         );
         for highest in [0, 500, 1000] {
             let kept = of(at(highest), Some(&stored));
-            assert!(matches!(kept.action, KeyAction::Keep { next: 1001 }), "{kept:?}");
+            assert!(matches!(kept.action, Ok(KeyAction::Keep { next: 1001 })), "{kept:?}");
             assert_eq!(kept.overlap, None);
         }
     }
@@ -385,27 +378,27 @@ mod tests {
     fn source_that_allocates_is_cut_over_once() {
         let allocates = ImportOptions { allocate_from: Some("old"), ..HOW };
         let new = item(at(2000), "orders".into(), allocates, None);
-        let KeyAction::Define { spec, .. } = new.action else { panic!("{new:?}") };
+        let Ok(KeyAction::Define { spec, .. }) = new.action else { panic!("{new:?}") };
         assert_eq!((spec.upstream.as_deref(), spec.first), (Some("old:old"), None));
         let definition = stored(&spec.canonical().unwrap(), 700);
         let of = |how, sequence| item(sequence, "orders".into(), how, Some(&definition)).action;
-        assert!(matches!(of(allocates, at(2000)), KeyAction::Keep { .. }));
-        assert!(matches!(of(HOW, at(2000)), KeyAction::Refuse { .. }));
+        assert!(matches!(of(allocates, at(2000)), Ok(KeyAction::Keep { .. })));
+        assert!(matches!(of(HOW, at(2000)), Err(_)));
         let cuts = ImportOptions { cut_over: true, ..HOW };
-        assert!(matches!(of(cuts, at(2000)), KeyAction::CutOver { highest: 2000, .. }));
+        assert!(matches!(of(cuts, at(2000)), Ok(KeyAction::CutOver { highest: 2000, .. })));
         let back = of(cuts, at(698));
-        let KeyAction::Refuse { reason } = back else { panic!("{back:?}") };
+        let Err(reason) = back else { panic!("{back:?}") };
         assert!(reason.contains("allocated up to 699"), "{reason}");
-        assert!(matches!(of(cuts, at(699)), KeyAction::CutOver { highest: 699, .. }));
+        assert!(matches!(of(cuts, at(699)), Ok(KeyAction::CutOver { highest: 699, .. })));
         let other = ImportOptions { allocate_from: Some("other"), ..HOW };
-        assert!(matches!(of(other, at(2000)), KeyAction::Refuse { .. }));
+        assert!(matches!(of(other, at(2000)), Err(_)));
         let own = stored(&from(2001), 1);
         let of_own = |how, sequence| item(sequence, "orders".into(), how, Some(&own)).action;
-        assert!(matches!(of_own(cuts, at(2000)), KeyAction::Refuse { .. }));
-        assert!(matches!(of_own(allocates, at(2000)), KeyAction::Refuse { .. }));
+        assert!(matches!(of_own(cuts, at(2000)), Err(_)));
+        assert!(matches!(of_own(allocates, at(2000)), Err(_)));
         let moved = || read(SequenceState::Moved);
-        assert!(matches!(of_own(cuts, moved()), KeyAction::Keep { next: 2001 }));
-        assert!(matches!(of(cuts, moved()), KeyAction::Refuse { .. }), "ended by others");
+        assert!(matches!(of_own(cuts, moved()), Ok(KeyAction::Keep { next: 2001 })));
+        assert!(matches!(of(cuts, moved()), Err(_)), "ended by others");
         // A command leaves this state if it is interrupted after the table ended.
         let begun = |upstream: &str| {
             let (first, first_at) = (Some(700), Some(700));
@@ -415,11 +408,14 @@ mod tests {
         };
         let of_begun =
             |how, upstream| item(moved(), "orders".into(), how, Some(&begun(upstream))).action;
-        assert!(matches!(of_begun(cuts, "old:old"), KeyAction::Finish { next: 700, .. }));
+        assert!(matches!(of_begun(cuts, "old:old"), Ok(KeyAction::Finish { next: 700, .. })));
         let half = item(at(650), "orders".into(), cuts, Some(&begun("old:old"))).action;
-        assert!(matches!(half, KeyAction::CutOver { .. }), "its mark is what was begun: {half:?}");
-        assert!(matches!(of_begun(HOW, "old:old"), KeyAction::Refuse { .. }));
-        assert!(matches!(of_begun(cuts, "old:other"), KeyAction::Refuse { .. }));
+        assert!(
+            matches!(half, Ok(KeyAction::CutOver { .. })),
+            "its mark is what was begun: {half:?}"
+        );
+        assert!(matches!(of_begun(HOW, "old:old"), Err(_)));
+        assert!(matches!(of_begun(cuts, "old:other"), Err(_)));
     }
 
     #[test]
@@ -429,16 +425,14 @@ mod tests {
             item(Merged { sequence, parts: Vec::new() }, "orders".into(), how, None).action
         };
         let how = |peer| ImportOptions { peer, allocate_from: Some("old"), ..HOW };
-        assert!(matches!(named(57, how(LegacySystem::Tinyid)), KeyAction::Define { .. }));
-        let KeyAction::Refuse { reason } = named(58, how(LegacySystem::Tinyid)) else {
-            panic!("defined")
-        };
+        assert!(matches!(named(57, how(LegacySystem::Tinyid)), Ok(KeyAction::Define { .. })));
+        let Err(reason) = named(58, how(LegacySystem::Tinyid)) else { panic!("defined") };
         assert!(reason.contains("58 characters"), "{reason}");
-        assert!(matches!(named(58, how(LegacySystem::Leaf)), KeyAction::Define { .. }));
+        assert!(matches!(named(58, how(LegacySystem::Leaf)), Ok(KeyAction::Define { .. })));
         // Without a cut-over no space for a longer name is needed.
         assert!(matches!(
             named(63, ImportOptions { peer: LegacySystem::Tinyid, ..HOW }),
-            KeyAction::Define { .. }
+            Ok(KeyAction::Define { .. })
         ));
         let long = "k".repeat(58);
         let spec = allocated(NUMBERS, &format!("old:{long}"), StepRule::Fixed);
@@ -447,13 +441,13 @@ mod tests {
         let cuts = ImportOptions { peer: LegacySystem::Tinyid, cut_over: true, ..HOW };
         let long = Merged { sequence, parts: Vec::new() };
         let cut = item(long, "orders".into(), cuts, Some(&stored)).action;
-        assert!(matches!(cut, KeyAction::Refuse { .. }), "{cut:?}");
+        assert!(matches!(cut, Err(_)), "{cut:?}");
     }
 
     #[test]
     fn invalid_import_is_rejected() {
         let refused = |item: KeyItem| match item.action {
-            KeyAction::Refuse { reason } => reason,
+            Err(reason) => reason,
             other => panic!("{other:?}"),
         };
         let senseless = read(SequenceState::Senseless("no".into()));

@@ -10,6 +10,7 @@ use snowmint_stores::legacy::{CounterState, Counters};
 use snowmint_wire::http::CounterBody;
 use tokio::runtime::Runtime;
 
+use super::apply::{self, ImportPlan, Step, refused_keys, stopped};
 use super::common::Common;
 use crate::client::{ApiClient, CallError, segment};
 use crate::open::node::{self, JournalUse};
@@ -60,8 +61,8 @@ struct CounterItem {
     name: Vec<u8>,
     key: String,
     counter: String,
-    #[serde(flatten)]
-    action: CounterAction,
+    #[serde(flatten, serialize_with = "apply::step")]
+    action: Step<CounterAction>,
 }
 
 #[derive(Debug, Serialize)]
@@ -73,12 +74,24 @@ enum CounterAction {
     Finish { value: u64 },
     /// Leaves the counter in Redis, and counts here above a number that it has not reached.
     Raise { value: u64, above: u64 },
-    /// Does nothing.
-    Refuse { reason: String },
 }
 
-/// Destination of the counters.
-enum CounterTarget {
+/// Plan for all counters.
+struct CounterItems<'a> {
+    /// Counter source that gets them.
+    source: &'a str,
+    items: Vec<CounterItem>,
+}
+
+/// Counter source that gets the counters.
+struct CounterTarget<'a> {
+    runtime: &'a Runtime,
+    source: &'a str,
+    holder: CounterHolder,
+}
+
+/// Holder of the counters.
+enum CounterHolder {
     Server(Box<ApiClient>),
     Own(Box<(Node, Source)>),
 }
@@ -90,38 +103,25 @@ impl Redis {
             return Err(Failure::usage("several --from given; counters come from one server"));
         };
         let counters = runtime.block_on(Counters::open(url))?;
-        let items = runtime.block_on(self.plan(&counters))?;
-        if items.is_empty() {
+        let plan = runtime.block_on(self.plan(&counters))?;
+        if plan.items.is_empty() {
             return Err(Failure::no(format!("no key matches {:?}; correct --match", self.pattern)));
         }
-        self.show(&items)?;
-        let refused = |item: &&CounterItem| matches!(item.action, CounterAction::Refuse { .. });
-        let refused = items.iter().filter(refused).count();
-        if refused > 0 {
-            return Err(Failure::refused(format!(
-                "nothing was changed: the plan rejects {refused} of {} keys; leave them out by \
-                 --except KEY, or by another --match",
-                items.len()
-            )));
-        }
-        if self.common.dry_run {
-            complain("nothing was changed (--dry-run)");
-            return Ok(());
-        }
-        let target = self.target(&runtime)?;
-        let both = self.overlaps(&runtime, &target, &items)?;
+        let way = "leave them out by --except KEY, or by another --match";
+        apply::finish(&[&plan], way, &self.common, || {
+            self.carry_out(&runtime, &counters, &plan.items)
+        })
+    }
+
+    fn carry_out(&self, runtime: &Runtime, counters: &Counters, items: &[CounterItem]) -> Outcome {
+        let target = self.target(runtime)?;
+        let both = self.overlaps(&target, items)?;
         for (done, item) in items.iter().enumerate() {
-            self.act(&runtime, &counters, &target, item).map_err(|failure| {
-                failure.after(&format!(
-                    "{done} of {} keys are done, and {} is not; correct this error and repeat the \
-                     command",
-                    items.len(),
-                    item.key
-                ))
-            })?;
+            let moved = target.take(counters, item);
+            moved.map_err(|failure| stopped(failure, done, items.len(), &item.key))?;
         }
-        let came = runtime.block_on(self.came(&counters, &items))?;
-        if let CounterTarget::Own(own) = target {
+        let came = runtime.block_on(self.came(counters, items))?;
+        if let CounterHolder::Own(own) = target.holder {
             runtime.block_on(own.0.close())?;
         }
         problems(&both, &came)
@@ -130,16 +130,11 @@ impl Redis {
     /// Returns numbers that both systems may have issued, for keys that count in Redis and were
     /// already counted here. The application moved before its keys, or it arrived after other keys
     /// had been moved.
-    fn overlaps(
-        &self,
-        runtime: &Runtime,
-        target: &CounterTarget,
-        items: &[CounterItem],
-    ) -> Outcome<Vec<String>> {
+    fn overlaps(&self, target: &CounterTarget<'_>, items: &[CounterItem]) -> Outcome<Vec<String>> {
         let mut both = Vec::new();
         for item in items {
-            let CounterAction::Move { value } = item.action else { continue };
-            let Some(counted) = self.counted(runtime, target, &item.counter)? else {
+            let Ok(CounterAction::Move { value }) = item.action else { continue };
+            let Some(counted) = target.counted(&item.counter)? else {
                 self.say_unknown(&item.key);
                 return Ok(both);
             };
@@ -178,7 +173,7 @@ impl Redis {
         Ok(came)
     }
 
-    async fn plan(&self, counters: &Counters) -> Outcome<Vec<CounterItem>> {
+    async fn plan(&self, counters: &Counters) -> Outcome<CounterItems<'_>> {
         let mut items = Vec::new();
         let mut used: BTreeMap<String, String> = BTreeMap::new();
         for name in counters.keys(&self.pattern).await? {
@@ -189,97 +184,98 @@ impl Redis {
             let counter = key.strip_prefix(&self.strip).unwrap_or(&key).to_owned();
             let mut action = self.action(&name, &counter, counters.read_state(&name).await?);
             if let Some(other) = used.insert(counter.clone(), key.clone()) {
-                let reason =
-                    format!("key {other:?} becomes the same counter: leave one of them out");
-                action = CounterAction::Refuse { reason };
+                action =
+                    Err(format!("key {other:?} becomes the same counter: leave one of them out"));
             }
             items.push(CounterItem { name, key, counter, action });
         }
-        Ok(items)
+        Ok(CounterItems { source: &self.source, items })
     }
 
-    fn action(&self, name: &[u8], counter: &str, at: CounterState) -> CounterAction {
+    fn action(&self, name: &[u8], counter: &str, at: CounterState) -> Step<CounterAction> {
         if std::str::from_utf8(name).is_err() || counter.is_empty() || counter.len() > 255 {
-            let reason = "key is not a text of 1 to 255 bytes".into();
-            return CounterAction::Refuse { reason };
+            return Err("key is not a text of 1 to 255 bytes".into());
         }
         match (at, self.margin) {
-            (CounterState::Senseless(reason), _) => CounterAction::Refuse { reason },
-            (CounterState::Moved(value), _) => CounterAction::Finish { value },
-            (CounterState::Counts(value), None) => CounterAction::Move { value },
+            (CounterState::Senseless(reason), _) => Err(reason),
+            (CounterState::Moved(value), _) => Ok(CounterAction::Finish { value }),
+            (CounterState::Counts(value), None) => Ok(CounterAction::Move { value }),
             (CounterState::Counts(value), Some(margin)) => match value.saturating_add(margin) {
-                above if above <= BOUND_MAX => CounterAction::Raise { value, above },
-                above => CounterAction::Refuse {
-                    reason: format!(
-                        "{value} and the margin are {above}, maximum {BOUND_MAX} (2^62)"
-                    ),
-                },
+                above if above <= BOUND_MAX => Ok(CounterAction::Raise { value, above }),
+                above => {
+                    Err(format!("{value} and the margin are {above}, maximum {BOUND_MAX} (2^62)"))
+                }
             },
         }
     }
 
-    fn show(&self, items: &[CounterItem]) -> Outcome {
-        let mut out = Output::new();
-        if self.common.json {
-            items.iter().try_for_each(|item| out.json(item))?;
-            return out.flush();
+    fn target<'a>(&'a self, runtime: &'a Runtime) -> Outcome<CounterTarget<'a>> {
+        let holder = match &self.server {
+            Some(url) => CounterHolder::Server(Box::new(ApiClient::new(url)?)),
+            None => runtime.block_on(self.own())?,
+        };
+        Ok(CounterTarget { runtime, source: &self.source, holder })
+    }
+
+    async fn own(&self) -> Outcome<CounterHolder> {
+        let config = self.common.config_args.load(Vec::new())?;
+        let node = node::open(&config, JournalUse::Without).await?;
+        let source = node.source(&self.source).await?;
+        if source.kind() != Kind::Counter {
+            return Err(Failure::usage(format!(
+                "source {:?} has kind {}; name a source of kind counter by --source",
+                self.source,
+                source.kind()
+            )));
+        }
+        Ok(CounterHolder::Own(Box::new((node, source))))
+    }
+}
+
+impl ImportPlan for CounterItems<'_> {
+    fn show(&self, json: bool, out: &mut Output) -> Outcome {
+        let items = &self.items;
+        if json {
+            return items.iter().try_for_each(|item| out.json(item));
         }
         let width = items.iter().map(|item| item.key.chars().count()).max().unwrap_or(0).max(3);
         out.line(format_args!("{:<width$}  PLAN", "KEY"))?;
         for CounterItem { key, counter, action, .. } in items {
             let to = format!("{}:{counter}", self.source);
             let plan = match action {
-                CounterAction::Move { value } => {
+                Ok(CounterAction::Move { value }) => {
                     format!("move at {value}, or its number at that time, to {to}")
                 }
-                CounterAction::Finish { value } => {
+                Ok(CounterAction::Finish { value }) => {
                     format!("already moved: raise {to} above {value} if it is not")
                 }
-                CounterAction::Raise { value, above } => {
+                Ok(CounterAction::Raise { value, above }) => {
                     format!("leave at {value}, and raise {to} above {above}")
                 }
-                CounterAction::Refuse { reason } => format!("REFUSED: {reason}"),
+                Err(reason) => format!("REFUSED: {reason}"),
             };
             out.line(format_args!("{key:<width$}  {plan}"))?;
         }
-        out.flush()
+        Ok(())
     }
 
-    fn target(&self, runtime: &Runtime) -> Outcome<CounterTarget> {
-        if let Some(url) = &self.server {
-            return Ok(CounterTarget::Server(Box::new(ApiClient::new(url)?)));
-        }
-        let config = self.common.config_args.load(Vec::new())?;
-        runtime.block_on(async {
-            let node = node::open(&config, JournalUse::Without).await?;
-            let source = node.source(&self.source).await?;
-            if source.kind() != Kind::Counter {
-                return Err(Failure::usage(format!(
-                    "source {:?} has kind {}; name a source of kind counter by --source",
-                    self.source,
-                    source.kind()
-                )));
-            }
-            Ok(CounterTarget::Own(Box::new((node, source))))
-        })
+    fn refused(&self) -> Option<String> {
+        refused_keys(self.items.iter().map(|item| &item.action))
     }
+}
 
-    fn act(
-        &self,
-        runtime: &Runtime,
-        counters: &Counters,
-        target: &CounterTarget,
-        item: &CounterItem,
-    ) -> Outcome {
-        let raise = |highest| self.raise(runtime, target, &item.counter, highest);
+impl CounterTarget<'_> {
+    /// Takes over a counter as planned.
+    fn take(&self, counters: &Counters, item: &CounterItem) -> Outcome {
+        let raise = |highest| self.raise(&item.counter, highest);
         match item.action {
-            CounterAction::Refuse { .. } => Ok(()),
-            CounterAction::Finish { value } => raise(value),
-            CounterAction::Raise { above, .. } => raise(above),
-            CounterAction::Move { value } => {
+            Err(_) => Ok(()),
+            Ok(CounterAction::Finish { value }) => raise(value),
+            Ok(CounterAction::Raise { above, .. }) => raise(above),
+            Ok(CounterAction::Move { value }) => {
                 // If this fails, the counter must stay in Redis.
                 raise(value)?;
-                match runtime.block_on(counters.move_counter(&item.name))? {
+                match self.runtime.block_on(counters.move_counter(&item.name))? {
                     CounterState::Moved(value) => raise(value),
                     CounterState::Counts(_) | CounterState::Senseless(_) => Err(Failure::refused(
                         "key is not a counter any more, since it was overwritten; check its \
@@ -292,14 +288,9 @@ impl Redis {
 
     /// Returns the bound of a counter, or of another key of its section; `None` when the caller may
     /// move counters but not read bounds.
-    fn counted(
-        &self,
-        runtime: &Runtime,
-        target: &CounterTarget,
-        counter: &str,
-    ) -> Outcome<Option<u64>> {
-        match target {
-            CounterTarget::Server(client) => {
+    fn counted(&self, counter: &str) -> Outcome<Option<u64>> {
+        match &self.holder {
+            CounterHolder::Server(client) => {
                 let CounterBody { bound } = match client.get(&self.path(counter)) {
                     Err(CallError::Forbidden(_)) => return Ok(None),
                     result => result?,
@@ -308,33 +299,28 @@ impl Redis {
                     Failure::internal(format_args!("server sent bound {bound:?}, not a number"))
                 })
             }
-            CounterTarget::Own(own) => {
-                Ok(Some(runtime.block_on(own.1.bound_of(counter.as_bytes(), RAISE_MS))?))
+            CounterHolder::Own(own) => {
+                let bound = own.1.bound_of(counter.as_bytes(), RAISE_MS);
+                Ok(Some(self.runtime.block_on(bound)?))
             }
         }
     }
 
     fn path(&self, counter: &str) -> String {
-        format!("/v1/counters/{}/{}", segment(&self.source), segment(counter))
+        format!("/v1/counters/{}/{}", segment(self.source), segment(counter))
     }
 
     /// Makes every later number of a counter greater than `highest`.
-    fn raise(
-        &self,
-        runtime: &Runtime,
-        target: &CounterTarget,
-        counter: &str,
-        highest: u64,
-    ) -> Outcome {
-        match target {
-            CounterTarget::Server(client) => {
+    fn raise(&self, counter: &str, highest: u64) -> Outcome {
+        match &self.holder {
+            CounterHolder::Server(client) => {
                 let body = CounterBody { bound: highest.to_string() };
                 let _: CounterBody = client.put(&self.path(counter), &body)?;
                 Ok(())
             }
-            CounterTarget::Own(own) => {
+            CounterHolder::Own(own) => {
                 let raised = own.1.raise(counter.as_bytes(), highest, RAISE_MS);
-                runtime.block_on(raised).map_err(|error| {
+                self.runtime.block_on(raised).map_err(|error| {
                     let failure = Failure::from(error);
                     failure.after("no --server given, so this command raises the counter itself")
                 })

@@ -7,10 +7,9 @@ use snowmint_coord::Definition;
 use snowmint_coord::spec::StepRule;
 use snowmint_stores::legacy::{LegacyDatabase, LegacySystem};
 
-use super::apply::{ImportContext, present};
-use super::common::Common;
+use super::common::{Common, ImportContext, present};
 use super::merge::{self, DatabaseRead, Merged};
-use super::plan::{ImportOptions, KeyAction, KeyItem, item};
+use super::plan::{ImportOptions, KeyItem, item};
 use crate::terminal::exit::{Failure, Outcome, complain};
 
 /// Selection of keys, and their names here.
@@ -133,8 +132,8 @@ impl KeySelection {
             let known = stored.get(&source);
             let mut item = item(merged, source.clone(), how, known);
             if let Some(other) = used.insert(source, key) {
-                let reason = format!("key {other:?} has the same source; name another by --name");
-                item.action = KeyAction::Refuse { reason };
+                item.action =
+                    Err(format!("key {other:?} has the same source; name another by --name"));
             }
             items.push(item);
         }

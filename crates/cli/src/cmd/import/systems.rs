@@ -6,21 +6,13 @@ use snowmint_stores::legacy::{
     LegacyDatabase, LegacySystem, LegacyWorker, LegacyWorkerSystem, zookeeper_workers,
 };
 
-use super::apply::{ImportContext, Whole, present};
-use super::common::Common;
-use super::cut::Cuts;
-use super::plan::KeyItem;
+use super::apply::{self, ImportPlan};
+use super::common::{Common, ImportContext, present};
+use super::keys::Keys;
 use super::segments::KeySelection;
 use super::tokens;
-use super::workers::{BAIDU, COSID, Here, Keeping, LEAF, System, Workers};
+use super::workers::{BAIDU, COSID, Keeping, LEAF, System, Workers};
 use crate::terminal::exit::{Failure, Outcome, complain};
-
-/// Turn the keys of Meituan Leaf's table `leaf_alloc` into segment sources.
-#[derive(Debug, Args)]
-pub(super) struct Leaf {
-    #[command(flatten)]
-    keys: KeySelection,
-}
 
 /// Turn the business types of Didi Tinyid's table `tiny_id_info` into segment sources.
 ///
@@ -49,26 +41,9 @@ pub(super) struct Cosid {
     keeping: Keeping,
 }
 
-/// Exclude the worker numbers in the ZooKeeper tree of Meituan Leaf, or of an application that
-/// keeps /servers and /instances (as Twitter's and its heirs do).
-///
-/// The path of the URL is the application's, or that of all applications; default /snowflake.
+/// Selection of worker numbers.
 #[derive(Debug, Args)]
-pub(super) struct LeafSnowflake {
-    #[command(flatten)]
-    common: Common,
-    #[command(flatten)]
-    keeping: Keeping,
-}
-
-/// Exclude the worker numbers of Baidu's uid-generator, up to the highest in its table
-/// `WORKER_NODE`.
-///
-/// A process that borrowed time may have minted far ahead of any clock: consider this before giving
-/// --stopped. That option is rejected until --layout gives the epoch of its IDs: the shipped epoch
-/// has run out, and a layout with a later epoch repeats its IDs.
-#[derive(Debug, Args)]
-pub(super) struct UidGenerator {
+pub(super) struct WorkerSelection {
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
@@ -79,28 +54,40 @@ fn no_table(table: &str) -> Failure {
     Failure::no(format!("table {table} does not exist in the other system; correct --from"))
 }
 
-fn keys_of(keys: &KeySelection, peer: LegacySystem, step: StepRule, table: &str) -> Outcome {
-    let ctx = ImportContext::read_state(&keys.common)?;
-    let keys_found = keys.plan(peer, step, &ctx)?.ok_or_else(|| no_table(table))?;
-    let cuts = cuts(&keys_found, peer, keys, &ctx)?;
-    Whole { keys: keys_found, workers: None, cuts }.finish(&keys.common, &ctx)
+fn keys_of(selection: &KeySelection, peer: LegacySystem, step: StepRule, table: &str) -> Outcome {
+    let ctx = ImportContext::read_state(&selection.common)?;
+    let items = selection.plan(peer, step, &ctx)?.ok_or_else(|| no_table(table))?;
+    let keys = Keys::new(items, peer, selection, &ctx)?;
+    finish(&selection.common, &ctx, Some(&keys), None)
 }
 
-fn cuts(
-    items: &[KeyItem],
-    peer: LegacySystem,
-    keys: &KeySelection,
+/// Shows both plans and, unless it is a dry run, carries them out.
+fn finish(
+    common: &Common,
     ctx: &ImportContext,
-) -> Outcome<Cuts> {
-    // Connections belong to a runtime.
-    let _entered = ctx.runtime.enter();
-    Cuts::of(items, peer, (&keys.common, keys.allocate_from.as_deref()), &ctx.config)
+    keys: Option<&Keys>,
+    workers: Option<&Workers>,
+) -> Outcome {
+    let of_keys = keys.map(|keys| keys as &dyn ImportPlan);
+    let of_workers = workers.map(|workers| workers as &dyn ImportPlan);
+    let plans: Vec<_> = of_keys.into_iter().chain(of_workers).collect();
+    let way = "correct them, or leave them out (--except KEY, --except-worker NUMBER)";
+    apply::finish(&plans, way, common, || {
+        ctx.runtime.block_on(async {
+            if let Some(workers) = workers {
+                workers.carry_out(&ctx.config).await?;
+            }
+            match keys {
+                Some(keys) => keys.carry_out(&ctx.config).await,
+                None => Ok(()),
+            }
+        })
+    })?;
+    keys.map_or(Ok(()), Keys::warn_of_overlaps)
 }
 
-impl Leaf {
-    pub(super) fn run(self) -> Outcome {
-        keys_of(&self.keys, LegacySystem::Leaf, StepRule::Leaf, "leaf_alloc")
-    }
+pub(super) fn leaf(keys: &KeySelection) -> Outcome {
+    keys_of(keys, LegacySystem::Leaf, StepRule::Leaf, "leaf_alloc")
 }
 
 impl Tinyid {
@@ -117,39 +104,33 @@ impl Cosid {
         let common = &self.keys.common;
         let ctx = ImportContext::read_state(common)?;
         let machines = ctx.runtime.block_on(legacy_workers(common, LegacyWorkerSystem::Cosid))?;
-        let keys = self.keys.plan(LegacySystem::Cosid, StepRule::Adaptive, &ctx)?;
-        if machines.is_none() && keys.is_none() {
+        let items = self.keys.plan(LegacySystem::Cosid, StepRule::Adaptive, &ctx)?;
+        if machines.is_none() && items.is_none() {
             return Err(no_table("cosid or cosid_machine"));
         }
-        let workers = machines.map(|found| planned(&self.keeping, COSID, found, &ctx));
-        let (keys, workers) = (keys.unwrap_or_default(), workers.transpose()?);
-        let cuts = cuts(&keys, LegacySystem::Cosid, &self.keys, &ctx)?;
-        Whole { keys, workers, cuts }.finish(common, &ctx)
+        let workers = machines.map(|found| self.keeping.plan(COSID, found, &ctx)).transpose()?;
+        let keys = items.map(|items| Keys::new(items, LegacySystem::Cosid, &self.keys, &ctx));
+        finish(common, &ctx, keys.transpose()?.as_ref(), workers.as_ref())
     }
 }
 
-impl LeafSnowflake {
-    pub(super) fn run(self) -> Outcome {
-        let ctx = ImportContext::read_state(&self.common)?;
-        let found = ctx.runtime.block_on(async {
-            let mut all = Vec::new();
-            for url in &self.common.from {
-                all.extend(zookeeper_workers(url).await?);
-            }
-            Ok::<_, Failure>(all)
-        })?;
-        numbers(&self.common, &self.keeping, found, LEAF, &ctx)
-    }
+pub(super) fn leaf_snowflake(selection: &WorkerSelection) -> Outcome {
+    let ctx = ImportContext::read_state(&selection.common)?;
+    let found = ctx.runtime.block_on(async {
+        let mut all = Vec::new();
+        for url in &selection.common.from {
+            all.extend(zookeeper_workers(url).await?);
+        }
+        Ok::<_, Failure>(all)
+    })?;
+    numbers(selection, found, LEAF, &ctx)
 }
 
-impl UidGenerator {
-    pub(super) fn run(self) -> Outcome {
-        let ctx = ImportContext::read_state(&self.common)?;
-        let found =
-            ctx.runtime.block_on(legacy_workers(&self.common, LegacyWorkerSystem::UidGenerator))?;
-        let found = found.ok_or_else(|| no_table("WORKER_NODE"))?;
-        numbers(&self.common, &self.keeping, found, BAIDU, &ctx)
-    }
+pub(super) fn uid_generator(selection: &WorkerSelection) -> Outcome {
+    let ctx = ImportContext::read_state(&selection.common)?;
+    let found = legacy_workers(&selection.common, LegacyWorkerSystem::UidGenerator);
+    let found = ctx.runtime.block_on(found)?.ok_or_else(|| no_table("WORKER_NODE"))?;
+    numbers(selection, found, BAIDU, &ctx)
 }
 
 /// Returns the worker numbers of all databases; `None` if no database has such a table.
@@ -182,8 +163,7 @@ async fn legacy_workers(
 }
 
 fn numbers(
-    common: &Common,
-    keeping: &Keeping,
+    WorkerSelection { common, keeping }: &WorkerSelection,
     found: Vec<LegacyWorker>,
     system: System,
     ctx: &ImportContext,
@@ -191,18 +171,6 @@ fn numbers(
     if found.is_empty() {
         return Err(Failure::no("other system has no worker number to import"));
     }
-    let workers = planned(keeping, system, found, ctx)?;
-    let keys: Vec<KeyItem> = Vec::new();
-    Whole { keys, workers: Some(workers), cuts: Cuts::default() }.finish(common, ctx)
-}
-
-fn planned(
-    keeping: &Keeping,
-    system: System,
-    found: Vec<LegacyWorker>,
-    ctx: &ImportContext,
-) -> Outcome<Workers> {
-    let (reuse, layouts) = (ctx.config.worker.reuse(), ctx.layouts());
-    let here = Here { reuse, slots: &ctx.slots, layouts: &layouts, now: ctx.now };
-    keeping.plan(system, found, here)
+    let workers = keeping.plan(system, found, ctx)?;
+    finish(common, ctx, None, Some(&workers))
 }

@@ -8,29 +8,23 @@ use snowmint_server::TokenHash;
 use snowmint_stores::legacy::{LegacyDatabase, TokenGrant};
 use toml::Value;
 
-use super::apply::present;
-use super::common::Common;
+use super::common::{Common, present};
 use crate::open::store;
 use crate::terminal::exit::{Failure, Outcome, complain};
-use crate::terminal::output::Output;
+use crate::terminal::output;
 
 /// Prints the business types of each token in `tiny_id_token`, under the token's hash, since the
 /// file is copied, printed and shown to people.
 pub(super) fn print(common: &Common) -> Outcome {
-    let mut out = Output::new();
     let table = table(store::runtime()?.block_on(read(common))?)?;
-    if !common.json {
+    let lines = table.iter().map(|(hash, types)| json!({ "hash": hash, "types": types }));
+    output::print(common.json, lines, |out| {
         out.line("[compat.tinyid.tokens]")?;
-    }
-    for (hash, types) in table {
-        if common.json {
-            out.json(&json!({ "hash": hash, "types": types }))?;
-        } else {
-            let types: Vec<_> = types.into_iter().collect();
-            out.line(format_args!("{} = {}", Value::from(hash), Value::from(types.join(", "))))?;
-        }
-    }
-    out.flush()
+        table.iter().try_for_each(|(hash, types)| {
+            let types = types.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            out.line(format_args!("{} = {}", Value::from(hash.as_str()), Value::from(types)))
+        })
+    })
 }
 
 async fn read(common: &Common) -> Outcome<Vec<TokenGrant>> {

@@ -1,21 +1,24 @@
 //! Worker numbers of another system, which are excluded here.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use snowmint_coord::exclude::LABEL_BYTES_MAX;
 use snowmint_coord::external::{external_pool, is_external};
 use snowmint_coord::label::Visible;
 use snowmint_coord::pool::CLAIM_COUNT_MAX;
 use snowmint_coord::spec::{Plan, SnowflakePlan, SourceSpec, Span};
-use snowmint_coord::{Exclude, Mark, Pool, Reuse, SlotInfo, Store, pool_of};
+use snowmint_coord::{Exclude, Mark, Pool, Reuse, SlotInfo, pool_of};
 use snowmint_core::layout::OutOfRange;
 use snowmint_core::{Layout, UnixMillis};
 use snowmint_stores::legacy::LegacyWorker;
 
+use super::apply::{self, ImportPlan, Step};
+use super::common::ImportContext;
 use crate::audit;
+use crate::config::Config;
+use crate::open::store;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::output::Output;
 use crate::terminal::when::{self, Zone};
@@ -61,15 +64,20 @@ pub(super) const COSID: System = System { name: "cosid", layout: "cosid", shippe
 
 /// Plan for one worker number.
 #[derive(Debug, Serialize)]
-pub(super) struct WorkerItem {
+struct WorkerItem {
     /// Worker number; `None` if the stored text is not a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     worker: Option<u64>,
-    pool: String,
+    #[serde(serialize_with = "name_of")]
+    pool: Pool,
     /// Holder in the other system.
     holder: String,
-    #[serde(flatten)]
-    action: WorkerAction,
+    #[serde(flatten, serialize_with = "apply::step")]
+    action: Step<WorkerAction>,
+}
+
+fn name_of<S: Serializer>(pool: &Pool, serializer: S) -> Result<S::Ok, S::Error> {
+    pool.name.serialize(serializer)
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -82,8 +90,6 @@ enum WorkerAction {
     },
     /// Keeps an existing exclusion.
     Keep,
-    /// Does nothing.
-    Refuse { reason: String },
 }
 
 /// Plan for all worker numbers.
@@ -91,24 +97,8 @@ enum WorkerAction {
 pub(super) struct Workers {
     origin: &'static str,
     until: Mark,
-    parts: Vec<PoolPart>,
-}
-
-/// Plan for the worker numbers of one pool.
-#[derive(Debug)]
-struct PoolPart {
-    pool: Pool,
+    /// Items of one pool after those of another.
     items: Vec<WorkerItem>,
-}
-
-/// State of this deployment.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Here<'a> {
-    pub(super) reuse: Reuse,
-    pub(super) slots: &'a [SlotInfo],
-    /// Layouts of all sources with worker numbers.
-    pub(super) layouts: &'a [(String, Layout)],
-    pub(super) now: UnixMillis,
 }
 
 /// Numbers, with all their present and former holders.
@@ -127,22 +117,22 @@ impl Keeping {
         &self,
         system: System,
         found: Vec<LegacyWorker>,
-        here: Here<'_>,
+        ctx: &ImportContext,
     ) -> Outcome<Workers> {
         let plan = self.named(system.layout)?;
         let until = match self.margin {
             Some(margin) => {
                 let theirs = self.layout.as_ref().map_or(system.shipped, |_| plan.layout);
-                let until = here.now.saturating_add(margin.ms());
-                check_passed(theirs, here.layouts, until)?;
+                let until = ctx.now.saturating_add(margin.ms());
+                check_passed(theirs, &ctx.layouts(), until)?;
                 Mark::from(until)
             }
             None => Mark::MAX,
         };
-        let pool = pool_of(&plan.layout, here.reuse);
+        let pool = pool_of(&plan.layout, ctx.config.worker.reuse());
         let (mut all, mut by_space) =
             (HoldersByNumber::new(), BTreeMap::<String, HoldersByNumber>::new());
-        let mut senseless = Vec::new();
+        let mut workers = Workers { origin: system.name, until, items: Vec::new() };
         for LegacyWorker { number, holder, space } in found {
             match number {
                 Ok(number) if self.except_worker.contains(&number) => {}
@@ -153,13 +143,8 @@ impl Keeping {
                     }
                 }
                 Err(reason) => {
-                    let action = WorkerAction::Refuse { reason };
-                    senseless.push(WorkerItem {
-                        worker: None,
-                        pool: pool.name.clone(),
-                        holder,
-                        action,
-                    });
+                    let (pool, action) = (pool.clone(), Err(reason));
+                    workers.items.push(WorkerItem { worker: None, pool, holder, action });
                 }
             }
         }
@@ -175,15 +160,15 @@ impl Keeping {
             Some((pool, by_number))
         });
         let external: Vec<_> = external.collect();
-        let mut workers = Workers { origin: system.name, until, parts: Vec::new() };
         for (pool, by_number) in [(pool, all)].into_iter().chain(external) {
             check_count(&by_number)?;
-            let part = workers.part(pool, by_number, here);
-            workers.parts.push(part);
-        }
-        if let Some(first) = workers.parts.first_mut() {
-            senseless.append(&mut first.items);
-            first.items = senseless;
+            for (number, holder) in by_number {
+                let mut holder = Visible(&holder).to_string();
+                holder.truncate(holder.floor_char_boundary(LABEL_BYTES_MAX / 2));
+                let action = workers.step(&pool, number, ctx);
+                let (worker, pool) = (Some(number), pool.clone());
+                workers.items.push(WorkerItem { worker, pool, holder, action });
+            }
         }
         Ok(workers)
     }
@@ -253,50 +238,34 @@ fn ranges(numbers: &[u64]) -> String {
     runs.map(shown).collect::<Vec<_>>().join(", ")
 }
 
-impl PoolPart {
-    fn slots(&self, number: u64) -> impl Iterator<Item = u64> + use<> {
-        let group = u64::from(self.pool.group.max(1));
-        number.saturating_mul(group)..number.saturating_add(1).saturating_mul(group)
-    }
+/// Returns the slots of a worker number.
+fn slots(pool: &Pool, number: u64) -> impl Iterator<Item = u64> + use<> {
+    let group = u64::from(pool.group.max(1));
+    number.saturating_mul(group)..number.saturating_add(1).saturating_mul(group)
 }
 
 impl Workers {
-    fn part(&self, pool: Pool, by_number: HoldersByNumber, here: Here<'_>) -> PoolPart {
-        let mut part = PoolPart { pool, items: Vec::new() };
-        for (number, holder) in by_number {
-            let mut holder = Visible(&holder).to_string();
-            holder.truncate(holder.floor_char_boundary(LABEL_BYTES_MAX / 2));
-            let action = self.action(&part, number, here);
-            let pool = part.pool.name.clone();
-            part.items.push(WorkerItem { worker: Some(number), pool, holder, action });
-        }
-        part
-    }
-
-    fn action(&self, part: &PoolPart, number: u64, here: Here<'_>) -> WorkerAction {
-        let groups = part.pool.groups();
+    fn step(&self, pool: &Pool, number: u64, ctx: &ImportContext) -> Step<WorkerAction> {
+        let groups = pool.groups();
         if number >= groups {
             let last = groups.saturating_sub(1);
-            let reason = format!(
+            return Err(format!(
                 "the layout has workers 0 to {last}: name theirs by --layout, or leave this one out by \
                  --except-worker {number}"
-            );
-            return WorkerAction::Refuse { reason };
+            ));
         }
-        let of = |slot: &u64| {
-            here.slots.iter().find(|info| info.pool == part.pool.name && info.slot == *slot)
-        };
-        let known: Vec<_> = part.slots(number).map(|slot| of(&slot)).collect();
-        if let Some(reason) = known.iter().flatten().find_map(|info| self.in_use(info, here.now)) {
-            return WorkerAction::Refuse { reason };
+        let of = |slot| ctx.slots.iter().find(|info| info.pool == pool.name && info.slot == slot);
+        let known: Vec<_> = slots(pool, number).map(of).collect();
+        if let Some(reason) = known.iter().flatten().find_map(|info| self.in_use(info, ctx.now)) {
+            return Err(reason);
         }
         let is_done = |info: &Option<&SlotInfo>| info.is_some_and(|info| info.mark >= self.until);
         if known.iter().all(is_done) {
-            return WorkerAction::Keep;
+            return Ok(WorkerAction::Keep);
         }
         let until = self.until;
         let until = (until < Mark::MAX).then(|| Zone::default().show(until.unix_millis()));
-        WorkerAction::Exclude { until }
+        Ok(WorkerAction::Exclude { until })
     }
 
     /// Returns the reason why a number may be in use here as well as there.
@@ -322,61 +291,67 @@ impl Workers {
         format!("{}: {holder}", self.origin)
     }
 
-    fn items(&self) -> impl Iterator<Item = &WorkerItem> {
-        self.parts.iter().flat_map(|part| &part.items)
-    }
-
-    pub(super) fn show(&self, json: bool, out: &mut Output) -> Outcome {
-        if json {
-            return self.items().try_for_each(|item| out.json(item));
+    pub(super) async fn carry_out(&self, config: &Config) -> Outcome {
+        if self.items.iter().all(|item| item.action == Ok(WorkerAction::Keep)) {
+            return Ok(());
         }
-        let pools = self.parts.iter().map(|part| part.pool.name.len()).max().unwrap_or(0).max(16);
+        let store = store::configured(config).await?;
+        let until = match self.until {
+            Mark::MAX => "for ever".to_owned(),
+            until => format!("until {}", Zone::default().show(until.unix_millis())),
+        };
+        for items in self.items.chunk_by(|one, next| one.pool == next.pool) {
+            let mut by_holder: BTreeMap<&str, Exclude> = BTreeMap::new();
+            for WorkerItem { worker, pool, holder, action } in items {
+                let (Some(number), Ok(WorkerAction::Exclude { .. })) = (worker, action) else {
+                    continue;
+                };
+                let new = || Exclude {
+                    pool: pool.clone(),
+                    slots: Vec::new(),
+                    until: self.until,
+                    label: self.label(holder),
+                };
+                by_holder.entry(holder).or_insert_with(new).slots.extend(slots(pool, *number));
+            }
+            for exclude in by_holder.into_values() {
+                let Exclude { pool, slots, label, .. } = &exclude;
+                let what = format!("slots {} of pool {} excluded", ranges(slots), pool.name);
+                store.exclude(&exclude, when::now()).await?;
+                let data_dir = &config.server.data_dir;
+                audit::leave(data_dir, &what, "claimable", format!("{until} ({label})"));
+            }
+        }
+        Ok(store.close().await?)
+    }
+}
+
+impl ImportPlan for Workers {
+    fn show(&self, json: bool, out: &mut Output) -> Outcome {
+        let items = &self.items;
+        if json {
+            return items.iter().try_for_each(|item| out.json(item));
+        }
+        let pools = items.iter().map(|item| item.pool.name.len()).max().unwrap_or(0).max(16);
         out.line(format_args!("{:>7}  {:<pools$}  PLAN", "WORKER", "POOL"))?;
-        for WorkerItem { worker, pool, holder, action } in self.items() {
+        for WorkerItem { worker, pool, holder, action } in items {
             let worker = worker.map_or_else(|| "?".into(), |worker| worker.to_string());
             let plan = match action {
-                WorkerAction::Exclude { until: None } => format!("exclude for ever ({holder})"),
-                WorkerAction::Exclude { until: Some(time) } => {
+                Ok(WorkerAction::Exclude { until: None }) => format!("exclude for ever ({holder})"),
+                Ok(WorkerAction::Exclude { until: Some(time) }) => {
                     format!("exclude until {time} ({holder})")
                 }
-                WorkerAction::Keep => "nothing to do: already excluded".to_owned(),
-                WorkerAction::Refuse { reason } => format!("REFUSED: {reason} ({holder})"),
+                Ok(WorkerAction::Keep) => "nothing to do: already excluded".to_owned(),
+                Err(reason) => format!("REFUSED: {reason} ({holder})"),
             };
-            out.line(format_args!("{worker:>7}  {pool:<pools$}  {plan}"))?;
+            out.line(format_args!("{worker:>7}  {:<pools$}  {plan}", pool.name))?;
         }
         Ok(())
     }
 
-    /// Returns the number of rejected items.
-    pub(super) fn refused(&self) -> usize {
-        self.items().filter(|item| matches!(item.action, WorkerAction::Refuse { .. })).count()
-    }
-
-    pub(super) fn is_done(&self) -> bool {
-        self.items().all(|item| item.action == WorkerAction::Keep)
-    }
-
-    pub(super) async fn carry_out(&self, store: &dyn Store, data_dir: &Path) -> Outcome {
-        for part in &self.parts {
-            let mut by_holder: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-            for item in &part.items {
-                if let (Some(number), WorkerAction::Exclude { .. }) = (item.worker, &item.action) {
-                    by_holder.entry(&item.holder).or_default().extend(part.slots(number));
-                }
-            }
-            for (holder, slots) in by_holder {
-                let (pool, label) = (part.pool.clone(), self.label(holder));
-                let what = format!("slots {} of pool {} excluded", ranges(&slots), pool.name);
-                let until = match self.until {
-                    Mark::MAX => "for ever".to_owned(),
-                    until => format!("until {}", Zone::default().show(until.unix_millis())),
-                };
-                let exclude = Exclude { pool, slots, until: self.until, label };
-                store.exclude(&exclude, when::now()).await?;
-                audit::leave(data_dir, &what, "claimable", format!("{until} ({})", exclude.label));
-            }
-        }
-        Ok(())
+    fn refused(&self) -> Option<String> {
+        let refused = self.items.iter().filter(|item| item.action.is_err()).count();
+        (refused > 0).then(|| format!("{refused} worker numbers"))
     }
 }
 
