@@ -58,6 +58,7 @@ macro_rules! store_calls {
 
             $(
                 $(#[$doc])*
+                #[allow(clippy::needless_lifetimes, reason = "references in arguments need it")]
                 fn $name<'a>(&'a self, $($arg: $type),*) -> BoxFuture<'a, Result<$reply>> {
                     Box::pin(async move {
                         match self.call(StoreCall::$verb { $($arg),* }).await? {
@@ -76,6 +77,7 @@ macro_rules! store_calls {
         #[allow(missing_docs, reason = "the functions of Store document the verbs")]
         pub trait StoreVerbs: Send + Sync {
             $(
+                #[allow(clippy::needless_lifetimes, reason = "references in arguments need it")]
                 fn $name<'a>(
                     &'a self,
                     $($arg: $type),*
