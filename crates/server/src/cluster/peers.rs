@@ -15,13 +15,13 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, ResponseFuture};
 use hyper_util::rt::TokioExecutor;
 use snowmint_coord::Timer;
+use snowmint_coord::lock;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::JSON;
 use tokio::sync::mpsc;
 
 use crate::access::Access;
 use crate::clients::share::{Client as Asker, Share, Shares};
-use crate::clients::tracker::lock;
 use crate::error::{Error, OwnerFailure};
 use crate::net::tls::{Tls, no_tls};
 use crate::observe::live::Live;

@@ -17,11 +17,11 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use snowmint_coord::lock;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::{ErrorBody, JSON, OwnerInfo, TEXT};
 
 use crate::access::Caller;
-use crate::clients::tracker::lock;
 use crate::error::{Error, SectionOwner, shown};
 use crate::net::read_deadline_body::{BodyKind, keeping};
 use crate::service::{UnsentPermit, invalid};

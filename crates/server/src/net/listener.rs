@@ -4,11 +4,12 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use snowmint_coord::Timer;
+use snowmint_coord::lock;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::clients::tracker::{ConnectionGuard, ConnectionTracker, lock};
+use crate::clients::tracker::{ConnectionGuard, ConnectionTracker};
 use crate::net::shutdown::stopping;
 use crate::net::tls::Tls;
 use crate::observe::live::Live;

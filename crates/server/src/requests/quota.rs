@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::access::Caller;
 use crate::clients::share::Client;
-use crate::clients::tracker::{TrackedConnection, lock};
+use crate::clients::tracker::TrackedConnection;
+use snowmint_coord::lock;
 
 /// Bounds of one resource.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,11 @@
 //! Access log of commands.
 
+use snowmint_coord::lock;
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::Command;
 
 use super::cmd;
 use super::session::{IdTarget, Session};
-use crate::clients::tracker::lock;
 use crate::observe::log_line::{Issued, LogLine};
 use crate::observe::meter::Protocol;
 use crate::observe::trace::RequestSpan;

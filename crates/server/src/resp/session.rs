@@ -4,13 +4,14 @@ use std::str;
 use std::sync::{Arc, Mutex};
 
 use snowmint_coord::Source;
+use snowmint_coord::lock;
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Encoder, Protocol};
 
 use super::state::RespState;
 use super::transaction::Transaction;
 use crate::access::{Access, Caller, CertificateNames};
-use crate::clients::tracker::{ConnectionGuard, lock};
+use crate::clients::tracker::ConnectionGuard;
 use crate::error::{Cause, Error, shown};
 use crate::service::{CachedSource, Service};
 

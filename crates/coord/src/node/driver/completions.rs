@@ -8,12 +8,13 @@ use super::super::journal_writer::{JournalMark, Written};
 use super::super::lease::{ActiveLease, LeaseKey};
 use super::super::source_info::ReadCatalog;
 use super::state::{Completion, Driver, Stage};
-use super::{JOIN_RETRY_MS_MAX, PAST_MAX, reuses_numbers};
+use super::{PAST_MAX, reuses_numbers};
 use crate::error::{Error, ErrorKind, Result, chain};
 use crate::ids::{Incarnation, Mark};
 use crate::journal::JournalLease;
 use crate::machine::{Granted, LeaseAction, LeaseEvent, Now, PresenceMachine, WindowAction};
 use crate::model::lease::{Extend, Extended, Release};
+use crate::platform::backoff::backoff_ms;
 
 /// Shortest lead that an operator must have accepted: a journal's own lead is shorter.
 const ACCEPTED_LEAD_MS_MIN: u64 = JOURNAL_LEAD_MS_MAX + 1;
@@ -135,7 +136,7 @@ impl Driver {
                 self.core.ctx.doubt(&error);
                 self.end_offline(&error);
                 let failures = failures.saturating_add(1);
-                let wait_ms = (50_u64 << failures.min(6)).min(JOIN_RETRY_MS_MAX);
+                let wait_ms = backoff_ms(failures.saturating_add(1));
                 let without = self.leases.values_mut().filter(|held| !held.is_offline());
                 for group in without.flat_map(|held| held.groups.values_mut()) {
                     group.suspend(&error);

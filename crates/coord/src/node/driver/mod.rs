@@ -51,8 +51,6 @@ const CATALOG_EVERY_MS: u64 = 100;
 const RENEWALS_PER_TTL: u64 = 3;
 /// Number of ended leases that are remembered. Each takes room in the journal.
 pub(super) const PAST_MAX: usize = 256;
-/// Longest wait after a failed join.
-const JOIN_RETRY_MS_MAX: u64 = 2_000;
 
 impl Driver {
     pub(super) fn new(

@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use futures_util::task::AtomicWaker;
 use tokio::task::AbortHandle;
 
-use super::locking::lock;
 use crate::clients::share::Client;
+use snowmint_coord::lock;
 
 /// Milliseconds that a connection has to end when it is asked to make room.
 const LEAVE_MS: u64 = 500;

@@ -10,7 +10,6 @@
 
 mod connection;
 mod guard;
-mod locking;
 mod room;
 mod state;
 
@@ -24,7 +23,7 @@ use std::sync::atomic::Ordering;
 use crate::clients::share::Client;
 pub(crate) use connection::{EndReason, TrackedConnection};
 pub(crate) use guard::{ConnectionGuard, OpenResponse, ReadDeadline};
-pub(crate) use locking::lock;
+use snowmint_coord::lock;
 pub(crate) use state::{ConnectionTracker, ListenerBounds};
 use state::{Connections, SWEEP_MS};
 

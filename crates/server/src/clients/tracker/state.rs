@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use snowmint_coord::Timer;
+use snowmint_coord::lock;
 use tokio::sync::Notify;
 
 use super::connection::{NEVER, TrackedConnection};
-use super::locking::lock;
 use super::room::Room;
 
 /// Interval of the deadline checks: deadlines are exact to within this.

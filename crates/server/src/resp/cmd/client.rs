@@ -1,11 +1,12 @@
 //! `CLIENT ...`: lists connections and their names.
 
+use snowmint_coord::lock;
 use snowmint_wire::resp::{Command, Protocol};
 
 use super::reply::{unknown_subcommand, wrong_arity};
 use super::spec::{Flow, Spec};
 use crate::access::Right;
-use crate::clients::tracker::{TrackedConnection, lock};
+use crate::clients::tracker::TrackedConnection;
 use crate::resp::session::Session;
 
 pub(super) const SPEC: Spec = Spec {
