@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
 use hyper::http::uri::Authority;
 use hyper::{Method, Request, Uri};
 use serde::Serialize;
@@ -176,16 +176,19 @@ impl ApiClient {
         Err(passing.map_or_else(|| CallError::NotReached(reasons.join("; ")), CallError::Failed))
     }
 
-    fn call_one<T: DeserializeOwned>(
+    fn request(
         &self,
-        (base, ms): (&str, u64),
+        base: &str,
         method: &Method,
         path: &str,
         body: &Bytes,
-    ) -> Result<T, CallError> {
+    ) -> hyper::http::Result<Request<Full<Bytes>>> {
+        // The library would leave out a usual port, which `http.hosts` of a server may name.
+        let (_, host) = base.split_once("://").unwrap_or_default();
         let request = Request::builder()
             .method(method)
             .uri(format!("{base}{path}"))
+            .header(HOST, host)
             .header(USER_AGENT, concat!("snowmint/", env!("CARGO_PKG_VERSION")))
             .header(ACCEPT, JSON)
             .header(CONTENT_TYPE, JSON);
@@ -193,12 +196,22 @@ impl ApiClient {
             Some(bearer) => request.header(AUTHORIZATION, bearer),
             None => request,
         };
-        let request = request
-            .body(Full::new(body.clone()))
+        request.body(Full::new(body.clone()))
+    }
+
+    fn call_one<T: DeserializeOwned>(
+        &self,
+        (base, ms): (&str, u64),
+        method: &Method,
+        path: &str,
+        body: &Bytes,
+    ) -> Result<T, CallError> {
+        let request = self
+            .request(base, method, path, body)
             .map_err(|error| CallError::Failed(Failure::internal(error)))?;
         let (status, bytes) = self.runtime.block_on(async {
-            // The runtime stood still since the last call; it notices here that a server closed a
-            // kept connection.
+            // The runtime stood still since the last call. Here it puts that call's connection back
+            // among those to use again, or notices that the server closed it.
             tokio::task::yield_now().await;
             tokio::select! {
                 biased;
@@ -357,6 +370,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn requests_name_the_server_as_its_url_does() {
+        for (url, host) in [
+            ("http://ids.example:80", "ids.example:80"),
+            ("https://ids.example:443", "ids.example:443"),
+            ("[::1]:7700", "[::1]:7700"),
+            ("ids.example", "ids.example"),
+        ] {
+            let client = ApiClient::new(url).unwrap();
+            let base = &client.servers[0];
+            let request = client.request(base, &Method::GET, "/readyz", &Bytes::new()).unwrap();
+            assert_eq!(request.headers()[HOST], host, "{url}");
+        }
+    }
+
     const WELL: &str =
         "HTTP/1.1 200 OK\r\ncontent-length: 13\r\nconnection: close\r\n\r\n{\"ids\":[\"7\"]}";
 
@@ -413,7 +441,7 @@ mod tests {
         let client = ApiClient::new(&address).unwrap();
         for _ in 0..20 {
             assert!((0..3).all(|_| mint(&client).is_ok()));
-            receiver.recv().unwrap();
+            receiver.recv_timeout(Duration::from_secs(60)).unwrap();
         }
     }
 

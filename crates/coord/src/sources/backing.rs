@@ -83,6 +83,17 @@ impl Backing {
         }
     }
 
+    /// Returns whether each request calls servers or the store. Callers ask before each ID, so the
+    /// usual kind needs no virtual call.
+    pub(super) fn is_per_request(&self) -> bool {
+        !matches!(self, Self::Snowflake(_)) && self.kind().is_per_request()
+    }
+
+    /// Returns whether each request is a call of the store or of servers, as before each ID.
+    pub(super) fn calls_each_time(&self) -> bool {
+        !matches!(self, Self::Snowflake(_)) && self.kind().calls_each_time()
+    }
+
     pub(crate) fn as_snowflake(&self) -> Option<&SnowflakeBacking> {
         if let Self::Snowflake(snowflake) = self { Some(snowflake) } else { None }
     }

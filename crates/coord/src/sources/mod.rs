@@ -23,11 +23,11 @@ mod per_request;
 mod prefill;
 mod prefill_holder;
 mod queue_room;
-mod refusals;
 mod remote_source;
 mod retry_policy;
 mod section_windows;
 mod segment;
+mod shared_errors;
 mod snowflake;
 mod source_inner;
 mod source_kind;
@@ -113,14 +113,14 @@ impl Source {
     /// Returns whether each request calls servers or the store: nothing is ever prefetched.
     #[must_use]
     pub fn is_per_request(&self) -> bool {
-        self.inner.backing.kind().is_per_request()
+        self.inner.backing.is_per_request()
     }
 
     /// Returns whether each request is a call of the store, or of servers: of a per-request source,
     /// and of a counter whose results the store confirms.
     #[must_use]
     pub fn calls_each_time(&self) -> bool {
-        self.inner.backing.kind().calls_each_time()
+        self.inner.backing.calls_each_time()
     }
 
     /// Returns its definition as the catalog has it, every default written out.

@@ -3,9 +3,9 @@
 use snowmint_core::{Clock as _, MintError};
 
 use super::global_order::GlobalOrder;
-use super::refusals::closed;
 use super::retry_policy::WINDOW_WAIT_MS;
 use super::section_windows::NotOwned;
+use super::shared_errors::closed;
 use super::snowflake::SnowflakeBacking;
 use crate::error::{Error, Result, Retry};
 use crate::machine::section_assignment::Server;

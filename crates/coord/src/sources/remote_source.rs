@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 use super::counter::Slots;
 use super::id_batch::IdBatch;
 use super::node_context::NodeContext;
-use super::refusals::{has_other_kind, needs_key, takes_no_key};
+use super::shared_errors::{has_other_kind, needs_key, takes_no_key};
 use super::source_kind::SourceKind;
 use crate::error::{Error, Result};
 use crate::spec::{Kind, Order, Plan};

@@ -13,9 +13,9 @@ use super::global_order::GlobalOrder;
 use super::id_batch::{IdBatch, NumberRange};
 use super::node_context::NodeContext;
 use super::per_request;
-use super::refusals::{closed, has_other_kind, needs_key, requires_wait, takes_no_key};
 use super::retry_policy::RetryPolicy;
 use super::segment::{InitialState, SegmentSource};
+use super::shared_errors::{closed, has_other_kind, needs_key, requires_wait, takes_no_key};
 use super::snowflake::SnowflakeBacking;
 use super::values::NumberBlock;
 use crate::error::{Error, Result};
@@ -167,7 +167,10 @@ impl SourceInner {
             Backing::StoreMinted(_) => requires_wait(&self.name),
             Backing::Counter(_) => needs_key(&self.name),
             Backing::Remote(source) => source.at_once(),
-            _ => self.not_number(),
+            Backing::Texts(_)
+            | Backing::Snowflake(_)
+            | Backing::Segment(_)
+            | Backing::MultiStore(_) => self.not_number(),
         }
     }
 
@@ -195,7 +198,10 @@ impl SourceInner {
             Backing::Snowflake(snowflake) => snowflake.take()?,
             Backing::Segment(segment) => segment.try_current(SegmentSource::try_mint)?,
             Backing::MultiStore(multi_store) => multi_store.try_mint()?,
-            _ => return Err(self.unready()),
+            Backing::StoreMinted(_)
+            | Backing::Counter(_)
+            | Backing::Remote(_)
+            | Backing::Texts(_) => return Err(self.unready()),
         })
     }
 
@@ -229,7 +235,10 @@ impl SourceInner {
             Backing::Snowflake(snowflake) => snowflake.try_fill(out),
             Backing::Segment(segment) => segment.try_current(|now| now.try_fill(out)),
             Backing::MultiStore(multi_store) => multi_store.try_fill(out),
-            _ => Err((0, self.unready())),
+            Backing::StoreMinted(_)
+            | Backing::Counter(_)
+            | Backing::Remote(_)
+            | Backing::Texts(_) => Err((0, self.unready())),
         }
     }
 
@@ -265,11 +274,15 @@ impl SourceInner {
                 let counted = counter.take(key.as_bytes(), count.into(), within_ms).await?;
                 return Ok(IdBatch::Numbers((counted.first..=counted.last).collect()));
             }
-            other => {
-                if let Some(texts) = other.kind().mint_texts(count, key) {
+            Backing::Texts(source) => {
+                if let Some(texts) = source.mint_texts(count, key) {
                     return texts.map(IdBatch::Texts);
                 }
             }
+            Backing::Snowflake(_)
+            | Backing::StoreMinted(_)
+            | Backing::Segment(_)
+            | Backing::MultiStore(_) => {}
         }
         if key.is_some() {
             return Err(takes_no_key(&self.name));
@@ -301,7 +314,7 @@ impl SourceInner {
             Backing::MultiStore(multi_store) => {
                 multi_store.fill(retry_policy, out, within_ms).await
             }
-            _ => Err(self.unready()),
+            Backing::Counter(_) | Backing::Remote(_) | Backing::Texts(_) => Err(self.unready()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What differs between the kinds of sources.
+//! Trait of what differs between the kinds of sources.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use super::segment::Unused;
 use super::values::SourceStats;
 use crate::error::Result;
 
-/// What one kind of source does in its own way, besides minting numbers: each further instruction
-/// of that is measurable, so `SourceInner` has a match for it.
+/// Behaviour of one kind of source, besides minting numbers: each further instruction of that is
+/// measurable, so `SourceInner` has a match for it.
 pub(crate) trait SourceKind: fmt::Debug + Send + Sync {
     /// Applies a changed definition.
     fn alter(&self, _defined: &Defined) {}

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use snowmint_coord::spec::Span;
 
 /// One key of a section, with its text.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct SettingText {
     /// Name of the key in its section.
@@ -21,6 +22,7 @@ pub struct SettingText {
 }
 
 /// A section, or a single value.
+#[doc(hidden)]
 pub trait Documented {
     /// Keys of a section, in the order of the configuration file; a single value has none.
     const KEYS: &'static [SettingText] = &[];
@@ -51,6 +53,7 @@ impl<K, V> Documented for BTreeMap<K, V> {}
 /// }
 /// assert_eq!(RequestLimits::default(), RequestLimits { batch_max: 100_000, waits: false });
 /// ```
+#[doc(hidden)]
 #[macro_export]
 macro_rules! settings {
     (@default) => { Default::default() };

@@ -28,8 +28,8 @@ use tokio::sync::Notify;
 
 use super::node_context::NodeContext;
 use super::per_request::{self, PerRequest, store_late};
-use super::refusals::{closed, requires_wait};
 use super::retry_policy::RetryPolicy;
+use super::shared_errors::{closed, requires_wait};
 use super::values::NumberStats;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::model::segment::{NUMBER_MAX, Segment};

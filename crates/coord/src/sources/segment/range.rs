@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::model::segment::Segment;
 use crate::sources::id_batch::NumberRange;
 use crate::sources::per_request::PerRequest as _;
-use crate::sources::refusals::closed;
+use crate::sources::shared_errors::closed;
 
 /// Attempts to take a range from prefetched numbers: a run of numbers may end where a segment ends.
 const RANGE_ATTEMPTS: usize = 3;
