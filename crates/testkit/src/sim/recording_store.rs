@@ -338,7 +338,21 @@ impl Store for RecordingStore {
                 | C::Exclude { .. }
                 | C::Reclaim { .. }
                 | C::AcceptLead { .. } => self.store.call(call).await,
-                call => self.write(call).await,
+                C::Join { .. }
+                | C::Renew { .. }
+                | C::Announce { .. }
+                | C::Leave { .. }
+                | C::Claim { .. }
+                | C::Extend { .. }
+                | C::Release { .. }
+                | C::Acquire { .. }
+                | C::Relinquish { .. }
+                | C::Reserve { .. }
+                | C::GiveBack { .. }
+                | C::Define { .. }
+                | C::Alter { .. }
+                | C::Restripe { .. }
+                | C::SetState { .. } => self.write(call).await,
             }
         })
     }

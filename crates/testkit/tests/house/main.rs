@@ -6,6 +6,7 @@ mod imports;
 mod prose;
 mod rooms;
 mod types;
+mod verbs;
 mod words;
 
 use std::collections::BTreeMap;

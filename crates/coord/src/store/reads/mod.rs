@@ -150,28 +150,26 @@ impl Store for SharedReads {
     /// Shares reads, and makes all other calls at once.
     fn call<'a>(&'a self, call: StoreCall<'a>) -> BoxFuture<'a, Result<StoreReply>> {
         use StoreCall as C;
-        Box::pin(async move {
-            match call {
-                C::Now {} => self.own(&self.times, (), |()| C::Now {}).await,
-                C::Identity {} => self.own(&self.identities, (), |()| C::Identity {}).await,
-                C::Recall { who, seen } => {
-                    let query = (who.to_owned(), seen.clone());
-                    self.own(&self.recalls, query, |(who, seen)| C::Recall { who, seen }).await
-                }
-                C::Standing {} => self.own(&self.standings, (), |()| C::Standing {}).await,
-                C::Members { now } => {
-                    let query = AsOf::new(now);
-                    self.own(&self.members, query, |at| C::Members { now: at.now }).await
-                }
-                C::Workers { now } => {
-                    let query = AsOf::new(now);
-                    self.own(&self.workers, query, |at| C::Workers { now: at.now }).await
-                }
-                C::Get { name } => self.definition(name).await,
-                C::List {} => self.own(&self.catalogs, (), |()| C::List {}).await,
-                C::Ground {} => self.own(&self.grounds, (), |()| C::Ground {}).await,
-                call => self.store.call(call).await,
+        match call {
+            C::Now {} => Box::pin(self.own(&self.times, (), |()| C::Now {})),
+            C::Identity {} => Box::pin(self.own(&self.identities, (), |()| C::Identity {})),
+            C::Recall { who, seen } => {
+                let query = (who.to_owned(), seen.clone());
+                Box::pin(self.own(&self.recalls, query, |(who, seen)| C::Recall { who, seen }))
             }
-        })
+            C::Standing {} => Box::pin(self.own(&self.standings, (), |()| C::Standing {})),
+            C::Members { now } => {
+                let query = AsOf::new(now);
+                Box::pin(self.own(&self.members, query, |at| C::Members { now: at.now }))
+            }
+            C::Workers { now } => {
+                let query = AsOf::new(now);
+                Box::pin(self.own(&self.workers, query, |at| C::Workers { now: at.now }))
+            }
+            C::Get { name } => Box::pin(self.definition(name)),
+            C::List {} => Box::pin(self.own(&self.catalogs, (), |()| C::List {})),
+            C::Ground {} => Box::pin(self.own(&self.grounds, (), |()| C::Ground {})),
+            call => self.store.call(call),
+        }
     }
 }
