@@ -79,9 +79,11 @@ impl Error {
         Self::new(Code::Overloaded, message).with_detail(format!("server {address}"))
     }
 
-    /// Returns the error of a peer, for the caller.
-    pub(crate) fn reported(info: ErrorInfo) -> Self {
-        let code = Code::from_name(&info.code).unwrap_or(Code::Unavailable);
+    /// Returns the error of a peer, which had this HTTP status, for the caller.
+    pub(crate) fn reported(info: ErrorInfo, status: u16) -> Self {
+        // A newer version may have more codes.
+        let unknown = if status < 500 { Code::BadRequest } else { Code::Unavailable };
+        let code = Code::from_name(&info.code).unwrap_or(unknown);
         let ErrorInfo { message, retry_after_ms, owner, .. } = info;
         let owner = owner.map(|owner| {
             Box::new(SectionOwner {
@@ -340,8 +342,25 @@ mod tests {
             retry_after_ms: None,
             owner: None,
         };
-        for error in [Error::bad_request(message), Error::reported(reported)] {
+        for error in [Error::bad_request(message), Error::reported(reported, 400)] {
             assert_eq!(error.message(), "unknown format a\\u{1b}[2J\\n; correct it");
+        }
+    }
+
+    #[test]
+    fn unknown_code_of_an_owner_is_judged_by_its_status() {
+        for (status, code, lasts) in [
+            (400, Code::BadRequest, true),
+            (499, Code::BadRequest, true),
+            (500, Code::Unavailable, false),
+            (503, Code::Unavailable, false),
+        ] {
+            let message = "key has a color; leave it out".to_owned();
+            let (code_name, retry_after_ms) = ("colored".to_owned(), None);
+            let info = ErrorInfo { code: code_name, message, retry_after_ms, owner: None };
+            let failure = OwnerFailure::from(Error::reported(info, status));
+            assert_eq!((failure.error.code(), failure.lasts), (code, lasts), "{status}");
+            assert_eq!(failure.error.message(), "key has a color; leave it out");
         }
     }
 

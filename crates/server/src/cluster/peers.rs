@@ -1,6 +1,7 @@
 //! Peers: the other servers of a namespace, to which this server forwards requests.
 
 use std::collections::HashMap;
+use std::error::Error as _;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +10,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode};
 use axum::response::Response;
-use http_body_util::Full;
+use http_body_util::{Full, LengthLimitError};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, ResponseFuture};
@@ -68,12 +69,13 @@ pub(crate) struct Peers {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PeerCallError {
     pub(crate) reason: String,
-    /// Whether the configuration of the two servers is the cause: a quick retry is useless.
+    /// Whether a quick retry is useless: the configuration of the servers or of a proxy is the
+    /// cause, or the peer may have taken numbers.
     pub(crate) lasts: bool,
 }
 
 impl PeerCallError {
-    fn lasting(reason: impl Into<String>) -> Self {
+    pub(super) fn lasting(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), lasts: true }
     }
 }
@@ -227,7 +229,8 @@ impl Peers {
                     }
                     None => Ok(response),
                 },
-                Err(reason) => Err(self.report_silent(address, reason)),
+                Err(error) if error.lasts => Err(error),
+                Err(error) => Err(self.report_silent(address, error.reason)),
             },
             () = self.timer.sleep_ms(within_ms) => {
                 Err(self.report_silent(address, format!("no response within {within_ms} ms")))
@@ -269,11 +272,21 @@ impl Peers {
 }
 
 /// Reads a response to its end: one that hangs after its head counts as missing.
-async fn whole(response: ResponseFuture, bytes_max: usize) -> Result<Response<Bytes>, String> {
-    let (head, body) = response.await.map_err(|error| error.to_string())?.into_parts();
-    let body = to_bytes(Body::new(body), bytes_max).await;
-    let body =
-        body.map_err(|error| format!("response over {bytes_max} bytes, or cut off: {error}"))?;
+async fn whole(
+    response: ResponseFuture,
+    bytes_max: usize,
+) -> Result<Response<Bytes>, PeerCallError> {
+    let silent = |error: hyper_util::client::legacy::Error| PeerCallError {
+        reason: error.to_string(),
+        lasts: false,
+    };
+    let (head, body) = response.await.map_err(silent)?.into_parts();
+    let body = to_bytes(Body::new(body), bytes_max).await.map_err(|error| PeerCallError {
+        reason: format!("response over {bytes_max} bytes, or cut off: {error}"),
+        // Too long for a peer's: a web page, for example.
+        lasts: error.source().is_some_and(|source| source.is::<LengthLimitError>())
+            && !head.status.is_server_error(),
+    })?;
     Ok(Response::from_parts(head, body))
 }
 

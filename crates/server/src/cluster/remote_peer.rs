@@ -39,8 +39,9 @@ struct ForwardedNumbers {
 }
 
 impl PeerFailure {
-    const fn no_response(reason: String) -> Self {
-        Self::NoResponse(PeerCallError { reason, lasts: false })
+    /// Returns the failure of a complete response that is not what was asked for.
+    fn unusable(reason: impl Into<String>) -> Self {
+        Self::NoResponse(PeerCallError::lasting(reason))
     }
 
     /// Returns the error for a caller that was rejected here before.
@@ -71,7 +72,7 @@ impl RemotePeer<'_> {
         let ForwardedNumbers { ids } = self.ask(Method::POST, &path, body, wanted).await?;
         if ids.len() != wanted || !ids.is_sorted_by(|one, next| one < next) {
             let reason = format!("{} IDs, expected {wanted} in order", ids.len());
-            return Err(PeerFailure::no_response(reason));
+            return Err(PeerFailure::unusable(reason));
         }
         Ok(ids)
     }
@@ -80,9 +81,7 @@ impl RemotePeer<'_> {
     pub(crate) async fn bound(&self, source: &str, key: &str) -> Result<u64, PeerFailure> {
         let path = counter_path(source, key);
         let CounterBody { bound } = self.ask(Method::GET, &path, Vec::new(), 0).await?;
-        bound
-            .parse()
-            .map_err(|_| PeerFailure::no_response(format!("bound {bound:?} is not a number")))
+        bound.parse().map_err(|_| PeerFailure::unusable(format!("bound {bound:?} is not a number")))
     }
 
     /// Makes every later number of a counter greater than `highest`.
@@ -117,12 +116,16 @@ impl RemotePeer<'_> {
         let (status, body) = (response.status(), response.body());
         if status.is_success() {
             return serde_json::from_slice(body)
-                .map_err(|error| PeerFailure::no_response(error.to_string()));
+                .map_err(|error| PeerFailure::unusable(error.to_string()));
         }
-        match serde_json::from_slice::<ErrorBody>(body) {
-            Ok(reported) => Err(PeerFailure::Refused(Error::reported(reported.error))),
-            Err(_) => Err(PeerFailure::no_response(format!("HTTP status {status} alone"))),
-        }
+        Err(match serde_json::from_slice::<ErrorBody>(body) {
+            Ok(reported) => PeerFailure::Refused(Error::reported(reported.error, status.as_u16())),
+            Err(_) => PeerFailure::NoResponse(PeerCallError {
+                reason: format!("HTTP status {status} alone"),
+                // A proxy whose server restarts sends a 5xx.
+                lasts: !status.is_server_error(),
+            }),
+        })
     }
 }
 
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn error_of_an_owner_is_kept_and_that_of_a_proxy_may_pass() {
+    async fn error_of_an_owner_is_kept_and_a_proxy_is_called_once() {
         let error = |code, retry| {
             serde_json::to_string(&ErrorBody::new(code, "its reason", retry)).unwrap()
         };
@@ -177,11 +180,19 @@ mod tests {
             assert_eq!((error.code(), error.retry_after_ms(), *stays), (code, retry, lasts));
             assert_eq!(error.message(), "its reason");
         }
-        for status in ["404 Not Found", "502 Bad Gateway", "200 OK"] {
-            let failure = failure_after(status, "<html></html>").await;
+        let (page, long_page) = ("<html></html>", " ".repeat(1 << 17));
+        for (status, body, lasts) in [
+            ("404 Not Found", page, true),
+            ("308 Permanent Redirect", page, true),
+            ("502 Bad Gateway", page, false),
+            ("502 Bad Gateway", &long_page, false),
+            ("200 OK", page, true),
+            ("200 OK", &long_page, true),
+        ] {
+            let failure = failure_after(status, body).await;
             assert_eq!(
                 (failure.error.code(), failure.lasts),
-                (Code::Unavailable, false),
+                (Code::Unavailable, lasts),
                 "{status}"
             );
         }
