@@ -76,7 +76,7 @@ pub(super) fn worker_body(slot: &SlotInfo, own: Option<Incarnation>) -> WorkerBo
         process: slot.process,
         launched: slot.joined_at.map(time),
         term: slot.term.get(),
-        mark: time(UnixMillis::new(slot.mark.get())),
+        mark: time(slot.mark.unix_millis()),
         held_since: slot.holder.is_some().then(|| time(slot.held_since)),
         last_renewed: slot.renewed_at.map(time),
         live: slot.live,

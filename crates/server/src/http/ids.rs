@@ -174,8 +174,11 @@ fn written(
                 }
                 return Ok(bytes);
             }
-            let texts = ids.iter().map(|&id| Ok(source.encode(id, Some(format))?.to_string()));
-            texts.collect::<Result<_, Error>>()?
+            let mut texts = Vec::with_capacity(ids.len());
+            for id in ids {
+                texts.push(source.encode(id, Some(format))?.to_string());
+            }
+            texts
         }
         (IdBatch::Texts(texts), IdEncoding::Own) => texts,
         (IdBatch::Texts(_), IdEncoding::Number | IdEncoding::As(_)) => {

@@ -60,7 +60,8 @@ impl Service {
                 peer.bound(name, key).await.map_err(|failure| failure.after(&peer))
             })
         };
-        self.ask_owner(rejection, &here, &there).await
+        // Boxed: it is rare, and has a state far larger than the rest.
+        Box::pin(self.ask_owner(rejection, &here, &there)).await
     }
 
     async fn local_bound_of(&self, name: &str, key: &str) -> Result<u64, Error> {
@@ -102,7 +103,8 @@ impl Service {
                 Ok(())
             })
         };
-        let raised = self.ask_owner(rejection, &here, &there).await;
+        // Boxed: it is rare, and has a state far larger than the rest.
+        let raised = Box::pin(self.ask_owner(rejection, &here, &there)).await;
         raised.inspect_err(|error| self.audit_source_rejection("raised", name, error))
     }
 

@@ -77,12 +77,13 @@ impl Service {
 
     async fn recover_now(&self, call: RecoveryCall) -> Result<RecoveryOutcome, Error> {
         let RecoveryCall { request, dry_run, secondary, other_server } = call;
-        let request = request?;
-        if other_server && (dry_run || request != RecoveryRequest::default()) {
+        let moves = request.as_ref().map_or(true, |it| *it != RecoveryRequest::default());
+        if other_server && (dry_run || moves) {
             let message = "other_server puts the store in doubt and moves nothing; leave out \
                            dry_run, mark, far_ahead, segments and without";
             return Err(Error::bad_request(message));
         }
+        let request = request?;
         let which = || secondary.as_ref().map_or_else(String::new, |name| format!("{name}: "));
         // The recovery of the node's own store determines the secondary stores.
         let (node, configured) = match &secondary {

@@ -19,7 +19,7 @@ use super::grpc::reason;
 use super::slow_store::BlockedStore;
 
 /// Returns a server on a store in doubt: one journal has reported, another has not.
-async fn in_doubt() -> (Server, MemoryStore) {
+pub(super) async fn in_doubt() -> (Server, MemoryStore) {
     let (node, second_handle) = waiting_node(300, Platform::system()).await;
     let server = server_of(node, settings()).await;
     assert_eq!(server.get("/v1/ids/numbers").await.status, 200);
@@ -218,8 +218,13 @@ async fn a_server_that_took_over_is_accepted_over_http() {
         r#"{"other_server": true, "without": ["absent"]}"#,
         r#"{"other_server": true, "segments": {"absent": "5"}}"#,
         r#"{"other_server": true, "mark": "2027-01-01T00:00:00Z"}"#,
+        // The conflict comes first: the mark has to go, right or wrong.
+        r#"{"other_server": true, "mark": "soon"}"#,
+        r#"{"other_server": true, "segments": {"numbers": "-1"}}"#,
     ] {
-        assert_eq!(server.post("/v1/recovery", both).await.status, 400, "{both}");
+        let refused = server.post("/v1/recovery", both).await;
+        assert_eq!(refused.status, 400, "{both}");
+        assert!(refused.body.contains("other_server puts"), "{both}: {refused:?}");
     }
     assert_eq!(second_handle.standing().await.unwrap().doubt, None);
 
