@@ -69,6 +69,17 @@ pub(crate) async fn server_behind(
     (access, timer): (Option<Access>, ManualTimer),
 ) -> Server {
     let http = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    server_at(http, tls, node, settings, (access, timer)).await
+}
+
+/// Starts the same at this listener.
+pub(crate) async fn server_at(
+    http: TcpListener,
+    tls: Option<Tls>,
+    node: Node,
+    settings: Settings,
+    (access, timer): (Option<Access>, ManualTimer),
+) -> Server {
     let resp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let parts = ServerDeps {
         offered: Some(Arc::clone(node.store())),

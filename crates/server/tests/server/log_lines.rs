@@ -13,16 +13,16 @@ use crate::common::{node, request, server_of, server_with, settings};
 /// Log of this process at the default level. Where another thread was the first at a line of code
 /// that logs, a subscriber of one thread may miss it.
 #[derive(Clone, Debug, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
-    fn listen() -> Self {
+    pub(crate) fn listen() -> Self {
         let log = Self::default();
         tracing::subscriber::set_global_default(log.clone()).unwrap();
         log
     }
 
-    fn lines(&self, with: &str) -> Vec<String> {
+    pub(crate) fn lines(&self, with: &str) -> Vec<String> {
         let lines = self.0.lock().unwrap();
         lines.iter().filter(|line| line.contains(with)).cloned().collect()
     }

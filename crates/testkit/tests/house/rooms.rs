@@ -159,7 +159,17 @@ fn circles_of_files_are_named() {
 }
 
 /// Paths of protocols, which files of the server's `service` do not name.
-const PROTOCOLS: [&str; 5] = ["axum::", "hyper::", "tonic::", "http::", "snowmint_wire::http"];
+const PROTOCOLS: [&str; 9] = [
+    "axum::",
+    "hyper::",
+    "http::",
+    "prost",
+    "tonic",
+    "tower",
+    "snowmint_wire::grpc",
+    "snowmint_wire::http",
+    "snowmint_wire::resp",
+];
 
 #[test]
 fn the_service_names_no_protocol() {
