@@ -7,6 +7,7 @@ mod prose;
 mod rooms;
 mod types;
 mod verbs;
+mod walks;
 mod words;
 
 use std::collections::BTreeMap;
