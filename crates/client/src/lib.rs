@@ -32,7 +32,6 @@ mod servers;
 mod servers_url;
 mod settings;
 mod store;
-mod store_error;
 
 pub use credentials::Credentials;
 pub use handshake::tls_failure;

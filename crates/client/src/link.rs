@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use snowmint_coord::error::chain;
 use snowmint_coord::{Error, ErrorKind, Timer};
+use snowmint_store_rpc::store_error;
 use snowmint_wire::grpc::store::{
     DescribeRequest, DescribeResponse, INSTANCE, SERVICE, VERSION, VERSION_MIN, is_understood,
 };
@@ -18,7 +19,6 @@ use tonic_prost::ProstCodec;
 use crate::call_failure::{CallFailure, at, cause, of_store, offers_none, unavailable};
 use crate::connect_options::ConnectOptions;
 use crate::handshake::tls_sentence;
-use crate::store_error::refused;
 
 /// Interval of keep-alive pings on a silent connection, and time limit for their response; the
 /// connection is then closed.
@@ -78,7 +78,7 @@ impl ServerLink {
             }
         };
         if let Some(error) = described.error.take() {
-            let error = refused(error);
+            let error = store_error(error);
             // A server that does not know the name will not know it soon; another server may.
             let is_unknown = matches!(error.kind(), ErrorKind::NotFound);
             return Err(if is_unknown {

@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_coord::{Result, TimeReference, Verb};
+use snowmint_coord::{Result, TimeReference};
 use snowmint_core::UnixMillis;
-use snowmint_wire::grpc::store::{NowRequest, NowResponse};
+use snowmint_wire::grpc::store::NowRequest;
 
-use super::ask::{Method, ask};
+use super::ask::ask;
 use crate::servers::Servers;
 
 /// Clock of whichever server responds: a time reference for a node on a store without one.
@@ -36,8 +36,6 @@ impl TimeReference for ServerClock {
     }
 
     async fn now(&self) -> Result<UnixMillis> {
-        let method = Method { verb: Verb::Now, path: "/snowmint.store.v1.Store/Now" };
-        let response: NowResponse = ask(&self.servers, method, true, NowRequest {}).await?;
-        Ok(UnixMillis::new(response.server))
+        Ok(ask::<NowRequest>(&self.servers, true, ()).await?.server)
     }
 }

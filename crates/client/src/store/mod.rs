@@ -5,23 +5,21 @@ mod ask;
 mod clock;
 mod observe;
 mod open_params;
-mod read;
 mod secondary_store;
 mod seen;
 mod verbs;
-mod write;
 
 use std::sync::Arc;
 
 use snowmint_coord::catalog::check_name;
-use snowmint_coord::{BoxFuture, Capabilities, ClockOf, PresenceBy, Result};
+use snowmint_coord::{BoxFuture, Capabilities, Result};
+use snowmint_store_rpc::{Codec as _, Description, Malformed, StoreRequest};
 
 use crate::servers::{Call, Servers};
 use crate::servers_url::ServersUrl;
 use crate::settings::{ClientDeps, Settings};
-use crate::store_error::Fallible;
 use aliases::IncarnationAliases;
-use ask::{Method, ask};
+use ask::ask;
 use open_params::OpenParams;
 use seen::NewestIdentity;
 
@@ -91,22 +89,13 @@ impl RemoteStore {
         let described = servers.ask(call, |link| async move { Ok(link.described) });
         let (described, compared) = tokio::join!(described, servers.compare());
         compared?;
-        let described = described?;
+        let described = Description::read((*described?).clone()).map_err(Malformed::of_response)?;
         Ok(Self {
             servers: Arc::new(servers),
             namespace: namespace.to_owned(),
-            capabilities: Capabilities {
-                clock: if described.has_clock { ClockOf::Store } else { ClockOf::Caller },
-                durable_on_reply: described.durable_on_reply,
-                safe_over_failover: described.safe_over_failover,
-                presence: if described.presence_by_session {
-                    PresenceBy::Session
-                } else {
-                    PresenceBy::Record
-                },
-            },
+            capabilities: described.capabilities,
             group_max: described.group_max,
-            warnings: described.warnings.clone(),
+            warnings: described.warnings,
             aliases: IncarnationAliases::default(),
             seen: NewestIdentity::default(),
             open_params: None,
@@ -114,11 +103,7 @@ impl RemoteStore {
     }
 
     /// Sends a verb. `again`: whether a repeat has the same effect, or is recognised.
-    async fn ask<Q, A>(&self, method: Method, again: bool, message: Q) -> Result<A>
-    where
-        Q: prost::Message + Clone + 'static,
-        A: prost::Message + Default + Fallible + 'static,
-    {
-        ask(&self.servers, method, again, message).await
+    async fn ask<Q: StoreRequest>(&self, again: bool, call: Q::Call) -> Result<Q::Reply> {
+        ask::<Q>(&self.servers, again, call).await
     }
 }

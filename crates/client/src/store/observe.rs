@@ -1,7 +1,6 @@
 //! Comparison of the store with what this program has seen of it.
 
 use snowmint_coord::{Error, Recalled, Result, Store as _, StoreIdentity, Verb};
-use snowmint_wire::grpc::store as proto;
 
 use super::RemoteStore;
 
@@ -14,9 +13,8 @@ impl RemoteStore {
     /// # Errors
     /// `StoreMismatch` and `StoreRolledBack` when the store lacks something that this program has
     /// seen; any error of the comparison. The fingerprint then does not count.
-    pub(super) async fn observe(&self, reported: Option<proto::Identity>) -> Result<()> {
-        let Some(proto::Identity { id, writes }) = reported else { return Ok(()) };
-        let reported = StoreIdentity { id, writes };
+    pub(super) async fn observe(&self, reported: Option<StoreIdentity>) -> Result<()> {
+        let Some(reported) = reported else { return Ok(()) };
         while let Some(known) = self.seen.record(&reported) {
             match self.recall(WHO, &known).await? {
                 Recalled::Same => {}

@@ -13,11 +13,11 @@ use snowmint_coord::{
     TimeReference, Verb,
 };
 use snowmint_core::UnixMillis;
+use snowmint_store_rpc::Joined;
 use snowmint_wire::grpc::store as proto;
 
-use super::ask::Method;
+use super::RemoteStore;
 use super::clock::ServerClock;
-use super::{RemoteStore, read, write};
 use crate::owners::RemoteOwnerClient;
 
 /// A repeat has the same effect.
@@ -29,13 +29,6 @@ const AT_MOST_ONCE: bool = false;
 fn untold(verb: Verb) -> Error {
     let message = format!("verb {verb} is not available through servers; use the store's own URL");
     Error::unsupported(message).with_verb(verb)
-}
-
-/// Returns a verb, and the method that calls it.
-macro_rules! method {
-    ($verb:ident, $method:literal) => {
-        Method { verb: Verb::$verb, path: concat!("/snowmint.store.v1.Store/", $method) }
-    };
 }
 
 impl Store for RemoteStore {
@@ -92,24 +85,17 @@ impl Store for RemoteStore {
 
 impl StoreVerbs for RemoteStore {
     async fn now(&self) -> Result<Option<UnixMillis>> {
-        let response: proto::NowResponse =
-            self.ask(method!(Now, "Now"), IDEMPOTENT, proto::NowRequest {}).await?;
-        Ok(response.store.map(UnixMillis::new))
+        Ok(self.ask::<proto::NowRequest>(IDEMPOTENT, ()).await?.store)
     }
 
     async fn identity(&self) -> Result<StoreIdentity> {
-        let method = method!(Identity, "Identity");
-        let response = self.ask(method, IDEMPOTENT, proto::IdentityRequest {}).await?;
-        let identity = read::identity(response)?;
-        let StoreIdentity { id, writes } = identity.clone();
-        self.observe(Some(proto::Identity { id, writes })).await?;
+        let identity = self.ask::<proto::IdentityRequest>(IDEMPOTENT, ()).await?;
+        self.observe(Some(identity.clone())).await?;
         Ok(identity)
     }
 
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
-        let message = write::recall(who, seen);
-        let response = self.ask(method!(Recall, "Recall"), IDEMPOTENT, message).await?;
-        Ok(read::recalled(&response))
+        self.ask::<proto::RecallRequest>(IDEMPOTENT, (who.to_owned(), seen.clone())).await
     }
 
     async fn doubt(&self, _: &Doubt, _: &Evidence) -> Result<()> {
@@ -126,19 +112,16 @@ impl StoreVerbs for RemoteStore {
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
-        let method = method!(Join, "Join");
-        let message = write::join(member, presence, now);
-        let mut response: proto::DoneResponse = self.ask(method, IDEMPOTENT, message).await?;
-        let seen = response.seen.take();
-        self.aliases.joined(member.incarnation, read::known_as(response)?);
+        let call = (member.clone(), presence, now);
+        let Joined { known_as, seen } = self.ask::<proto::JoinRequest>(IDEMPOTENT, call).await?;
+        self.aliases.joined(member.incarnation, known_as);
         self.observe(seen).await
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
-        let message = write::renew(member, presence, now);
-        let response: proto::DoneResponse =
-            self.ask(method!(Renew, "Renew"), IDEMPOTENT, message).await?;
-        self.observe(response.seen).await
+        let call = (member, presence, now);
+        let Joined { seen, .. } = self.ask::<proto::RenewRequest>(IDEMPOTENT, call).await?;
+        self.observe(seen).await
     }
 
     async fn announce(&self, _: Incarnation, _: &MemberStatus) -> Result<()> {
@@ -146,14 +129,11 @@ impl StoreVerbs for RemoteStore {
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
-        let message = proto::LeaveRequest { member: member.to_string(), now: now.get() };
-        self.ask(method!(Leave, "Leave"), IDEMPOTENT, message).await.map(read::done)
+        self.ask::<proto::LeaveRequest>(IDEMPOTENT, (member, now)).await
     }
 
     async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
-        let method = method!(Members, "Members");
-        let message = proto::MembersRequest { now: now.get() };
-        let mut members = read::members(self.ask(method, IDEMPOTENT, message).await?)?;
+        let mut members = self.ask::<proto::MembersRequest>(IDEMPOTENT, now).await?;
         for MemberInfo { member, .. } in &mut members {
             member.incarnation = self.aliases.own(member.incarnation);
         }
@@ -162,16 +142,15 @@ impl StoreVerbs for RemoteStore {
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
         let is_recognised = request.request != 0;
-        let message = write::claim(request, now);
-        let response = self.ask(method!(Claim, "Claim"), is_recognised, message).await;
-        response.map(|response| read::claimed(response, request.member))
+        let call = (request.clone(), now);
+        let leases = self.ask::<proto::ClaimRequest>(is_recognised, call).await?;
+        Ok(held_by(request.member, leases))
     }
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
         let are_recognised = items.iter().all(|item| item.request != 0);
-        let method = method!(Extend, "Extend");
-        let response = self.ask(method, are_recognised, write::extend(items, now)).await?;
-        let results = read::extended(response);
+        let call = (items.to_vec(), now);
+        let results = self.ask::<proto::ExtendRequest>(are_recognised, call).await?;
         if results.len() != items.len() {
             let message = format!(
                 "internal error: server returned {} results, expected {}; please report it",
@@ -184,29 +163,26 @@ impl StoreVerbs for RemoteStore {
     }
 
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
-        let message = write::release(release, now);
-        self.ask(method!(Release, "Release"), IDEMPOTENT, message).await.map(read::done)
+        self.ask::<proto::ReleaseRequest>(IDEMPOTENT, (release.clone(), now)).await
     }
 
     async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
         let is_recognised = acquire.request != 0;
-        let method = method!(Acquire, "Acquire");
-        let response = self.ask(method, is_recognised, write::acquire(acquire, now)).await?;
-        let mut acquired = read::acquired(response, acquire.member)?;
-        for (_, member) in &mut acquired.held {
+        let call = (acquire.clone(), now);
+        let Acquired { leases, mut held } =
+            self.ask::<proto::AcquireRequest>(is_recognised, call).await?;
+        for (_, member) in &mut held {
             *member = self.aliases.own(*member);
         }
-        Ok(acquired)
+        Ok(Acquired { leases: held_by(acquire.member, leases), held })
     }
 
     async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
-        let message = write::relinquish(relinquish, now);
-        self.ask(method!(Relinquish, "Relinquish"), IDEMPOTENT, message).await.map(read::done)
+        self.ask::<proto::RelinquishRequest>(IDEMPOTENT, (relinquish.clone(), now)).await
     }
 
     async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
-        let message = write::exclude(exclude, now);
-        self.ask(method!(Exclude, "Exclude"), IDEMPOTENT, message).await.map(read::done)
+        self.ask::<proto::ExcludeRequest>(IDEMPOTENT, (exclude.clone(), now)).await
     }
 
     async fn reclaim(&self, _: &Reclaim, _: UnixMillis) -> Result<Vec<Reclaimed>> {
@@ -214,9 +190,7 @@ impl StoreVerbs for RemoteStore {
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
-        let method = method!(Workers, "Workers");
-        let message = proto::WorkersRequest { now: now.get() };
-        let mut slots = read::slots(self.ask(method, IDEMPOTENT, message).await?)?;
+        let mut slots = self.ask::<proto::WorkersRequest>(IDEMPOTENT, now).await?;
         for SlotInfo { holder, .. } in &mut slots {
             *holder = holder.map(|holder| self.aliases.own(holder));
         }
@@ -226,9 +200,7 @@ impl StoreVerbs for RemoteStore {
     /// Reserves once: a repeat would take other numbers and leave a gap, so retries are left to the
     /// caller.
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
-        let message = write::reserve(reserve);
-        let response = self.ask(method!(Reserve, "Reserve"), AT_MOST_ONCE, message).await?;
-        let segment = read::segment(&response);
+        let segment = self.ask::<proto::ReserveRequest>(AT_MOST_ONCE, reserve.clone()).await?;
         if matches!(reserve.within, Some(Bounds::Now(_))) && segment.at.is_none() {
             let message = "server does not support sources with mint = store; update the server";
             return Err(Error::unsupported(message).with_verb(Verb::Reserve));
@@ -238,70 +210,57 @@ impl StoreVerbs for RemoteStore {
 
     /// Gives back once: a repeat of an applied call is rejected, so its result would be wrong.
     async fn give_back(&self, back: &GiveBack) -> Result<u64> {
-        let GiveBack { source, first, last, version } = back.clone();
-        let message = proto::GiveBackRequest { source, first, last, version };
-        let response: proto::GiveBackResponse =
-            self.ask(method!(GiveBack, "GiveBack"), AT_MOST_ONCE, message).await?;
-        Ok(response.version)
+        self.ask::<proto::GiveBackRequest>(AT_MOST_ONCE, back.clone()).await
     }
 
     async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        let method = method!(Define, "Define");
-        let message = proto::DefineRequest { new: Some(write::definition(new)) };
-        read::defined(self.ask(method, IDEMPOTENT, message).await?)
+        self.ask::<proto::DefineRequest>(IDEMPOTENT, new.clone()).await
     }
 
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
-        let method = method!(Alter, "Alter");
         let again = if if_version.is_some() { AT_MOST_ONCE } else { IDEMPOTENT };
-        let message = proto::AlterRequest { new: Some(write::definition(new)), if_version };
-        read::defined(self.ask(method, again, message).await?)
+        self.ask::<proto::AlterRequest>(again, (new.clone(), if_version)).await
     }
 
     async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
-        let method = method!(Restripe, "Restripe");
-        let message = proto::RestripeRequest {
-            new: Some(write::definition(&restripe.new)),
-            if_version: restripe.if_version,
-            mark: restripe.mark.get(),
-        };
-        read::defined(self.ask(method, AT_MOST_ONCE, message).await?)
+        self.ask::<proto::RestripeRequest>(AT_MOST_ONCE, restripe.clone()).await
     }
 
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        let method = method!(SetState, "SetState");
-        let message = write::state(name, state);
-        read::defined(self.ask(method, IDEMPOTENT, message).await?)
+        self.ask::<proto::SetStateRequest>(IDEMPOTENT, (name.to_owned(), state)).await
     }
 
     async fn get(&self, name: &str) -> Result<Definition> {
-        let method = method!(Get, "Get");
-        let message = proto::GetRequest { name: name.to_owned() };
-        read::defined(self.ask(method, IDEMPOTENT, message).await?)
+        self.ask::<proto::GetRequest>(IDEMPOTENT, name.to_owned()).await
     }
 
     async fn list(&self) -> Result<Catalog> {
-        let method = method!(List, "List");
-        read::catalog(self.ask(method, IDEMPOTENT, proto::ListRequest {}).await?)
+        self.ask::<proto::ListRequest>(IDEMPOTENT, ()).await
     }
 
     /// Moves the store, with marks at most a day ahead of the clock: servers reject later ones.
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
-        let method = method!(FastForward, "FastForward");
-        let message = write::fast_forward(forward);
-        let identity = read::identity(self.ask(method, IDEMPOTENT, message).await?)?;
+        let call = forward.clone();
+        let identity = self.ask::<proto::FastForwardRequest>(IDEMPOTENT, call).await?;
         self.servers.is_now(&identity.id);
         self.seen.replace(identity.clone());
         Ok(identity)
     }
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {
-        let message = proto::AcceptLeadRequest { until: until.get() };
-        self.ask(method!(AcceptLead, "AcceptLead"), IDEMPOTENT, message).await.map(read::done)
+        self.ask::<proto::AcceptLeadRequest>(IDEMPOTENT, until).await
     }
 
     /// Fails: only operators use it, and they call the store itself.
     async fn ground(&self) -> Result<SlotDefaults> {
         Err(untold(Verb::Ground))
     }
+}
+
+/// Names the member that called as the holder of what it was given.
+fn held_by(member: Incarnation, mut leases: Vec<Lease>) -> Vec<Lease> {
+    for lease in &mut leases {
+        lease.holder = Some(member);
+    }
+    leases
 }

@@ -78,6 +78,13 @@ impl Error {
         self
     }
 
+    /// Returns the error without its detail, for a caller that may not read it.
+    #[must_use]
+    pub fn without_detail(mut self) -> Self {
+        self.0.detail = None;
+        self
+    }
+
     /// Adds the back end's error as the source.
     #[must_use]
     pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {

@@ -178,7 +178,7 @@ impl GrpcState {
             if let Some((caller, method)) = program {
                 let reason = status::message(response.headers());
                 self.service.for_caller(caller).audit_client_rejection(
-                    store::verb_of(&method),
+                    snowmint_store_rpc::verb_of(&method),
                     code,
                     &reason,
                 );

@@ -136,8 +136,9 @@ fn crates_follow_the_dependency_law() {
         ("stores", &["coord", "core"]),
         ("snowmint", &["coord", "stores", "client", "core"]),
         ("wire", &[]),
-        ("server", &["coord", "wire", "core"]),
-        ("client", &["coord", "wire", "core"]),
+        ("store-rpc", &["coord", "wire", "core"]),
+        ("server", &["store-rpc", "coord", "wire", "core"]),
+        ("client", &["store-rpc", "coord", "wire", "core"]),
         ("cli", &["server", "client", "snowmint", "stores", "coord", "wire", "core"]),
         ("testkit", &["stores", "coord", "core"]),
     ]
@@ -179,8 +180,8 @@ fn only_stores_name_a_database_and_they_name_no_protocol() {
         "sqlx",
     ];
     let protocols = ["axum", "hyper", "tonic", "resp", "http", "grpc"];
-    let nameless =
-        ["core", "coord", "wire", "server", "client"].map(|krate| (krate, &databases[..]));
+    let nameless = ["core", "coord", "wire", "store-rpc", "server", "client"]
+        .map(|krate| (krate, &databases[..]));
     for (krate, banned) in nameless.into_iter().chain([("stores", &protocols[..])]) {
         for name in names(&manifest(krate), "dependencies") {
             // etcd speaks gRPC, and a store may speak the protocol of its server.

@@ -7,12 +7,12 @@ use super::imports::{Files, Imports, TOPS, imports};
 use super::{crates, root, sources};
 
 /// Rooms of each crate from the ground up: a room imports only those before a `<` on its left.
-const ROOMS: [(&str, &str); 9] = [
+const ROOMS: [(&str, &str); 10] = [
     ("cli", "system < terminal < audit < config < unique < open < security < client < cmd"),
     (
         "client",
-        "budget < call_failure < credentials < handshake < servers_url < store_error \
-         < connect_options < settings < link < servers < owners < store",
+        "budget < call_failure < credentials < handshake < servers_url < connect_options \
+         < settings < link < servers < owners < store",
     ),
     (
         "coord",
@@ -32,6 +32,11 @@ const ROOMS: [(&str, &str); 9] = [
         "snowmint",
         "clock < observer < runtime < values < stored < worker < snowflake < builder < lane < mint \
          < options < blocking",
+    ),
+    (
+        "store-rpc",
+        "malformed < codec < definitions, describe, error, members, segments, slots, whole_store \
+         < method",
     ),
     (
         "stores",

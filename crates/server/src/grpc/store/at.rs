@@ -5,10 +5,11 @@ use std::sync::Arc;
 use snowmint_coord::recovery::days_too_far_ahead;
 use snowmint_coord::{Error as StoreError, FastForward, History, Mark, Store};
 use snowmint_core::{Clock as _, Rfc3339, SystemClock};
+use snowmint_store_rpc::{Codec, StoreResponse};
 use tonic::{Response, Status};
 
 use super::failure_reason::FailureReason;
-use super::write::{Fallible, respond};
+use super::respond::{rejected, respond};
 use crate::error::shown;
 use crate::service::Service;
 
@@ -34,12 +35,19 @@ pub(super) fn named_by(header: &str) -> Option<(&str, &str)> {
 
 impl TargetStore {
     /// Writes any result of the store for the caller.
-    pub(super) fn respond<T, A: Fallible>(
+    pub(super) fn respond<T: Codec<A>, A: StoreResponse>(
         &self,
         result: snowmint_coord::Result<T>,
-        write: impl FnOnce(T) -> A,
     ) -> Result<Response<A>, Status> {
-        respond(result, self.in_full, write)
+        respond(result, self.in_full)
+    }
+
+    /// Writes an error of the store for the caller.
+    pub(super) fn rejected<A: StoreResponse>(
+        &self,
+        error: StoreError,
+    ) -> Result<Response<A>, Status> {
+        rejected(error, self.in_full)
     }
 
     /// Returns the header value for calls to this store.

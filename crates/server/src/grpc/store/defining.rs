@@ -9,7 +9,6 @@ use tonic::{Response, Status};
 use super::at::TargetStore;
 use super::permissions;
 use super::reserve_limits::NotReserved;
-use super::write;
 use crate::service::{NoRoom, Service, SharedTurn};
 
 /// Verb by which a definition is written.
@@ -58,7 +57,7 @@ impl TargetStore {
     ) -> Result<Response<DefinitionResponse>, Status> {
         let named = permissions::naming(service, &*self.store, (&new.name, &new.spec)).await;
         if let Err(error) = named {
-            return error.respond(self, write::defined);
+            return error.respond(self);
         }
         let kept = new.kept();
         // A definition that this server cannot read may come only from an operator of the store.
@@ -69,7 +68,7 @@ impl TargetStore {
         let checked = self.check_stores((service, turn), written).await?;
         let _room = match self.room_for(service, new).await {
             Ok(room) => room,
-            Err(error) => return error.respond(self, write::defined),
+            Err(error) => return error.respond(self),
         };
         let how = writing.name();
         let change = async {
@@ -80,7 +79,7 @@ impl TargetStore {
             writing.write(&*self.store, written.clone(), looked_at).await
         };
         let changed = self.change((service, how, new.name.as_str()), change).await;
-        self.respond(changed, write::defined)
+        self.respond(changed)
     }
 
     /// Counts a definition, and ensures room for it while the caller keeps the result.

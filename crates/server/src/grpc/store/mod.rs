@@ -5,16 +5,13 @@ mod at;
 mod defining;
 mod failure_reason;
 mod given;
-mod incarnation;
 mod member_alias;
 mod permissions;
-mod read;
 mod reserve_limits;
+mod respond;
 mod trail;
-mod verb;
 mod words;
 mod worker_limits;
-mod write;
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,6 +20,7 @@ use axum::http::request::Parts;
 use prost::Message as _;
 use snowmint_coord::{FastForward, Restripe, Standing, Store, random};
 use snowmint_core::{Clock as _, SystemClock};
+use snowmint_store_rpc::{BothClocks, Codec as _, Description, Joined, Malformed, StoreRequest};
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store::{
     AcceptLeadRequest, AcquireRequest, AcquireResponse, AlterRequest, ClaimRequest, ClaimResponse,
@@ -31,19 +29,19 @@ use snowmint_wire::grpc::store::{
     GiveBackResponse, INSTANCE, IdentityRequest, IdentityResponse, JoinRequest, LeaveRequest,
     ListRequest, ListResponse, MembersRequest, MembersResponse, NowRequest, NowResponse,
     RecallRequest, RecallResponse, ReleaseRequest, RelinquishRequest, RenewRequest, ReserveRequest,
-    ReserveResponse, RestripeRequest, SERVICE, SetStateRequest, VERSION_MIN, WorkersRequest,
-    WorkersResponse, is_understood, store_server,
+    ReserveResponse, RestripeRequest, SERVICE, SetStateRequest, VERSION, VERSION_MIN,
+    WorkersRequest, WorkersResponse, is_understood, store_server,
 };
 use tonic::{Request, Response, Status};
 
 use self::at::{TargetStore, named_by};
 use self::defining::Writing;
 use self::given::Given;
-use self::member_alias::MemberAlias;
+use self::member_alias::{Aliased, MemberAlias};
 use self::permissions::Allowed;
 use self::reserve_limits::{NotReserved, Plans};
+use self::respond::{for_caller, respond};
 use self::worker_limits::{Claiming, WorkerLimits};
-use self::write::respond;
 use super::caller::of_caller;
 use crate::access::Deed;
 use crate::error::Error;
@@ -57,8 +55,6 @@ pub(super) fn is_store_call(path: &str) -> bool {
     let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(SERVICE));
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
-
-pub(super) use verb::verb_of;
 
 /// Returns the store that a call is for, without reading more of it than necessary: the head names
 /// it, and the message in `Describe` alone.
@@ -106,22 +102,22 @@ impl StoreService {
         Ok(Self { store, service, instance, plans, worker_limits, given, machines_max })
     }
 
-    /// Returns a request whose wire form and rights are checked, and its store.
-    async fn authorized_store<T>(
+    /// Returns a call whose wire form and rights are checked, and its store.
+    async fn authorized_store<T: StoreRequest<Call: Aliased>>(
         &self,
         request: Request<T>,
         permission: fn(&Service, &T) -> Allowed,
-    ) -> Result<(TargetStore, T), Status> {
-        let AuthorizedRequest { at, message, .. } = self.authorize(request, permission).await?;
-        Ok((at, message))
+    ) -> Result<(TargetStore, T::Call), Status> {
+        let AuthorizedCall { at, call, .. } = self.authorize(request, permission).await?;
+        Ok((at, call))
     }
 
     /// Returns the same, and the service acting for the caller.
-    async fn authorize<T>(
+    async fn authorize<T: StoreRequest<Call: Aliased>>(
         &self,
         request: Request<T>,
         permission: fn(&Service, &T) -> Allowed,
-    ) -> Result<AuthorizedRequest<T>, Status> {
+    ) -> Result<AuthorizedCall<T::Call>, Status> {
         let unknown = || {
             let message = "server instance changed since Describe; call Describe again";
             Status::from(Error::new(Code::Closed, message))
@@ -139,7 +135,9 @@ impl StoreService {
         // The store was open when it was described.
         let at = self.at(&service, secondary_store).await.map_err(|_| unknown())?;
         let member_alias = MemberAlias::of(&service);
-        Ok(AuthorizedRequest { at, service, member_alias, turn, message })
+        let mut call = T::Call::read(message).map_err(malformed)?;
+        call.alias(&member_alias);
+        Ok(AuthorizedCall { at, service, member_alias, turn, call })
     }
 
     /// Returns the server's own store, or the secondary store of this name.
@@ -156,14 +154,20 @@ impl StoreService {
     }
 }
 
-/// A request that passed its checks.
-struct AuthorizedRequest<T> {
+/// A call that passed its checks, with its caller's members by their aliases.
+struct AuthorizedCall<C> {
     at: TargetStore,
     service: Service,
     member_alias: MemberAlias,
     /// The call's turn at its store.
     turn: SharedTurn,
-    message: T,
+    call: C,
+}
+
+/// Returns the status for a request without a value.
+fn malformed(malformed: Malformed) -> Status {
+    let (code, message) = malformed.of_request();
+    Error::new(code, message).into()
 }
 
 #[tonic::async_trait]
@@ -184,82 +188,74 @@ impl store_server::Store for StoreService {
         let described = async {
             let at = self.at(&service, store).await?;
             let identity = at.store.identity().await?;
-            Ok::<_, snowmint_coord::Error>(write::description(
-                &*at.store,
-                (at.instance(&self.instance), at.secondary_store),
-                identity,
-            ))
+            Ok::<_, snowmint_coord::Error>(Description {
+                instance: at.instance(&self.instance),
+                namespace: at.store.namespace().to_owned(),
+                identity: Some(identity),
+                capabilities: at.store.capabilities(),
+                group_max: at.store.group_max(),
+                warnings: at.store.warnings(),
+                version: VERSION,
+                store: at.secondary_store,
+            })
         };
-        respond(described.await, service.caller().sees_details(), |described| described)
+        respond(described.await, service.caller().sees_details())
     }
 
     async fn now(&self, request: Request<NowRequest>) -> GrpcResult<NowResponse> {
-        let (at, NowRequest {}) = self.authorized_store(request, permissions::member).await?;
-        at.respond(at.store.now().await, |now| NowResponse {
-            error: None,
-            store: now.map(|time| time.get()),
-            server: SystemClock.unix_ms().get(),
-        })
+        let (at, ()) = self.authorized_store(request, permissions::member).await?;
+        let now = at.store.now().await;
+        at.respond(now.map(|store| BothClocks { store, server: SystemClock.unix_ms() }))
     }
 
     async fn identity(&self, request: Request<IdentityRequest>) -> GrpcResult<IdentityResponse> {
-        let (at, IdentityRequest {}) = self.authorized_store(request, permissions::member).await?;
-        at.respond(at.store.identity().await, write::identified)
+        let (at, ()) = self.authorized_store(request, permissions::member).await?;
+        at.respond(at.store.identity().await)
     }
 
     async fn recall(&self, request: Request<RecallRequest>) -> GrpcResult<RecallResponse> {
-        let (at, message) = self.authorized_store(request, permissions::member).await?;
-        let (who, seen) = read::recall(message)?;
-        at.respond(at.store.recall(&who, &seen).await, write::recalled)
+        let (at, (who, seen)) = self.authorized_store(request, permissions::member).await?;
+        at.respond(at.store.recall(&who, &seen).await)
     }
 
     async fn join(&self, request: Request<JoinRequest>) -> GrpcResult<DoneResponse> {
-        let AuthorizedRequest { at, service, member_alias, message, .. } =
+        let AuthorizedCall { at, service, member_alias, call, .. } =
             self.authorize(request, permissions::member).await?;
-        let JoinRequest { member, presence, now } = message;
-        let (known_as, member) = read::member(&member_alias, member)?;
-        let presence = read::presence(&member_alias, presence)?;
+        let (member, presence, now) = call;
         service.check_presence(presence)?;
         service.count_deed(Deed::Join)?;
-        let now = member_alias.time(now);
         let by = (&at, &service, &member_alias);
         let joined = self.worker_limits.join(by, &member, presence, now).await;
         at.joined(&service, &member, &joined);
-        at.respond(joined, |()| write::joined(known_as, at.store.seen()))
+        let known_as = (!member_alias.can_be_server()).then_some(member.incarnation);
+        at.respond(joined.map(|()| Joined { known_as, seen: at.store.seen() }))
     }
 
     async fn renew(&self, request: Request<RenewRequest>) -> GrpcResult<DoneResponse> {
-        let AuthorizedRequest { at, service, member_alias, message, .. } =
+        let AuthorizedCall { at, service, call, .. } =
             self.authorize(request, permissions::member).await?;
-        let RenewRequest { member, presence, now } = message;
-        let (member, presence) =
-            (member_alias.alias_of(&member)?, read::presence(&member_alias, presence)?);
+        let (member, presence, now) = call;
         service.check_presence(presence)?;
-        let renewed = at.store.renew(member, presence, member_alias.time(now)).await;
-        at.respond(renewed, |()| write::joined(None, at.store.seen()))
+        let renewed = at.store.renew(member, presence, now).await;
+        at.respond(renewed.map(|()| Joined { known_as: None, seen: at.store.seen() }))
     }
 
     async fn leave(&self, request: Request<LeaveRequest>) -> GrpcResult<DoneResponse> {
-        let AuthorizedRequest { at, service, member_alias, message, .. } =
+        let AuthorizedCall { at, service, call: (member, now), .. } =
             self.authorize(request, permissions::member).await?;
-        let LeaveRequest { member, now } = message;
-        let member = member_alias.alias_of(&member)?;
-        let left = at.store.leave(member, member_alias.time(now)).await;
+        let left = at.store.leave(member, now).await;
         at.left(&service, member, &left);
-        at.respond(left, write::done)
+        at.respond(left)
     }
 
     async fn members(&self, request: Request<MembersRequest>) -> GrpcResult<MembersResponse> {
-        let AuthorizedRequest { at, member_alias, message, .. } =
-            self.authorize(request, permissions::member).await?;
-        let MembersRequest { now } = message;
-        at.respond(at.store.members(member_alias.time(now)).await, write::members)
+        let (at, now) = self.authorized_store(request, permissions::member).await?;
+        at.respond(at.store.members(now).await)
     }
 
     async fn claim(&self, request: Request<ClaimRequest>) -> GrpcResult<ClaimResponse> {
-        let AuthorizedRequest { at, service, member_alias, message, .. } =
+        let AuthorizedCall { at, service, member_alias, call: (claim, now), .. } =
             self.authorize(request, permissions::claiming).await?;
-        let (claim, now) = read::claim(&member_alias, message)?;
         service.count_deed(Deed::Claim)?;
         let (at, service, member_alias, machines_max) =
             (&at, &service, &member_alias, self.machines_max);
@@ -270,63 +266,57 @@ impl store_server::Store for StoreService {
             Err(NotReserved::Refused(error)) => return Err(error.into()),
         };
         at.claimed(service, &claimed);
-        at.respond(claimed, write::claimed)
+        at.respond(claimed)
     }
 
     async fn extend(&self, request: Request<ExtendRequest>) -> GrpcResult<ExtendResponse> {
-        let AuthorizedRequest { at, service, member_alias, message, .. } =
+        let AuthorizedCall { at, service, call: (items, now), .. } =
             self.authorize(request, permissions::extending).await?;
-        let ExtendRequest { items, now } = message;
-        let items = read::few(items, |item| read::extend(&member_alias, item))?;
         let before = items.clone();
-        let extended =
-            self.worker_limits.extend(&at, &service, items, member_alias.time(now)).await;
+        let extended = self.worker_limits.extend(&at, &service, items, now).await;
         at.extended(&service, &before, &extended);
-        at.respond(extended, |items| write::extended(items, at.in_full))
+        let for_caller = |error| for_caller(error, at.in_full);
+        at.respond(extended.map(|items| {
+            items.into_iter().map(|item| item.map_err(for_caller)).collect::<Vec<_>>()
+        }))
     }
 
     async fn release(&self, request: Request<ReleaseRequest>) -> GrpcResult<DoneResponse> {
-        let AuthorizedRequest { at, service, member_alias, message, .. } =
+        let AuthorizedCall { at, service, call: (release, now), .. } =
             self.authorize(request, permissions::releasing).await?;
-        let (release, now) = read::release(&member_alias, message)?;
         let released = at.store.release(&release, now).await;
         at.released(&service, &release, &released);
-        at.respond(released, write::done)
+        at.respond(released)
     }
 
     async fn acquire(&self, request: Request<AcquireRequest>) -> GrpcResult<AcquireResponse> {
-        let AuthorizedRequest { at, service, member_alias, message, .. } =
+        let AuthorizedCall { at, service, call: (acquire, now), .. } =
             self.authorize(request, permissions::operator).await?;
-        let (acquire, now) = read::acquire(&member_alias, message)?;
         let acquired = at.store.acquire(&acquire, now).await;
         at.acquired(&service, &acquired);
-        at.respond(acquired, write::acquired)
+        at.respond(acquired)
     }
 
     async fn relinquish(&self, request: Request<RelinquishRequest>) -> GrpcResult<DoneResponse> {
-        let AuthorizedRequest { at, service, member_alias, message, .. } =
+        let AuthorizedCall { at, service, call: (relinquish, now), .. } =
             self.authorize(request, permissions::relinquishing).await?;
-        let (relinquish, now) = read::relinquish(&member_alias, message)?;
         let done = worker_limits::relinquish(&at, &service, &relinquish, now).await;
         at.relinquish(&service, &relinquish, &done);
-        at.respond(done, write::done)
+        at.respond(done)
     }
 
     async fn workers(&self, request: Request<WorkersRequest>) -> GrpcResult<WorkersResponse> {
-        let AuthorizedRequest { at, member_alias, message, .. } =
-            self.authorize(request, permissions::member).await?;
-        let WorkersRequest { now } = message;
-        at.respond(at.store.workers(member_alias.time(now)).await, write::slots)
+        let (at, now) = self.authorized_store(request, permissions::member).await?;
+        at.respond(at.store.workers(now).await)
     }
 
     async fn reserve(&self, request: Request<ReserveRequest>) -> GrpcResult<ReserveResponse> {
-        let AuthorizedRequest { at, service, member_alias, message, .. } =
+        let AuthorizedCall { at, service, member_alias, call: mut reserve, .. } =
             self.authorize(request, permissions::reserving).await?;
-        let mut reserve = read::reserve(message);
         if service.is_held_to_limits(&reserve.source) {
             reserve = match self.plans.limited(&at, &service, reserve).await {
                 Ok(reserve) => reserve,
-                Err(error) => return error.respond(&at, write::segment),
+                Err(error) => return error.respond(&at),
             };
         }
         // A segment contains its end: a client that gets fewer numbers than it needs calls again.
@@ -336,78 +326,72 @@ impl store_server::Store for StoreService {
         if let Ok(segment) = &reserved {
             self.given.took(&at, &member_alias, &reserve.source, segment);
         }
-        at.respond(reserved, write::segment)
+        at.respond(reserved)
     }
 
     async fn give_back(&self, request: Request<GiveBackRequest>) -> GrpcResult<GiveBackResponse> {
-        let AuthorizedRequest { at, service, member_alias, message, .. } =
+        let AuthorizedCall { at, service, member_alias, call: back, .. } =
             self.authorize(request, permissions::giving_back).await?;
-        let back = read::give_back(message);
         if service.is_held_to_limits(&back.source)
             && let Err(error) = self.given.check(&at, &member_alias, &back)
         {
-            return at.respond(Err(error), |version| GiveBackResponse { error: None, version });
+            return at.rejected(error);
         }
-        let version = at.store.give_back(&back).await;
-        at.respond(version, |version| GiveBackResponse { error: None, version })
+        at.respond(at.store.give_back(&back).await)
     }
 
     async fn define(&self, request: Request<DefineRequest>) -> GrpcResult<DefinitionResponse> {
-        let AuthorizedRequest { at, service, turn, message, .. } = self
+        let AuthorizedCall { at, service, turn, call: new, .. } = self
             .authorize(request, |service, define: &DefineRequest| {
                 permissions::defining(service, define.new.as_ref())
             })
             .await?;
-        let new = read::definition(message.new)?;
         at.writes((&service, &turn), &new, Writing::Define).await
     }
 
     async fn alter(&self, request: Request<AlterRequest>) -> GrpcResult<DefinitionResponse> {
-        let AuthorizedRequest { at, service, turn, message, .. } = self
+        let AuthorizedCall { at, service, turn, call: (new, if_version), .. } = self
             .authorize(request, |service, alter: &AlterRequest| {
                 permissions::defining(service, alter.new.as_ref())
             })
             .await?;
-        let AlterRequest { new, if_version } = message;
-        at.writes((&service, &turn), &read::definition(new)?, Writing::Alter { if_version }).await
+        at.writes((&service, &turn), &new, Writing::Alter { if_version }).await
     }
 
     async fn restripe(&self, request: Request<RestripeRequest>) -> GrpcResult<DefinitionResponse> {
-        let AuthorizedRequest { at, service, turn, message, .. } = self
+        let AuthorizedCall { at, service, turn, call, .. } = self
             .authorize(request, |service, restripe: &RestripeRequest| {
                 permissions::defining(service, restripe.new.as_ref())
             })
             .await?;
-        let Restripe { new, if_version, mark } = read::restripe(message)?;
+        let Restripe { new, if_version, mark } = call;
         at.writes((&service, &turn), &new, Writing::Restripe { if_version, mark }).await
     }
 
     async fn set_state(&self, request: Request<SetStateRequest>) -> GrpcResult<DefinitionResponse> {
-        let AuthorizedRequest { at, service, message, .. } = self
+        let AuthorizedCall { at, service, call: (name, state), .. } = self
             .authorize(request, |service, set: &SetStateRequest| service.may_define(&set.name))
             .await?;
-        let SetStateRequest { name, state } = message;
-        let state = read::state(state)?;
         service.spend_definition(&name).await?;
         let set = at.change((&service, "switched", &name), at.store.set_state(&name, state));
-        at.respond(set.await, write::defined)
+        at.respond(set.await)
     }
 
     async fn get(&self, request: Request<GetRequest>) -> GrpcResult<DefinitionResponse> {
-        let (at, GetRequest { name }) = self.authorized_store(request, permissions::member).await?;
-        at.respond(at.store.get(&name).await, write::defined)
+        let (at, name) = self.authorized_store(request, permissions::member).await?;
+        at.respond(at.store.get(&name).await)
     }
 
     async fn list(&self, request: Request<ListRequest>) -> GrpcResult<ListResponse> {
-        let (at, ListRequest {}) = self.authorized_store(request, permissions::member).await?;
-        at.respond(at.store.list().await, write::catalog)
+        let (at, ()) = self.authorized_store(request, permissions::member).await?;
+        at.respond(at.store.list().await)
     }
 
     async fn fast_forward(
         &self,
         request: Request<FastForwardRequest>,
     ) -> GrpcResult<IdentityResponse> {
-        let AuthorizedRequest { at, service, message, .. } =
+        let AuthorizedCall { at, service, call, .. } =
             self.authorize(request, permissions::operator).await?;
         let planned_on = match at.store.standing().await {
             // It would end the doubt, even with members missing.
@@ -418,31 +402,28 @@ impl store_server::Store for StoreService {
             }
             // A doubt may begin before the store is moved.
             Ok(standing) => Some(standing),
-            Err(error) => return at.respond(Err(error), write::identified),
+            Err(error) => return at.rejected(error),
         };
-        let forward = FastForward { planned_on, ..read::fast_forward(message) };
+        let forward = FastForward { planned_on, ..call };
         let moved = match at.check_move(&forward).await {
             Ok(()) => at.store.fast_forward(&forward).await,
             Err(error) => Err(error),
         };
-        at.respond(at.changed(&service, &words::moved_forward(&forward), moved), write::identified)
+        at.respond(at.changed(&service, &words::moved_forward(&forward), moved))
     }
 
     async fn accept_lead(&self, request: Request<AcceptLeadRequest>) -> GrpcResult<DoneResponse> {
-        let AuthorizedRequest { at, service, message, .. } =
+        let AuthorizedCall { at, service, call: until, .. } =
             self.authorize(request, permissions::operator).await?;
-        let AcceptLeadRequest { until } = message;
-        let until = read::mark(until);
         let allowed = at.store.accept_lead(until).await;
-        at.respond(at.changed(&service, &words::allowed_to_lead(until), allowed), write::done)
+        at.respond(at.changed(&service, &words::allowed_to_lead(until), allowed))
     }
 
     async fn exclude(&self, request: Request<ExcludeRequest>) -> GrpcResult<DoneResponse> {
-        let AuthorizedRequest { at, service, member_alias, message, .. } =
+        let AuthorizedCall { at, service, call: (exclude, now), .. } =
             self.authorize(request, permissions::operator).await?;
-        let (exclude, now) = read::exclude(&member_alias, message)?;
         let excluded = at.store.exclude(&exclude, now).await;
-        at.respond(at.changed(&service, &words::exclusion_text(&exclude), excluded), write::done)
+        at.respond(at.changed(&service, &words::exclusion_text(&exclude), excluded))
     }
 }
 

@@ -9,11 +9,11 @@ use snowmint_coord::segment::NumberInterval;
 use snowmint_coord::spec::{MinterPlan, Plan, SegmentPlan, SnowflakePlan};
 use snowmint_coord::{Bounds, Error as StoreError, Reserve, SourceSpec, Ticks};
 use snowmint_core::{Clock as _, SystemClock, UnixMillis};
+use snowmint_store_rpc::StoreResponse;
 use snowmint_wire::error::Code;
 use tonic::{Response, Status};
 
 use super::at::TargetStore;
-use super::write::Fallible;
 use crate::error::Error;
 use crate::service::{Limit, Service};
 
@@ -182,14 +182,10 @@ fn without_numbers(source: &str) -> NotReserved {
 
 impl NotReserved {
     /// Returns a response, or a status.
-    pub(super) fn respond<T, A: Fallible>(
-        self,
-        at: &TargetStore,
-        write: impl FnOnce(T) -> A,
-    ) -> Result<Response<A>, Status> {
+    pub(super) fn respond<A: StoreResponse>(self, at: &TargetStore) -> Result<Response<A>, Status> {
         match self {
             Self::Refused(error) => Err(error.into()),
-            Self::Unknown(error) => at.respond(Err(error), write),
+            Self::Unknown(error) => at.rejected(error),
         }
     }
 }
