@@ -51,7 +51,7 @@ async fn http(listener: TcpListener) {
             Ok::<_, Infallible>(response)
         });
         tokio::spawn(async move {
-            let builder = http1::Builder::new().pipeline_flush(true).clone();
+            let builder = http1::Builder::new();
             // An error means that the client hung up.
             let _ = builder.serve_connection(TokioIo::new(stream), handler).await;
         });

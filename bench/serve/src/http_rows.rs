@@ -1,18 +1,15 @@
 //! `GET` of one ID over 32 connections, compared with hyper that returns the same bytes.
 
 use std::io::Write as _;
-use std::path::Path;
 use std::process::Command;
 
-use snowmint_bench_servers::{Plan, Process, Snowmint, WIDE, connect, median, rounds, start_floor};
+use snowmint_bench_servers::{Plan, Process, Snowmint, WIDE, connect, rounds, start_floor};
 
-use crate::table::{Sample, Table, Wanted, cpu};
+use crate::table::{Sample, Table, Wanted};
 use crate::talk::{Talk, read_some};
 
 /// Path of the requests.
 const PATH: &str = "/v1/ids/wide";
-/// Requests per pipelined batch.
-const PIPELINE: usize = 16;
 /// Thread counts of `wrk`: its default of two; and one, which leaves the server more of two shared
 /// processors, and lets the scheduler decide more.
 const WRK_THREADS: [usize; 2] = [2, 1];
@@ -22,42 +19,18 @@ pub fn run(plan: &Plan, table: &mut Table) {
     let (floor, floor_port) = start_floor("http");
     let servers = [(&*ours, ours.http), (&floor, floor_port)];
     assert_eq!(shape(ours.http), shape(floor_port), "both responses have one shape");
-    let script = std::env::temp_dir().join(format!("snowmint-bench-{}.lua", std::process::id()));
-    std::fs::write(&script, pipelined(PIPELINE)).expect("a file");
     let all_threads = if plan.apart { &[plan.threads][..] } else { &WRK_THREADS };
     for &threads in all_threads {
-        let measure = |pipeline| {
-            rounds(plan.much(15, 1), &servers, |&(server, port)| {
-                wrk(plan, server, port, threads, pipeline)
-            })
-        };
-        let found = measure(None);
+        let found =
+            rounds(plan.much(15, 1), &servers, |&(server, port)| wrk(plan, server, port, threads));
         let name = format!("HTTP GET, wrk -c 32 -t {threads}, over bare hyper");
         table.compare(&name, [&found[0], &found[1]], Wanted::Least(0.95));
-
-        let found = measure(Some(script.as_path()));
-        let both = [&found[0][..], &found[1][..]];
-        let [rate, floor] = both.map(|of| median(of.iter().map(|it| it.rate / 1e6).collect()));
-        let shown = format!("{rate:.2} M/s; bare hyper {floor:.2} M/s; {}", cpu(both));
-        let name = format!("HTTP GET, wrk -c 32 -t {threads}, {PIPELINE} in a pipeline");
-        table.row(&name, rate, shown, Wanted::Least(1.0), " M/s");
     }
-    let _ = std::fs::remove_file(script);
 }
 
-fn pipelined(requests: usize) -> String {
-    format!(
-        "init = function()\n local all = {{}}\n for i = 1, {requests} do all[i] = wrk.format('GET', '{PATH}') end\n \
-         together = table.concat(all)\nend\nrequest = function() return together end\n"
-    )
-}
-
-fn wrk(plan: &Plan, server: &Process, port: u16, threads: usize, script: Option<&Path>) -> Sample {
+fn wrk(plan: &Plan, server: &Process, port: u16, threads: usize) -> Sample {
     let mut command = Command::new("wrk");
     command.args(["-t", &threads.to_string(), "-c", "32", "-d", plan.much("3", "1")]);
-    if let Some(script) = script {
-        command.arg("-s").arg(script);
-    }
     command.arg(format!("http://127.0.0.1:{port}{PATH}"));
     let cpu = server.cpu();
     let output = command.output().expect("wrk is there: ci/setup installs it");
