@@ -217,11 +217,7 @@ impl Keys for Etcd {
         Some(self.label.address())
     }
 
-    async fn head(&self) -> KeysResult<Head> {
-        Ok(self.head_with(&[]).await?.0)
-    }
-
-    async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Option<Vec<Entry>>)> {
+    async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Vec<Entry>)> {
         let read = |key: &str| {
             let key = self.full(key);
             operation(Request::Range(RangeRequest { key, ..RangeRequest::default() }))
@@ -230,20 +226,23 @@ impl Keys for Etcd {
         let success = first.chain(keys.iter().map(String::as_str)).map(read).collect();
         let request = TxnRequest { success, ..TxnRequest::default() };
         let (reply, at, cluster) = self.transact(&request).await?;
-        let mut found = Vec::with_capacity(3 + keys.len());
+        if reply.responses.len() != request.success.len() {
+            return Err(Failure::Damaged("reply has an unexpected length".into()));
+        }
+        let mut found = Vec::with_capacity(reply.responses.len());
         for response in reply.responses {
             let first = response.range.and_then(|range| range.kvs.into_iter().next());
             found.push(first.map(|stored| self.entry(stored)).transpose()?);
         }
-        let rows = found.split_off(found.len().min(3)).into_iter().flatten().collect();
-        let [store, namespace, last] = <[Option<Entry>; 3]>::try_from(found)
-            .map_err(|_| Failure::Damaged("reply has an unexpected length".into()))?;
+        let mut found = found.into_iter();
+        let mut next = || found.next().flatten();
+        let (store, namespace, last) = (next(), next(), next());
         let server = Some(self::cluster(cluster));
         let writes = last.map_or(0, |entry| entry.version);
         let last_write = Some(writes);
         let (clock, session) = (None, None);
         let head = Head { writes, at, last_write, clock, server, session, store, namespace };
-        Ok((head, Some(rows)))
+        Ok((head, found.flatten().collect()))
     }
 
     async fn get(&self, key: &str, at: u64) -> KeysResult<Option<Entry>> {

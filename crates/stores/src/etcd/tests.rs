@@ -79,11 +79,11 @@ impl Keys for Measured {
         "keys in memory".into()
     }
 
-    async fn head(&self) -> KeysResult<Head> {
+    async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Vec<Entry>)> {
         let kept = self.kept();
         let find = |key: &str| kept.keys.get(key).cloned();
         let writes = find(name::WRITES).map_or(0, |entry| entry.version);
-        Ok(Head {
+        let head = Head {
             writes,
             at: kept.revision,
             last_write: Some(writes),
@@ -92,7 +92,8 @@ impl Keys for Measured {
             session: None,
             store: find(name::STORE),
             namespace: find(name::NAMESPACE),
-        })
+        };
+        Ok((head, keys.iter().filter_map(|key| find(key)).collect()))
     }
 
     async fn get(&self, key: &str, _: u64) -> KeysResult<Option<Entry>> {

@@ -39,9 +39,15 @@ impl RowCache {
         *self.lock() = None;
     }
 
-    /// Remembers the rows after an applied batch. `version_after` returns the new version of a key
-    /// from its version before.
-    pub(super) fn keep(&self, head: &Head, batch: Batch, version_after: impl Fn(u64) -> u64) {
+    /// Remembers the rows after an applied batch, which set the write count to `writes`.
+    /// `version_after` is [`Keys::version_after`](super::keys::Keys::version_after).
+    pub(super) fn keep(
+        &self,
+        head: &Head,
+        batch: Batch,
+        writes: u64,
+        version_after: fn(u64, u64) -> u64,
+    ) {
         let mut cached_rows = self.lock();
         if batch.expected.len() > ROWS_OF_A_STEP_MAX {
             return;
@@ -52,14 +58,10 @@ impl RowCache {
             rows.entries.clear();
         }
         for (key, value) in batch.changes {
-            let version = version_after(batch.expected.get(&key).copied().unwrap_or(0));
-            let entry = value.map(|value| Entry {
-                key: key.clone(),
-                value,
-                version,
-                // No step reads this field of such a row.
-                written: version,
-            });
+            let before = batch.expected.get(&key).copied().unwrap_or(0);
+            let version = version_after(before, writes);
+            let entry =
+                value.map(|value| Entry { key: key.clone(), value, version, written: writes });
             match (key.as_str(), entry) {
                 (name::STORE, entry) => rows.head.store = entry,
                 (name::NAMESPACE, entry) => rows.head.namespace = entry,

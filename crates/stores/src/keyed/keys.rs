@@ -66,16 +66,11 @@ pub trait Keys: fmt::Debug + Send + Sync + 'static {
     async fn check_settings(&self) -> Result<(), Failure<Self::Error>> {
         Ok(())
     }
+    /// Reads the head of a step and these keys at the same moment; returns those keys that exist.
+    async fn head_with(&self, keys: &[String]) -> Result<(Head, Vec<Entry>), Failure<Self::Error>>;
     /// Reads the head of a step.
-    async fn head(&self) -> Result<Head, Failure<Self::Error>>;
-    /// Reads the head of a step and these keys at the same moment, and returns those that exist.
-    /// Returns none where that takes more than one request: the step then reads each key when it
-    /// needs it.
-    async fn head_with(
-        &self,
-        _keys: &[String],
-    ) -> Result<(Head, Option<Vec<Entry>>), Failure<Self::Error>> {
-        Ok((self.head().await?, None))
+    async fn head(&self) -> Result<Head, Failure<Self::Error>> {
+        Ok(self.head_with(&[]).await?.0)
     }
     /// Reads one key; if reads are snapshots, at the moment of the head with this [`at`](Head::at).
     async fn get(&self, key: &str, at: u64) -> Result<Option<Entry>, Failure<Self::Error>>;

@@ -28,15 +28,13 @@ mod rows;
 mod script;
 mod step;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use snowmint_coord::verbs::{
-    Access, Backend, ExtendVerb, Failure, NamespaceRow, RunVerb as _, Seen,
+    Access, Backend, ExtendVerb, Failure, FirstRow, NamespaceRow, RunVerb as _, Seen,
 };
-use snowmint_coord::{
-    Capabilities, Error, Extend, Incarnation, Presence, Reserve, Result, Segment, Timer, random,
-};
+use snowmint_coord::{Capabilities, Error, Extend, Reserve, Result, Segment, Timer, random};
 use snowmint_core::UnixMillis;
 
 pub use batch::{Batch, Entry, Head, Outcome, REPLICA};
@@ -53,9 +51,6 @@ pub struct Keyed<K> {
     keys: Arc<K>,
     store: Mutex<Option<Arc<KnownStore>>>,
     row_cache: Arc<RowCache>,
-    /// Row that the next step which writes surely reads, so it is read with the step's head. Between
-    /// steps that overlap it may reach another one, for which it is one row too many.
-    next_row: Mutex<Option<String>>,
 }
 
 impl<K: Keys> Keyed<K> {
@@ -65,9 +60,8 @@ impl<K: Keys> Keyed<K> {
     /// `NotFound` when it has none and must not be made; `Unsupported` for rows of a newer
     /// Snowmint; the server's error.
     pub async fn open(keys: K, create_if_missing: bool) -> Result<Self> {
-        let row_cache = Arc::new(RowCache::default());
-        let (keys, store, next_row) = (Arc::new(keys), Mutex::default(), Mutex::default());
-        let opened = Self { keys, store, row_cache, next_row };
+        let (keys, row_cache) = (Arc::new(keys), Arc::new(RowCache::default()));
+        let opened = Self { keys, store: Mutex::default(), row_cache };
         match opened.identify(create_if_missing).await {
             Ok(()) => Ok(opened),
             Err(failure) => Err(opened.error(failure)),
@@ -100,10 +94,6 @@ impl<K: Keys> Keyed<K> {
         };
         // If the batch lost, another opener was faster, and its identity serves as well.
         self.keys.send(&batch).await.map(|_| ())
-    }
-
-    fn next_row(&self) -> MutexGuard<'_, Option<String>> {
-        self.next_row.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn error(&self, failure: Failure<K::Error>) -> Error {
@@ -148,7 +138,19 @@ impl<K: Keys> Backend for Keyed<K> {
     }
 
     async fn begin(&self, access: Access) -> Result<Step<K>, Failure<K::Error>> {
-        let row = self.next_row().take_if(|_| access == Access::Write);
+        self.begin_reading(access, None).await
+    }
+
+    async fn begin_reading(
+        &self,
+        access: Access,
+        first: Option<FirstRow<'_>>,
+    ) -> Result<Step<K>, Failure<K::Error>> {
+        let row = first.map(|row| match row {
+            FirstRow::Member(member) => name::member(member),
+            FirstRow::Slot(pool, slot) => name::slot(pool, slot),
+            FirstRow::Definition(source) => name::source(source),
+        });
         let (keys, row_cache) = (Arc::clone(&self.keys), Arc::clone(&self.row_cache));
         Step::begin(keys, row_cache, access, row.as_slice()).await
     }
@@ -159,10 +161,8 @@ impl<K: Keys> Backend for Keyed<K> {
         now: UnixMillis,
         seen: &Seen,
     ) -> Result<Option<u64>, Failure<K::Error>> {
-        let slot = name::slot(&item.pool, item.slot);
-        let cached_rows = self.row_cache.with(&slot);
+        let cached_rows = self.row_cache.with(&name::slot(&item.pool, item.slot));
         let (Some(cached_rows), true) = (cached_rows, self.keys.may_cache_rows()) else {
-            *self.next_row() = Some(slot);
             return Ok(None);
         };
         let (keys, row_cache) = (Arc::clone(&self.keys), Arc::clone(&self.row_cache));
@@ -178,20 +178,8 @@ impl<K: Keys> Backend for Keyed<K> {
         };
         if !matches!(extended, Ok(Some(_))) {
             self.row_cache.forget();
-            *self.next_row() = Some(slot);
         }
         extended
-    }
-
-    async fn renew(
-        &self,
-        member: Incarnation,
-        _: Presence,
-        _: UnixMillis,
-        _: &Seen,
-    ) -> Result<Option<u64>, Failure<K::Error>> {
-        *self.next_row() = Some(name::member(member));
-        Ok(None)
     }
 
     async fn reserve(
@@ -199,11 +187,7 @@ impl<K: Keys> Backend for Keyed<K> {
         reserve: &Reserve,
         seen: &Seen,
     ) -> Result<Option<Segment>, Failure<K::Error>> {
-        let counted = self.count(reserve, seen).await?;
-        if counted.is_none() {
-            *self.next_row() = Some(name::source(&reserve.source));
-        }
-        Ok(counted)
+        self.count(reserve, seen).await
     }
 
     async fn yield_to_writers(&self) {

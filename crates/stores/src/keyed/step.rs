@@ -45,7 +45,7 @@ impl<K> fmt::Debug for Step<K> {
 }
 
 impl<K: Keys> Step<K> {
-    /// Begins a step, and reads these rows at the moment of its head if the store can.
+    /// Begins a step, and reads these rows at the moment of its head.
     pub(super) async fn begin(
         keys: Arc<K>,
         row_cache: Arc<RowCache>,
@@ -54,11 +54,9 @@ impl<K: Keys> Step<K> {
     ) -> StepResult<K, Self> {
         let (head, entries) = keys.head_with(rows).await?;
         let mut step = Self::with_head(keys, row_cache, head, access)?;
-        if let Some(entries) = entries {
-            step.read = entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
-            let is_missing = |key: &&String| !step.read.contains_key(*key);
-            step.missing = rows.iter().filter(is_missing).cloned().collect();
-        }
+        step.read = entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
+        let is_missing = |key: &&String| !step.read.contains_key(*key);
+        step.missing = rows.iter().filter(is_missing).cloned().collect();
         Ok(step)
     }
 
@@ -295,7 +293,9 @@ impl<K: Keys> Step<K> {
             Outcome::Done(counted) => counted,
             Outcome::Short(_) => {
                 let evidence = format!("change count of {}", self.keys.label());
-                // The rows that this step depends on are unchanged; others it may have read before.
+                // A compared row with an equal version is taken for the same write. Where versions
+                // count per node, as on ZooKeeper, a write after the restore may have an equal one.
+                // Rows that were read but not compared may be lost.
                 let compared = self.batch.expected.keys().filter_map(|key| self.read.get(key));
                 let compared = compared.chain(&self.head.store).chain(&self.head.namespace);
                 let kept = compared.map(|entry| entry.written).max().unwrap_or(0);
@@ -305,7 +305,7 @@ impl<K: Keys> Step<K> {
             Outcome::RaceLost => return Err(Failure::RaceLost),
         };
         if self.keys.may_cache_rows() {
-            self.row_cache.keep(&self.head, self.batch, |before| K::version_after(before, counted));
+            self.row_cache.keep(&self.head, self.batch, counted, K::version_after);
         }
         Ok(StoreIdentity { id: self.store.id, writes: counted.saturating_add(more) })
     }

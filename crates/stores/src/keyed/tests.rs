@@ -72,11 +72,11 @@ impl Keys for Contended {
         &self.timer
     }
 
-    async fn head(&self) -> Result<Head, Failure<Self::Error>> {
+    async fn head_with(&self, _: &[String]) -> Result<(Head, Vec<Entry>), Failure<Self::Error>> {
         let record = StoreRecord::new("it".into(), None).write()?;
         let store = Entry { key: name::STORE.into(), value: record, version: 1, written: 1 };
         let (writes, store) = (u64::from(self.batches.load(Ordering::SeqCst)), Some(store));
-        Ok(Head {
+        let head = Head {
             writes,
             at: writes,
             last_write: None,
@@ -85,7 +85,8 @@ impl Keys for Contended {
             session: None,
             store,
             namespace: None,
-        })
+        };
+        Ok((head, Vec::new()))
     }
 
     async fn get(&self, _: &str, _: u64) -> Result<Option<Entry>, Failure<Self::Error>> {
@@ -221,14 +222,10 @@ impl Keys for OneByOne {
         !self.sees_each
     }
 
-    async fn head(&self) -> Result<Head, Failure<Infallible>> {
-        Ok(self.head_with(&[]).await?.0)
-    }
-
-    async fn head_with(
-        &self,
-        keys: &[String],
-    ) -> Result<(Head, Option<Vec<Entry>>), Failure<Infallible>> {
+    async fn head_with(&self, keys: &[String]) -> Result<(Head, Vec<Entry>), Failure<Infallible>> {
+        if let Some(key) = keys.iter().find(|key| key.contains("//")) {
+            return Err(Failure::from(Error::invalid(format!("{key:?} is not a legal key"))));
+        }
         let head = |server: &Server| Head {
             last_write: None,
             writes: server.writes,
@@ -241,7 +238,7 @@ impl Keys for OneByOne {
         };
         let rows =
             |server: &Server| keys.iter().filter_map(|key| server.keys.get(key).cloned()).collect();
-        Ok(self.read(|server| (head(server), Some(rows(server)))).await)
+        Ok(self.read(|server| (head(server), rows(server))).await)
     }
 
     async fn get(&self, key: &str, _: u64) -> Result<Option<Entry>, Failure<Infallible>> {
@@ -369,6 +366,72 @@ async fn slot_acquired_before_the_write_of_an_extend_is_not_extended() {
     let refused = store.extend(&[extend], NOW).await.unwrap().remove(0).unwrap_err();
     assert_eq!(refused.kind().code(), "fenced", "{refused}");
     assert!(keys.meanwhile.lock().unwrap().is_none(), "it came between");
+}
+
+/// Names of pools come from clients: one that is no legal key must fail only the call that has it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn illegal_key_fails_no_other_call_of_the_handle() {
+    const ROUNDS: u64 = 5_000;
+    let keys = OneByOne { sees_each: true, ..OneByOne::default() };
+    let store = Arc::new(keys.open().await);
+    let member = join(&store, 1).await;
+    let lease = store.acquire(&wanting(member, &[7]), NOW).await.unwrap().leases.remove(0);
+    let illegal = Lease { pool: "a//b".into(), ..lease.clone() };
+    let extend = extending(&illegal, lease.mark, Mark::new(lease.mark.get() + 10));
+    let extends = Arc::clone(&store);
+    let extends = tokio::spawn(async move {
+        for _ in 0..ROUNDS {
+            let refused = extends.extend(std::slice::from_ref(&extend), NOW).await.unwrap_err();
+            assert!(refused.to_string().contains("is not a legal key"), "{refused}");
+        }
+    });
+    let renews = tokio::spawn(async move {
+        for renewals in 1..=ROUNDS {
+            let presence = Presence { sample: NOW, renewals, ttl_ms: 10_000 };
+            store.renew(member, presence, NOW).await.unwrap();
+        }
+    });
+    extends.await.unwrap();
+    renews.await.unwrap();
+}
+
+/// The member's row was missing at the head, and exists at the write.
+#[tokio::test]
+async fn row_written_after_the_head_is_not_overwritten() {
+    let apart = OneByOne::default().open().await;
+    let member = join(&apart, 2).await;
+    let mut step = apart.backend().begin(Access::Read).await.unwrap();
+    let row = step.member(member).await.unwrap().unwrap();
+
+    let keys = OneByOne::default();
+    let (store, other) = (keys.open().await, keys.another().await);
+    let act = Box::pin(async move {
+        join(&other, 2).await;
+    });
+    *keys.meanwhile.lock().unwrap() = Some((0, act));
+    let first = Some(FirstRow::Member(member));
+    let mut step = store.backend().begin_reading(Access::Write, first).await.unwrap();
+    assert!(keys.meanwhile.lock().unwrap().is_none(), "it joined after the head");
+    assert!(step.member(member).await.unwrap().is_none());
+    step.put_member(&row).await.unwrap();
+    let ended = step.commit().await;
+    assert!(matches!(ended, Err(Failure::RaceLost)), "{ended:?}");
+}
+
+/// The member's row came with the head, and is gone when the step lists the members.
+#[tokio::test]
+async fn row_deleted_after_the_head_is_not_written_again() {
+    let keys = OneByOne::default();
+    let (store, other) = (keys.open().await, keys.another().await);
+    let member = join(&store, 1).await;
+    let act = Box::pin(async move { other.leave(member, NOW).await.unwrap() });
+    *keys.meanwhile.lock().unwrap() = Some((0, act));
+    let first = Some(FirstRow::Member(member));
+    let mut step = store.backend().begin_reading(Access::Write, first).await.unwrap();
+    assert!(step.members().await.unwrap().is_empty());
+    step.hold_member(member).await.unwrap();
+    let ended = step.commit().await;
+    assert!(matches!(ended, Err(Failure::RaceLost)), "{ended:?}");
 }
 
 /// A number that a member claims meanwhile is not excluded: the member mints with it already.
@@ -638,6 +701,27 @@ async fn rows_that_were_not_compared_do_not_count_as_kept() {
     let joining = Member { incarnation: Incarnation::new(2), owner, host, process: 1, address };
     let presence = Presence { sample: NOW, renewals: 0, ttl_ms: 10_000 };
     let refused = store.join(&joining, presence, NOW).await.unwrap_err();
+    let ErrorKind::StoreRolledBack { found, .. } = *refused.kind() else { panic!("{refused}") };
+    assert!(found <= kept, "{found} were kept, of {kept}");
+}
+
+/// The server is restored after the step has read a member's row with its head, and the step
+/// compares only the namespace.
+#[tokio::test]
+async fn unused_row_of_the_head_does_not_count_as_kept() {
+    let keys = OneByOne::default();
+    let store = keys.open().await;
+    let member = join(&store, 1).await;
+    let backup = keys.server.lock().unwrap().clone();
+    let kept = backup.writes;
+    store.renew(member, Presence { sample: NOW, renewals: 1, ttl_ms: 10_000 }, NOW).await.unwrap();
+
+    let first = Some(FirstRow::Member(member));
+    let mut step = store.backend().begin_reading(Access::Write, first).await.unwrap();
+    *keys.server.lock().unwrap() = backup;
+    let namespace = step.namespace().await.unwrap();
+    step.put_namespace(namespace).await.unwrap();
+    let Err(Failure::Rejected(refused)) = step.commit().await else { panic!("it is short") };
     let ErrorKind::StoreRolledBack { found, .. } = *refused.kind() else { panic!("{refused}") };
     assert!(found <= kept, "{found} were kept, of {kept}");
 }

@@ -225,11 +225,7 @@ impl Keys for Redis {
         persistence::check(&mut self.link()?, &self.root, &self.label, &self.unlogged).await
     }
 
-    async fn head(&self) -> KeysResult<Head> {
-        Ok(self.head_with(&[]).await?.0)
-    }
-
-    async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Option<Vec<Entry>>)> {
+    async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Vec<Entry>)> {
         let mut invocation = self.head.key(&self.root);
         invocation.arg(if self.by_run { "run" } else { "" });
         for (folder, field) in keys.iter().map(|key| name::split(key)) {
@@ -245,6 +241,9 @@ impl Keys for Redis {
             String,
             Vec<Option<String>>,
         ) = reply.map_err(Failure::Backend)?;
+        if rows.len() != keys.len() {
+            return Err(Failure::Damaged("reply has an unexpected length".into()));
+        }
         let mut entries = Vec::with_capacity(keys.len());
         for (key, row) in keys.iter().zip(rows) {
             entries.extend(found(key, row.as_deref())?);
@@ -260,7 +259,7 @@ impl Keys for Redis {
             store: found(name::STORE, there(store).as_deref())?,
             namespace: found(name::NAMESPACE, there(namespace).as_deref())?,
         };
-        Ok((head, Some(entries)))
+        Ok((head, entries))
     }
 
     async fn get(&self, key: &str, _at: u64) -> KeysResult<Option<Entry>> {

@@ -249,6 +249,9 @@ impl Zookeeper {
             reader.add_get_data(&path(&self.base, key)).map_err(Failure::Backend)?;
         }
         let results = within(reader.commit()).await.map_err(Failure::Backend)?;
+        if results.len() != keys.len() {
+            return Err(Failure::Damaged("reply has an unexpected length".into()));
+        }
         let mut entries = Vec::with_capacity(results.len());
         for (key, result) in keys.iter().zip(results) {
             match result {
@@ -334,11 +337,7 @@ impl Keys for Zookeeper {
         within(self.client().await?.sync(&path(&self.base, WRITES))).await.map_err(Failure::Backend)
     }
 
-    async fn head(&self) -> KeysResult<Head> {
-        Ok(self.head_with(&[]).await?.0)
-    }
-
-    async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Option<Vec<Entry>>)> {
+    async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Vec<Entry>)> {
         let first = [name::STORE, name::NAMESPACE, WRITES].map(String::from);
         let client = self.client().await?;
         let mut head = Head {
@@ -363,7 +362,7 @@ impl Keys for Zookeeper {
                 _ => rows.push(entry),
             }
         }
-        Ok((head, Some(rows)))
+        Ok((head, rows))
     }
 
     async fn get(&self, key: &str, _at: u64) -> KeysResult<Option<Entry>> {

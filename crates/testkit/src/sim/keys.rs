@@ -285,11 +285,7 @@ impl<L: Like> Keys for SimKeys<L> {
         Ok(())
     }
 
-    async fn head(&self) -> KeysResult<Head> {
-        Ok(self.head_with(&[]).await?.0)
-    }
-
-    async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Option<Vec<Entry>>)> {
+    async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Vec<Entry>)> {
         self.deliver().await?;
         let (keyspace, session) = self.read();
         self.begins(&keyspace, session);
@@ -306,7 +302,7 @@ impl<L: Like> Keys for SimKeys<L> {
             store: stored.keys.get(name::STORE).cloned(),
             namespace: stored.keys.get(name::NAMESPACE).cloned(),
         };
-        Ok((head, Some(rows)))
+        Ok((head, rows))
     }
 
     async fn get(&self, key: &str, at: u64) -> KeysResult<Option<Entry>> {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::put::put_slots;
-use super::rows::{Access, Rows, RowsResult, VerbResult};
+use super::rows::{Access, FirstRow, Rows, RowsResult, VerbResult};
 use super::run_verb::{RunVerb, step_slots};
 use crate::error::Verb;
 use crate::ids::Incarnation;
@@ -82,6 +82,10 @@ impl RunVerb for RenewVerb {
 
     fn verb(&self) -> Verb {
         Verb::Renew
+    }
+
+    fn first_row(&self) -> Option<FirstRow<'_>> {
+        Some(FirstRow::Member(self.member))
     }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {

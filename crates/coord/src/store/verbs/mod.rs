@@ -28,7 +28,8 @@ use tokio::sync::Mutex;
 pub use history::STARTS;
 use lineage::Lineage;
 pub use rows::{
-    Access, Backend, Failure, NamespaceRow, Rows, RowsResult, Seen, VerbResult, set_to_lose,
+    Access, Backend, Failure, FirstRow, NamespaceRow, Rows, RowsResult, Seen, VerbResult,
+    set_to_lose,
 };
 pub use run_verb::RunVerb;
 use seen_by_handle::SeenByHandle;
@@ -138,7 +139,7 @@ impl<B: Backend> BackendStore<B> {
     async fn step<V: RunVerb>(&self, verb: &V) -> RowsResult<B::Rows, (V::Output, u64)> {
         // This is read before the step begins: steps of this handle may overlap.
         let seen = self.lineage.by_handle();
-        let mut rows = self.backend.begin(V::ACCESS).await?;
+        let mut rows = self.backend.begin_reading(V::ACCESS, verb.first_row()).await?;
         let result = self.in_step(verb, &mut rows, seen.as_ref()).await;
         // A replica that took over may have counted unacknowledged writes, and its count is gone
         // once the first server is back.

@@ -224,6 +224,17 @@ pub struct Seen {
     pub catalog_version: u64,
 }
 
+/// Row that a verb reads first.
+#[derive(Clone, Copy, Debug)]
+pub enum FirstRow<'a> {
+    /// A member.
+    Member(Incarnation),
+    /// A slot: its pool, and its number.
+    Slot(&'a str, u64),
+    /// The definition of the source with this name.
+    Definition(&'a str),
+}
+
 /// One namespace of a store, reached by one handle.
 #[async_trait]
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
@@ -266,6 +277,14 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         &self,
         access: Access,
     ) -> Result<Self::Rows, Failure<<Self::Rows as Rows>::Error>>;
+    /// Begins an atomic step, and also reads this row where that takes no further request.
+    async fn begin_reading(
+        &self,
+        access: Access,
+        _first: Option<FirstRow<'_>>,
+    ) -> Result<Self::Rows, Failure<<Self::Rows as Rows>::Error>> {
+        self.begin(access).await
+    }
     /// Runs the verb `reserve` in a step of the back end's own, where it has one. Returns `None`
     /// where the rows must be read, which also give the reason for an error.
     async fn reserve(

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::rows::{Access, Rows, VerbResult};
+use super::rows::{Access, FirstRow, Rows, VerbResult};
 use crate::error::Verb;
 
 /// Largest number of slots that one step writes if the rest can follow in another step. Other
@@ -28,6 +28,11 @@ pub trait RunVerb: Sync {
 
     /// Returns the verb, for errors.
     fn verb(&self) -> Verb;
+
+    /// Returns the row that the verb reads first, if it is known before the step begins.
+    fn first_row(&self) -> Option<FirstRow<'_>> {
+        None
+    }
 
     /// Reads, decides and writes.
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Self::Output>;

@@ -8,7 +8,7 @@ use snowmint_core::UnixMillis;
 
 use super::members::infos;
 use super::put::put_slots;
-use super::rows::{Access, Backend, Rows, RowsResult, VerbResult};
+use super::rows::{Access, Backend, FirstRow, Rows, RowsResult, VerbResult};
 use super::run_verb::RunVerb;
 use crate::error::{Result, Verb};
 use crate::ids::{Incarnation, Mark};
@@ -146,6 +146,13 @@ impl RunVerb for ExtendVerb<'_> {
 
     fn verb(&self) -> Verb {
         Verb::Extend
+    }
+
+    fn first_row(&self) -> Option<FirstRow<'_>> {
+        match self.items {
+            [item] if item.slot <= Mark::MAX.get() => Some(FirstRow::Slot(&item.pool, item.slot)),
+            _ => None,
+        }
     }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Self::Output> {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::rows::{Access, NamespaceRow, Rows, RowsResult, VerbResult};
+use super::rows::{Access, FirstRow, NamespaceRow, Rows, RowsResult, VerbResult};
 use super::run_verb::RunVerb;
 use crate::error::{Error, Result, Verb};
 use crate::model::catalog::{
@@ -23,6 +23,10 @@ impl RunVerb for ReserveVerb<'_> {
 
     fn verb(&self) -> Verb {
         Verb::Reserve
+    }
+
+    fn first_row(&self) -> Option<FirstRow<'_>> {
+        Some(FirstRow::Definition(&self.reserve.source))
     }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Segment> {
