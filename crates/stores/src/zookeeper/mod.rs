@@ -526,6 +526,8 @@ mod tests {
     #[cfg_attr(not(feature = "real-servers"), ignore = "needs ZooKeeper: --features real-servers")]
     async fn frequent_verbs_read_once_from_zookeeper() {
         const ROUNDS: u64 = 50;
+        // Pings of the session, and the requests of this test itself.
+        const OTHERS_MAX: u64 = 10;
         let server = snowmint_testkit::servers::Zookeeper::start();
         let store = open(&server.url(), "default", Settings::default()).await.unwrap();
         let now = UnixMillis::new(1_000_000);
@@ -572,7 +574,13 @@ mod tests {
             store.reserve(&reserve).await.unwrap();
         }
         let reserved = received(&server.url());
-        let counts = [extended - before, renewed - extended, reserved - renewed];
-        assert_eq!(counts.map(|count| count / ROUNDS), [2, 3, 2], "{counts:?}");
+        for (verb, count, requests) in [
+            ("extend", extended - before, 2),
+            ("renew", renewed - extended, 3),
+            ("reserve", reserved - renewed, 2),
+        ] {
+            let least = requests * ROUNDS;
+            assert!((least..=least + OTHERS_MAX).contains(&count), "{verb}: {count}");
+        }
     }
 }
