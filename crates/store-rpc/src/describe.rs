@@ -1,4 +1,4 @@
-//! What a server says of its store.
+//! Description of the store that a server offers.
 
 use snowmint_coord::{Capabilities, ClockOf, PresenceBy, StoreIdentity};
 use snowmint_wire::grpc::store as proto;
@@ -15,7 +15,7 @@ pub struct Description {
     pub namespace: String,
     /// The store's identity.
     pub identity: Option<StoreIdentity>,
-    /// What the store can do.
+    /// Capabilities of the store.
     pub capabilities: Capabilities,
     /// Most slots that one claim takes from a group.
     pub group_max: u32,

@@ -7,7 +7,7 @@ use snowmint_wire::grpc::store as proto;
 use crate::codec::{Codec, codec};
 use crate::malformed::Malformed;
 
-/// What a server reports to a member that joins or renews its presence.
+/// Report of a server to a member that joins or renews its presence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Joined {
     /// The name of the member in lists, if it is not its own.

@@ -9,7 +9,7 @@ use snowmint_wire::grpc::store as proto;
 use crate::values::{NOW, acquire, claim, extends, identity, relinquish, reserve};
 
 /// Returns what a server says of a request.
-fn said<Q: StoreRequest>(message: Q) -> (Code, String) {
+fn rejection<Q: StoreRequest>(message: Q) -> (Code, String) {
     let Err(malformed) = Q::Call::read(message) else { panic!("message has a value") };
     malformed.of_request()
 }
@@ -21,20 +21,32 @@ fn bad_request(message: &str) -> (Code, String) {
 #[test]
 fn missing_parts_are_named() {
     assert_eq!(
-        said(proto::RecallRequest::default()),
+        rejection(proto::RecallRequest::default()),
         bad_request("message has no identity; send it")
     );
-    assert_eq!(said(proto::JoinRequest::default()), bad_request("message has no member; send it"));
+    assert_eq!(
+        rejection(proto::JoinRequest::default()),
+        bad_request("message has no member; send it")
+    );
     let member = "0".repeat(32);
     let renew = proto::RenewRequest { member: member.clone(), ..Default::default() };
-    assert_eq!(said(renew), bad_request("message has no presence; send it"));
-    assert_eq!(said(proto::ClaimRequest::default()), bad_request("message has no pool; send it"));
-    assert_eq!(said(proto::AcquireRequest::default()), bad_request("message has no pool; send it"));
-    assert_eq!(said(proto::ExcludeRequest::default()), bad_request("message has no pool; send it"));
+    assert_eq!(rejection(renew), bad_request("message has no presence; send it"));
+    assert_eq!(
+        rejection(proto::ClaimRequest::default()),
+        bad_request("message has no pool; send it")
+    );
+    assert_eq!(
+        rejection(proto::AcquireRequest::default()),
+        bad_request("message has no pool; send it")
+    );
+    assert_eq!(
+        rejection(proto::ExcludeRequest::default()),
+        bad_request("message has no pool; send it")
+    );
     let no_definition = bad_request("message has no definition; send it");
-    assert_eq!(said(proto::DefineRequest::default()), no_definition);
-    assert_eq!(said(proto::AlterRequest::default()), no_definition);
-    assert_eq!(said(proto::RestripeRequest::default()), no_definition);
+    assert_eq!(rejection(proto::DefineRequest::default()), no_definition);
+    assert_eq!(rejection(proto::AlterRequest::default()), no_definition);
+    assert_eq!(rejection(proto::RestripeRequest::default()), no_definition);
 }
 
 #[test]
@@ -43,16 +55,16 @@ fn members_have_names_in_every_request() {
     let bad = bad_request(message);
     let member = "x".to_owned();
     let leave = proto::LeaveRequest { member: member.clone(), now: 1 };
-    assert_eq!(said(leave), bad);
+    assert_eq!(rejection(leave), bad);
     let mut extend: proto::ExtendRequest = (extends(), NOW).write();
     extend.items[0].member = Some(member.clone());
-    assert_eq!(said(extend), bad);
+    assert_eq!(rejection(extend), bad);
     let mut claim: proto::ClaimRequest = (claim(), NOW).write();
     claim.supersedes = Some(member.clone());
-    assert_eq!(said(claim), bad);
+    assert_eq!(rejection(claim), bad);
     let mut acquire: proto::AcquireRequest = (acquire(), NOW).write();
     acquire.silent[0].member = member;
-    assert_eq!(said(acquire), bad);
+    assert_eq!(rejection(acquire), bad);
 }
 
 #[test]
@@ -60,15 +72,15 @@ fn values_of_newer_callers_are_unsupported() {
     let mut message: proto::ClaimRequest = (claim(), NOW).write();
     message.pool.as_mut().unwrap().reuse = 9;
     let text = "reuse rule 9 is unknown to this version; update the server";
-    assert_eq!(said(message.clone()), (Code::Unsupported, text.to_owned()));
+    assert_eq!(rejection(message.clone()), (Code::Unsupported, text.to_owned()));
     message.pool.as_mut().unwrap().reuse = 0;
     let text = "pool has no reuse rule; send recycle, never or ordered";
-    assert_eq!(said(message), bad_request(text));
+    assert_eq!(rejection(message), bad_request(text));
     let state = |state| proto::SetStateRequest { name: "orders".into(), state };
     let text = "source state 7 is unknown to this version; update the server";
-    assert_eq!(said(state(7)), (Code::Unsupported, text.to_owned()));
+    assert_eq!(rejection(state(7)), (Code::Unsupported, text.to_owned()));
     let text = "source state is missing; send enabled, disabled or deleted";
-    assert_eq!(said(state(0)), bad_request(text));
+    assert_eq!(rejection(state(0)), bad_request(text));
 }
 
 /// A list is counted before its items are read: these name no member.
@@ -79,14 +91,14 @@ fn lists_of_requests_are_bounded() {
     let text = format!("message has {many} items, limit {limit}; send fewer");
     let too_many = (Code::LimitExceeded, text);
     let item = proto::Extend { member: Some("x".into()), ..Default::default() };
-    assert_eq!(said(proto::ExtendRequest { items: vec![item; many], now: 1 }), too_many);
+    assert_eq!(rejection(proto::ExtendRequest { items: vec![item; many], now: 1 }), too_many);
     let acquire = || -> proto::AcquireRequest { (acquire(), NOW).write() };
-    assert_eq!(said(proto::AcquireRequest { slots: vec![1; many], ..acquire() }), too_many);
+    assert_eq!(rejection(proto::AcquireRequest { slots: vec![1; many], ..acquire() }), too_many);
     let silent = vec![proto::Silent { member: "x".into(), renewals: 1 }; many];
-    assert_eq!(said(proto::AcquireRequest { silent, ..acquire() }), too_many);
+    assert_eq!(rejection(proto::AcquireRequest { silent, ..acquire() }), too_many);
     let relinquish = || -> proto::RelinquishRequest { (relinquish(), NOW).write() };
     let slots = vec![proto::HeldBy::default(); many];
-    assert_eq!(said(proto::RelinquishRequest { slots, ..relinquish() }), too_many);
+    assert_eq!(rejection(proto::RelinquishRequest { slots, ..relinquish() }), too_many);
     let most =
         proto::RelinquishRequest { slots: vec![proto::HeldBy::default(); limit], ..relinquish() };
     assert!(<proto::RelinquishRequest as StoreRequest>::Call::read(most).is_ok());
@@ -97,7 +109,7 @@ fn name_of_a_reporter_is_short() {
     let recall = |length| -> proto::RecallRequest { ("w".repeat(length), identity()).write() };
     assert!(<proto::RecallRequest as StoreRequest>::Call::read(recall(64)).is_ok());
     let text = "name of the reporter has 65 bytes, maximum 64; shorten it";
-    assert_eq!(said(recall(65)), bad_request(text));
+    assert_eq!(rejection(recall(65)), bad_request(text));
 }
 
 #[test]
