@@ -99,38 +99,57 @@ impl Aliased for Member {
     }
 }
 
-/// Implements [`Aliased`] by the parts that a caller chooses, or by none.
+/// Implements [`Aliased`] by the parts that a caller chooses. All others stand after `kept`, so that
+/// a new part does not compile until it has its place.
 macro_rules! aliased {
-    ($($call:ty: [$($part:ident)*])*) => {$(
+    ($($call:ident: [$($part:ident)*] kept [$($kept:ident)*])*) => {$(
         impl Aliased for $call {
-            fn alias(&mut self, _member_alias: &MemberAlias) {
-                $(self.$part.alias(_member_alias);)*
+            fn alias(&mut self, member_alias: &MemberAlias) {
+                let Self { $($part,)* $($kept: _),* } = self;
+                $($part.alias(member_alias);)*
             }
         }
     )*};
 }
 
 aliased! {
-    Presence: [sample]
-    ClaimRequest: [member supersedes]
-    Extend: [holder]
-    Release: [holder]
+    Presence: [sample] kept [renewals ttl_ms]
+    ClaimRequest: [member supersedes] kept [pool owner count preference mark_at_most request]
+    Extend: [holder] kept [pool slot term from to request ahead_max_ms]
+    Release: [holder] kept [pool slot term mark from]
     // Stalled members are those of other callers, named as in lists.
-    Acquire: [member supersedes]
-    Relinquish: [member]
-    Exclude: []
-    (): []
-    String: []
-    Mark: []
-    StoreIdentity: []
+    Acquire: [member supersedes] kept [pool owner slots stalled length request]
+    Relinquish: [member] kept [pool slots]
+}
+
+/// Implements [`Aliased`] for values without a member or a time that counts.
+macro_rules! kept {
+    ($($call:ty $({ $($part:ident)* })?;)*) => {$(
+        impl Aliased for $call {
+            fn alias(&mut self, _: &MemberAlias) {
+                $(let Self { $($part: _),* } = self;)?
+            }
+        }
+    )*};
+}
+
+kept! {
+    Exclude { pool slots until label };
+    StoreIdentity { id writes };
     // The time in its ticks has limits of its own.
-    Reserve: []
-    GiveBack: []
-    NewDefinition: []
-    Option<u64>: []
-    Restripe: []
-    SourceState: []
-    FastForward: []
+    Reserve { source length definition_version within };
+    GiveBack { source first last version };
+    NewDefinition { name spec identity enabled };
+    Restripe { new if_version mark };
+    FastForward {
+        marks_at_least segments writes_at_least recoveries_at_least catalog_at_least planned_on
+        forget_journals new_identity
+    };
+    ();
+    String;
+    Mark;
+    Option<u64>;
+    SourceState;
 }
 
 impl Aliased for Option<Incarnation> {
