@@ -103,6 +103,11 @@ impl Shop {
         self.as_documented(true, through, &[])
     }
 
+    /// Plans it with more options.
+    pub(super) fn plan_more(&self, through: Option<&Server>, more: &[&str]) -> Output {
+        self.as_documented(true, through, more)
+    }
+
     /// Recovers the store as an operator in the same ways.
     pub(super) fn recover(&self, through: Option<&Server>, more: &[&str]) -> Output {
         self.as_documented(false, through, more)

@@ -40,7 +40,7 @@ async fn waiting_node(presence_ttl_ms: u64, parts: Platform) -> (Node, MemorySto
     (Node::open(Arc::new(store), settings_of_node, parts).await.unwrap(), second_handle)
 }
 
-/// Puts the store in doubt: one journal has reported, another has not.
+/// Puts the store in doubt: one journal reports again and again, another has not reported.
 pub(super) async fn doubted(second_handle: &MemoryStore) {
     let found = second_handle.identity().await.unwrap();
     let doubt = Doubt { evidence: "a journal".into(), seen: found.writes + 9, found: found.writes };
@@ -50,6 +50,15 @@ pub(super) async fn doubted(second_handle: &MemoryStore) {
     let known = Known { ends: [("numbers".to_owned(), 5_000)].into(), ..Known::default() };
     second_handle.report(&journal("a"), Some(&known)).await.unwrap();
     second_handle.report(&journal("b"), None).await.unwrap();
+    let repeating = second_handle.handle("test").unwrap();
+    tokio::spawn(async move {
+        // Two looks may show the same text.
+        for seen_at_ms in [2_000, 2_001].into_iter().cycle() {
+            let again = JournalInfo { seen_at_ms, ..journal("a") };
+            repeating.report(&again, Some(&Known::default())).await.unwrap();
+            BootTimer.sleep_ms(20).await;
+        }
+    });
 }
 
 fn journal(id: &str) -> JournalInfo {
@@ -213,6 +222,9 @@ async fn a_server_that_took_over_is_accepted_over_http() {
     let (server, second_handle) = failed_over().await;
     let refused = server.post("/v1/recovery", "{}").await.json();
     assert!(refused["doubt"].is_null() && refused["done"] == false, "{refused}");
+    let moves = server.post("/v1/recovery", r#"{"segments": {"numbers": "7000"}}"#).await;
+    assert_eq!(moves.code(), "store_mismatch", "{moves:?}");
+    assert!(moves.body.contains("--other-server"), "{moves:?}");
     for both in [
         r#"{"other_server": true, "dry_run": true}"#,
         r#"{"other_server": true, "without": ["absent"]}"#,
@@ -281,7 +293,7 @@ async fn recovery_passes_reports_that_arrive_while_it_waits() {
     tokio::select! {
         biased;
         early = &mut recovering => panic!("it has not waited: {early:?}"),
-        () = soon(first_look) => {}
+        () = in_time(&time, first_look) => {}
     }
     // More than the server itself reports, at any time.
     let ends = [("numbers".to_owned(), 9_000)].into();

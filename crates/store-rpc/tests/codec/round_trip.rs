@@ -338,6 +338,7 @@ fn fast_forward() -> impl Strategy<Value = FastForward> {
             planned_on: None,
             forget_journals,
             new_identity,
+            same_server: true,
         },
     )
 }

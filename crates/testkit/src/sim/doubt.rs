@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use snowmint_coord::recovery::{Configured, Recovery, RecoveryRequest};
+use snowmint_coord::recovery::{Configured, Recovery, RecoveryRequest, Reports};
 use snowmint_coord::{FastForward, Mark, NodeSettings, Standing, Store, StoreIdentity};
 use snowmint_core::UnixMillis;
 
@@ -222,15 +222,17 @@ impl World {
             }
         }
         let end_ms = self.time.now_ms() + CALLED_MS;
-        while self.silent().await.is_some() && self.time.now_ms() < end_ms {
+        let before = self.standing().await;
+        let mut reports = Reports::between(&before, before.clone());
+        while self.silent(&reports).is_some() && self.time.now_ms() < end_ms {
             self.pass(500).await;
+            reports = Reports::between(&before, self.standing().await);
         }
-        if let Some(index) = self.silent().await {
-            let what = format!("the journal of machine {index} has reported nothing");
+        if let Some(index) = self.silent(&reports) {
+            let what = format!("the journal of machine {index} reports nothing");
             self.oracle.fail(Check::Healing.broken(what));
         }
-        let standing = self.standing().await;
-        let forward = self.plan(&standing).await;
+        let forward = self.plan(reports).await;
         self.store.fast_forward(&forward).await.unwrap();
         self.oracle.set_astray(false);
         self.oracle.recovered().await;
@@ -240,12 +242,13 @@ impl World {
         self.oracle.judge(Ok(()))
     }
 
-    /// Returns a machine with a journal of all that it was ever promised, and without a report.
-    async fn silent(&self) -> Option<usize> {
-        let standing = self.standing().await;
+    /// Returns a machine with a journal of all that it was ever promised, and without a report that
+    /// counts.
+    fn silent(&self, reports: &Reports) -> Option<usize> {
         let has_reported = |index: usize| {
             let of = |host: &str| host == Machine::host(index);
-            standing.journals.iter().any(|journal| of(&journal.host) && journal.has_reported)
+            let mut journals = reports.counted().journals.iter();
+            journals.any(|journal| of(&journal.host) && journal.has_reported)
         };
         let speaks = |index: &usize| !self.machines[*index].forgets && !has_reported(*index);
         (0..self.machines.len()).find(speaks)
@@ -253,16 +256,17 @@ impl World {
 
     /// Plans a recovery as `snowmint worker recover` does; the operator names what no journal
     /// knows.
-    async fn plan(&self, standing: &Standing) -> FastForward {
+    async fn plan(&self, reports: Reports) -> FastForward {
         // A party without a machine has poisoned a mark, and reported it.
         let forgets = |index: usize| self.machines.get(index).is_none_or(|machine| machine.forgets);
         let (mark, numbers) = self.oracle.promised(forgets);
         let segments = self.oracle.past(numbers, forgets).await;
-        let without: Vec<_> = standing.missing().map(|journal| journal.id.clone()).collect();
+        let missing = reports.counted().missing();
+        let without: Vec<_> = missing.map(|journal| journal.id.clone()).collect();
         let (sources, settings) = (BTreeMap::new(), NodeSettings::default());
         let configured = Configured { sources: &sources, settings: &settings };
         let (store, now): (&dyn Store, _) = (&*self.store, UnixMillis::new(self.true_ms()));
-        let look = Recovery::look(Some(store), Vec::new(), &without, configured, now);
+        let look = Recovery::look(Some(store), reports, Vec::new(), &without, configured, now);
         let recovery = look.await.unwrap();
         let request = RecoveryRequest { segments, ..RecoveryRequest::default() };
         let forward = recovery.plan(&request).unwrap();

@@ -7,7 +7,7 @@ use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, drawn, joined};
 use super::*;
 use crate::model::segment::GiveBack;
-use crate::node::recovery::{Configured, Recovery};
+use crate::node::recovery::{Configured, Recovery, Reports};
 
 fn with_journal(dir: &Scratch) -> NodeSettings {
     NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() }
@@ -149,7 +149,8 @@ async fn recovery_plan_needs_a_complete_read() {
     let look = async || {
         let (sources, settings) = (BTreeMap::new(), NodeSettings::default());
         let configured = Configured { sources: &sources, settings: &settings };
-        Recovery::look(Some(&store), Vec::new(), &[], configured, START).await.map(drop)
+        let reports = Reports::of_stopped(&store).await?;
+        Recovery::look(Some(&store), reports, Vec::new(), &[], configured, START).await.map(drop)
     };
     look().await.unwrap();
     for verb in ["standing", "list", "now"] {
