@@ -190,8 +190,13 @@ impl SectionsMachine {
         due
     }
 
+    /// Returns the milliseconds until the next extend.
+    fn next_extend_ms(&self, now: ElapsedMillis) -> Option<u64> {
+        self.extending.next_ms(now).filter(|_| !self.moving.is_empty())
+    }
+
     fn extend_due(&mut self, now: Now, skew_max_ms: u64) -> Option<Vec<Extend>> {
-        if !self.extending.may_begin(now.elapsed) {
+        if self.next_extend_ms(now.elapsed) != Some(0) {
             return None;
         }
         let mut due = Vec::new();
@@ -216,8 +221,13 @@ impl SectionsMachine {
         Some(due)
     }
 
+    /// Returns the milliseconds until the next relinquish.
+    fn next_relinquish_ms(&self, now: ElapsedMillis) -> Option<u64> {
+        self.relinquishing.next_ms(now).filter(|_| !self.leaving.is_empty())
+    }
+
     fn relinquish_due(&mut self, now: ElapsedMillis, actor: &Actor) -> Option<Relinquish> {
-        if self.leaving.is_empty() || !self.relinquishing.may_begin(now) {
+        if self.next_relinquish_ms(now) != Some(0) {
             return None;
         }
         // A call in flight may still move a mark, and nothing is minted from it.
@@ -234,15 +244,20 @@ impl SectionsMachine {
         !self.blocked.is_empty() || (counts && !actor.address.is_empty())
     }
 
+    /// Returns the milliseconds until the next list of members.
+    fn next_list_ms(&self, now: ElapsedMillis, actor: &Actor, again: bool) -> Option<u64> {
+        let every_ms = if again { LIST_AGAIN_MS } else { actor.list_every_ms };
+        let since_ms = self.listed_at.map_or(u64::MAX, |at| now.since(at));
+        let next_ms = self.listing.next_ms(now).filter(|_| again || self.watches(actor))?;
+        Some(next_ms.max(every_ms.saturating_sub(since_ms)))
+    }
+
     fn list_due(&mut self, now: ElapsedMillis, actor: &Actor, again: bool) -> bool {
-        let needed = again || self.watches(actor);
-        let after_ms = if again { LIST_AGAIN_MS } else { actor.list_every_ms };
-        let is_due = self.listed_at.is_none_or(|at| now.since(at) >= after_ms);
-        if !needed || !is_due || !self.listing.may_begin(now) {
-            return false;
+        let is_due = self.next_list_ms(now, actor, again) == Some(0);
+        if is_due {
+            self.listing.began(now, 0);
         }
-        self.listing.began(now, 0);
-        true
+        is_due
     }
 
     /// Handles the results of extends.
@@ -369,19 +384,13 @@ impl SectionsMachine {
 
     /// Returns the milliseconds until the next poll; none when nothing is pending.
     pub(crate) fn next_poll_ms(&self, now: ElapsedMillis, actor: &Actor) -> Option<u64> {
-        let acquire =
-            (self.acquire.is_some() || !self.wanted.is_empty() || self.unconfirmed.are_due())
-                .then(|| self.acquiring.in_ms(now))
-                .flatten();
-        let extend = (!self.moving.is_empty()).then(|| self.extending.in_ms(now)).flatten();
-        let relinquish =
-            (!self.leaving.is_empty()).then(|| self.relinquishing.in_ms(now)).flatten();
-        let list = self.watches(actor).then(|| {
-            let since_ms = self.listed_at.map_or(u64::MAX, |at| now.since(at));
-            let due_ms = actor.list_every_ms.saturating_sub(since_ms);
-            self.listing.in_ms(now).map(|ms| ms.max(due_ms))
-        });
-        [acquire, extend, relinquish, list.flatten()].into_iter().flatten().min()
+        let next = [
+            self.next_acquire_ms(now),
+            self.next_extend_ms(now),
+            self.next_relinquish_ms(now),
+            self.next_list_ms(now, actor, false),
+        ];
+        next.into_iter().flatten().min()
     }
 }
 

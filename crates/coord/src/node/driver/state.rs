@@ -20,7 +20,7 @@ use super::pending::PendingReleases;
 use crate::error::{Error, Result};
 use crate::ids::{Incarnation, Mark, Term};
 use crate::journal::{Disk, JournalLease};
-use crate::machine::{Granted, PresenceMachine, SectionsMachine, Serving};
+use crate::machine::{Granted, Now, PresenceMachine, SectionsMachine, Serving};
 use crate::model::exclusive::Acquired;
 use crate::model::history::Standing;
 use crate::model::lease::{Extend, Extended, Release};
@@ -85,6 +85,17 @@ pub(super) enum Stage {
         member: Member,
         presence: PresenceMachine,
     },
+}
+
+impl Stage {
+    /// Returns the milliseconds until the next join or renewal.
+    pub(super) fn next_poll_ms(&self, now: Now) -> Option<u64> {
+        match self {
+            Self::Out { retry_at_ms, .. } => Some(retry_at_ms.saturating_sub(now.elapsed.get())),
+            Self::Joining { .. } => None,
+            Self::In { presence, .. } => presence.next_poll_ms(now),
+        }
+    }
 }
 
 /// Error of this machine's clock, by the check that found it: the same check ends it.

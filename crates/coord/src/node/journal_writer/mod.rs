@@ -314,14 +314,6 @@ impl JournalWriter {
         }
     }
 
-    /// Returns whether a write is due, and none is in flight.
-    pub(super) fn is_due(&self, now: Now) -> bool {
-        let is_due = |kept: &OpenJournal| {
-            kept.wanted && kept.journal.is_some() && now.elapsed >= kept.retry_at
-        };
-        self.kept.as_ref().is_some_and(is_due)
-    }
-
     /// Begins the next write, if one is due and none is in flight.
     pub(super) fn begin<'a>(
         &mut self,
@@ -329,7 +321,7 @@ impl JournalWriter {
         held: impl Iterator<Item = &'a WindowMachine>,
         past: &[JournalLease],
     ) -> Option<Write> {
-        if !self.is_due(now) {
+        if self.next_poll_ms(now) != Some(0) {
             return None;
         }
         let kept = self.kept.as_mut()?;
@@ -394,6 +386,7 @@ impl JournalWriter {
         }
     }
 
+    /// Returns the milliseconds until the next write; none while none is wanted, or one is in flight.
     pub(super) fn next_poll_ms(&self, now: Now) -> Option<u64> {
         let kept = self.kept.as_ref()?;
         (kept.wanted && kept.journal.is_some()).then(|| kept.retry_at.since(now.elapsed))
