@@ -5,6 +5,7 @@ pub(crate) mod bodies;
 pub(crate) mod compat;
 mod console;
 mod counters;
+mod extract;
 pub(crate) mod fast_response;
 mod for_caller;
 mod health;

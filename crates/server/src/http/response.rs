@@ -6,8 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
-use axum::extract::Path;
-use axum::extract::rejection::PathRejection;
 use axum::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
@@ -189,14 +187,6 @@ pub(super) async fn no_such_method(method: Method, uri: Uri) -> ErrorResponse {
     let (path, method) = (shown(uri.path()), shown(method.as_str()));
     let message = format!("path {path} does not support method {method}; use one in header Allow");
     ErrorResponse(Error::new(Code::MethodNotAllowed, message))
-}
-
-/// Returns the one variable part of a path.
-pub(super) fn path_part<T>(path: Result<Path<T>, PathRejection>) -> Result<T, ErrorResponse> {
-    match path {
-        Ok(Path(part)) => Ok(part),
-        Err(_) => Err(ErrorResponse(invalid::path())),
-    }
 }
 
 /// Parses a query that has the expected fields and no others: a misspelt one must not go unnoticed.
