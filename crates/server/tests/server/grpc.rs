@@ -8,7 +8,7 @@ use snowmint_coord::{Incarnation, Timer as _};
 use snowmint_wire::error::Code as ErrorCode;
 use snowmint_wire::grpc::decode_request::{By, Id};
 use snowmint_wire::grpc::mint_client::MintClient;
-use snowmint_wire::grpc::store::{self, store_client::StoreClient};
+use snowmint_wire::grpc::store;
 use snowmint_wire::grpc::{
     AlterSourceRequest, BoundRequest, BoundResponse, DecodeRequest, DecodeResponse,
     DefineSourceRequest, DeleteSourceRequest, GetLayoutRequest, GetSourceRequest,
@@ -29,9 +29,7 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use tonic_types::StatusExt as _;
 
-use super::common::{
-    Server, describe_request, in_time, node, server, server_of, server_with, settings, soon,
-};
+use super::common::{Server, in_time, node, server, server_of, server_with, settings, soon};
 
 impl Server {
     /// Opens a connection with a small window: the server cannot send what the client does not
@@ -296,9 +294,7 @@ async fn unreadable_message_is_rejected_and_the_connection_lives() {
 #[tokio::test]
 async fn messages_of_the_store_are_bounded() {
     let server = server().await;
-    let client = StoreClient::new(server.channel().await);
-    let mut client = client.max_decoding_message_size(usize::MAX);
-    let instance = client.describe(describe_request()).await.unwrap().into_inner().instance;
+    let mut client = server.program("").await;
     let unread = "x".repeat(600_000);
     for (slots, pool, wanted) in [
         (32_768, "sections", None),
@@ -308,9 +304,8 @@ async fn messages_of_the_store_are_bounded() {
         // The caller holds none of them, so the response is short.
         let slots = vec![store::HeldBy::default(); slots];
         let (pool, member) = (pool.to_owned(), Incarnation::new(7).to_string());
-        let mut request = Request::new(store::RelinquishRequest { pool, member, slots, now: 0 });
-        request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
-        let refused = soon(client.relinquish(request)).await.err();
+        let relinquish = store::RelinquishRequest { pool, member, slots, now: 0 };
+        let refused = soon(client.call(relinquish)).await.err();
         assert_eq!(refused.as_ref().map(reason), wanted.map(|_| ErrorCode::LimitExceeded));
         let error_text = refused.as_ref().map_or("", Status::message);
         assert!(error_text.contains(wanted.unwrap_or_default()), "{error_text}");
@@ -321,16 +316,13 @@ async fn messages_of_the_store_are_bounded() {
 #[tokio::test]
 async fn name_in_a_recall_is_bounded() {
     let server = server().await;
-    let mut client = StoreClient::new(server.channel().await);
-    let described = soon(client.describe(describe_request())).await.unwrap();
-    let instance = described.into_inner().instance;
+    let mut client = server.program("").await;
     for (bytes, expected) in
         [(64, None), (65, Some(ErrorCode::BadRequest)), (2_000, Some(ErrorCode::BadRequest))]
     {
         let seen = Some(store::Identity::default());
-        let mut request = Request::new(store::RecallRequest { who: "x".repeat(bytes), seen });
-        request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
-        let refused = soon(client.recall(request)).await.err();
+        let recall = store::RecallRequest { who: "x".repeat(bytes), seen };
+        let refused = soon(client.call(recall)).await.err();
         assert_eq!(refused.as_ref().map(reason), expected, "{bytes}: {refused:?}");
     }
 }

@@ -30,6 +30,7 @@ mod same_content;
 mod shares;
 mod slow_store;
 mod stop;
+mod store_client;
 mod transactions;
 mod unread;
 mod watches;

@@ -7,7 +7,6 @@ use snowmint_coord::{
     BootTimer, Error, LazyStore, Node, NodeSettings, Opening, Platform, Timer as _,
 };
 use snowmint_wire::grpc::ListSourcesRequest;
-use snowmint_wire::grpc::store::store_client::StoreClient;
 use snowmint_wire::http::ErrorBody;
 
 use super::{ADMIN, JOINER, MINTER, PEER, access, bearer, named};
@@ -114,10 +113,9 @@ async fn grpc_shows_addresses_to_admins_over_all_alone() {
 #[tokio::test]
 async fn store_service_shows_addresses_to_admins_over_all_alone() {
     let server = away(true).await;
-    let mut client = StoreClient::new(server.channel().await);
     for (token, in_full) in [(JOINER, false), (ADMIN, true)] {
-        let described = client.describe(named(describe_request(), token)).await.unwrap();
-        let error = described.into_inner().error.unwrap();
+        let described = server.stranger(token).await.describe(describe_request()).await.unwrap();
+        let error = described.error.unwrap();
         assert_eq!((error.code.as_str(), error.message.as_str()), ("unavailable", SENTENCE));
         assert_eq!(error.detail.contains(ADDRESS), in_full, "{error:?}");
     }

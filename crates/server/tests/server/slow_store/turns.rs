@@ -7,14 +7,10 @@ use futures_util::stream::FuturesUnordered;
 use snowmint_coord::spec::Span;
 use snowmint_server::{Access, Secret, Tokens};
 use snowmint_wire::grpc::DeleteSourceRequest;
-use snowmint_wire::grpc::store::store_client::StoreClient;
-use snowmint_wire::grpc::store::{INSTANCE, ReserveRequest};
-use tonic::Request;
+use snowmint_wire::grpc::store::ReserveRequest;
 
 use super::{AT_THE_STORE, BILLS, BlockedStore, LONG, PATH, SURE, long};
-use crate::common::{
-    Server, describe_request, in_time, server_for, server_of, settings, soon, timer,
-};
+use crate::common::{Server, in_time, server_for, server_of, settings, soon, timer};
 use crate::grpc::mint;
 use crate::watches::client_from;
 
@@ -67,18 +63,14 @@ async fn waiting_store_calls_of_a_client_are_limited() {
 #[tokio::test]
 async fn store_calls_of_one_program_are_few_and_others_are_served() {
     few_at_the_store(async |server| {
-        let mut client = StoreClient::new(server.channel().await);
-        let described = client.describe(describe_request()).await.unwrap().into_inner();
+        let mut client = server.program("").await;
         let reserve = ReserveRequest {
             source: "numbers".into(),
             length: LONG,
             definition_version: 2,
             ..ReserveRequest::default()
         };
-        let mut request = Request::new(reserve);
-        request.metadata_mut().insert(INSTANCE, described.instance.parse().unwrap());
-        let reserved = client.reserve(request).await.unwrap().into_inner();
-        assert_eq!(reserved.error, None);
+        assert_eq!(client.call(reserve).await.unwrap().error, None);
     })
     .await;
 }
