@@ -9,8 +9,8 @@ use snowmint_client::RemoteStore;
 use snowmint_coord::spec::Kind;
 use snowmint_coord::store::{StoreConnector, StoreConnectors};
 use snowmint_coord::{
-    Exclude, IdBatch, Mark, MemoryStore, NewDefinition, Node, NodeSettings, Platform, Pool, Reuse,
-    SourceSpec, SourceState, Store,
+    Exclude, Extend, IdBatch, Mark, MemoryStore, NewDefinition, Node, NodeSettings, Platform, Pool,
+    Reuse, SourceSpec, SourceState, Store, Term,
 };
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_server::Handle;
@@ -348,6 +348,46 @@ async fn client_counts_through_a_server_that_reaches_its_store() {
             last = end;
         }
         program.node.close().await.unwrap();
+    }
+    now.stop().await;
+}
+
+/// Results of an extend belong to its items by their order, and each ID to a caller that waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn response_with_another_number_of_items_is_rejected() {
+    let store = MemoryStore::new("all").unwrap();
+    let now = Now::start(&store, common::any().await).await;
+    let extend = |slot| Extend {
+        pool: "workers-10".into(),
+        slot,
+        term: Term::new(1),
+        holder: None,
+        from: Mark::ZERO,
+        to: Mark::new(1),
+        request: 7,
+        ahead_max_ms: None,
+    };
+    let items = [extend(0), extend(1)];
+    let clock = SystemClock.unix_ms();
+    let counted = remote(&[&now.address()]).await.extend(&items, clock).await.unwrap();
+    assert!(counted.len() == 2 && counted.iter().all(Result::is_err), "{counted:?}");
+    for (form, results, ids) in [(Form::Fewer, 1, 4), (Form::More, 3, 6)] {
+        let between = Between::start(form, &now.address(), "127.0.0.1:0").await;
+        let remote = remote(&[&between.address()]).await;
+        let owner = remote.owner_client().unwrap();
+        let extended = remote.extend(&items, clock).await.map(drop);
+        let minted = owner.mint("default", 5, WITHIN_MS).await.map(drop);
+        let counted = owner.count("counters", b"alice", 5, WITHIN_MS).await.map(drop);
+        let of = |source| format!("{ids} IDs of source {source:?}, expected 5;");
+        for (outcome, part) in [
+            (extended, format!("{results} results, expected 2;")),
+            (minted, of("default")),
+            (counted, of("counters")),
+        ] {
+            let (code, message) = refused(outcome);
+            assert_eq!(code, "internal", "{message}");
+            assert!(message.contains(&part), "{message}");
+        }
     }
     now.stop().await;
 }

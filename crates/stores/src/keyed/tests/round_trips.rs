@@ -1,4 +1,4 @@
-//! Requests of a step: how many, and which rows are kept for the next.
+//! Requests of a step: how many, and what their replies must contain.
 
 use snowmint_coord::NewDefinition;
 
@@ -43,5 +43,17 @@ async fn frequent_verbs_take_two_round_trips() {
         let counts = [extended - before, renewed - extended, reserved - renewed];
         assert_eq!(counts, [2, 2, 2], "extend, renew, reserve");
         from = to;
+    }
+}
+
+#[test]
+fn reply_with_another_number_of_rows_is_rejected() {
+    assert!(check_rows::<Infallible>(2, 2).is_ok());
+    for found in [1, 3] {
+        let failure = check_rows::<Infallible>(found, 2).unwrap_err();
+        let error = failure.into_error("the store", |error| match error {});
+        assert_eq!(error.kind().code(), "corrupt");
+        let both = format!("reply has {found} rows, expected 2;");
+        assert!(error.to_string().contains(&both), "{error}");
     }
 }
