@@ -5,11 +5,10 @@
 use libfuzzer_sys::fuzz_target;
 use snowmint_core::disguise::{Disguise, Key, Keyring};
 use snowmint_core::layout::PRESETS;
-use snowmint_core::text::Format;
+use snowmint_core::text::{Format, decode_signed};
 
 fuzz_target!(|text: &str| {
-    for preset in &PRESETS {
-        let layout = preset.layout();
+    for layout in PRESETS.iter().filter_map(|preset| preset.layout().mintable().ok()) {
         for format in Format::ALL {
             match format.decode(text, Some(&layout)) {
                 Ok(id) => {
@@ -24,6 +23,9 @@ fuzz_target!(|text: &str| {
                 Err(error) => assert!(!error.to_string().is_empty()),
             }
         }
+    }
+    if let Ok(id) = decode_signed(text) {
+        assert!(text == id.to_string() || text == id.cast_signed().to_string());
     }
     if let Ok(key) = text.parse::<Key>() {
         assert_eq!(format!("{key:?}"), "Key(secret)");

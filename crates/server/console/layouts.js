@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { fieldsOf } from "./bits.js";
 import { attempt, byId, day, el, facts, fill, onSubmit, table, when } from "./dom.js";
 import * as drawing from "./drawing.js";
-import { grouped, span } from "./values.js";
+import { grouped, unit } from "./values.js";
 
 /** Only the user changes this part. */
 export const everyMs = 0;
@@ -19,7 +19,7 @@ export async function load() {
     const columns = [
       { title: "Name", cell: ({ name, about }) => [el("strong", {}, name), el("small", {}, about)] },
       { title: "Bits to scale", cell: ({ layout }) => drawing.scale(fieldsOf(layout)) },
-      { title: "Unit", numeric: true, cell: ({ unit_ms }) => span(unit_ms) },
+      { title: "Unit", numeric: true, cell: ({ unit_ns: ns }) => unit(ns) },
       { title: "Lasts until", cell: ({ end, can_mint: can }) => [day(end), !can && el("small", {}, "decodes only")] },
       { title: "Workers", numeric: true, cell: ({ workers }) => grouped(workers) },
       { title: "IDs/s per worker", numeric: true, cell: ({ ids_per_second: rate }) => grouped(rate) },
@@ -32,12 +32,12 @@ export async function load() {
 async function showLayout() {
   await attempt(byId("layout-notice"), async () => {
     const layout = await api.layout(byId("layout-text").value.trim());
-    const { bits, end, epoch, unit_ms: unit, workers, ids_per_second: rate, about, layout: text } = layout;
+    const { bits, end, epoch, unit_ns: ns, workers, ids_per_second: rate, about, layout: text } = layout;
     const pairs = [
       ["Full layout", el("code", {}, text)],
       ["About", about],
       ["Total bits", String(bits.total)],
-      ["Unit", span(unit)],
+      ["Unit", unit(ns)],
       ["Epoch", when(epoch)],
       ["Lasts until", when(end)],
       ["Workers", grouped(workers)],

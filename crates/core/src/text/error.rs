@@ -48,6 +48,8 @@ pub enum TextError {
     },
     /// The number is above 2^64 - 1.
     Overflow,
+    /// The number is below -2^63.
+    TooLow,
     /// The layout is missing: the friendly forms need it.
     NeedsLayout,
     /// The year has more than four digits, which the friendly forms cannot write.
@@ -108,6 +110,7 @@ impl fmt::Display for TextError {
                 "the zero at byte {position} is not how this format is written: leave leading zeros out"
             ),
             Self::Overflow => write!(f, "the number is above {}", u64::MAX),
+            Self::TooLow => write!(f, "the number is below {}", i64::MIN),
             Self::NeedsLayout => {
                 f.write_str("the friendly form shows the fields of a layout; name the layout")
             }

@@ -14,11 +14,13 @@ mod error;
 mod format;
 mod friendly;
 mod radix;
+mod signed;
 
 pub use buffer::Text;
 pub use error::TextError;
 pub use format::{Format, UnknownFormat};
 pub use radix::{DIGITS_MAX, Digits, Radix};
+pub use signed::decode_signed;
 
 use crate::layout::Layout;
 

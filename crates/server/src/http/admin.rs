@@ -17,7 +17,7 @@ use super::for_caller::ForCaller;
 use super::response::{self, ErrorResponse};
 use super::state::HttpState;
 use crate::error::Error;
-use crate::service::{layout_named, spec_of};
+use crate::service::{DecodedParts, layout_named, spec_of};
 
 /// Decodes an ID.
 #[utoipa::path(
@@ -32,19 +32,20 @@ pub(super) async fn decode(
     PathPart(id): PathPart<String>,
     uri: Uri,
 ) -> Result<Response, ErrorResponse> {
-    let decoded = match response::query(&uri)? {
+    let body = match response::query(&uri)? {
         DecodeQuery { source: Some(source), layout: None } => {
-            state.service.decode_by_source(&id, &source).await?
+            let decoded = state.service.decode_by_source(&id, &source).await?;
+            decoded_body(&id, &DecodedParts::of(&decoded))
         }
         DecodeQuery { source: None, layout: Some(layout) } => {
-            state.service.decode_by_layout(&id, &layout)?
+            decoded_body(&id, &state.service.decode_by_layout(&id, &layout)?)
         }
         _ => {
             let message = "query needs either source or layout; send one of them";
             return Err(ErrorResponse(Error::bad_request(message)));
         }
     };
-    Ok(response::json(&decoded_body(&id, &decoded)))
+    Ok(response::json(&body))
 }
 
 /// Lists every layout that has a name.

@@ -38,8 +38,8 @@ use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::spec::SourceSpec;
 use snowmint_coord::{Decoded, Incarnation, Node, NumberRange, Source};
-use snowmint_core::Layout;
-use snowmint_core::text::Format;
+use snowmint_core::layout::ReadableLayout;
+use snowmint_core::text::{Format, decode_signed};
 use snowmint_wire::error::Code;
 use tokio::sync::watch;
 
@@ -232,20 +232,22 @@ impl Service {
         Ok(self.opened(source).await?.decode(&id.to_string(), Some(Format::default()))?)
     }
 
-    /// Decodes a decimal ID by a layout, given in any form of the configuration.
+    /// Decodes a decimal ID, negative or not, by a layout, given in any form of the configuration.
     ///
     /// # Errors
     /// Without the right to decode anything; when the layout is invalid, or the text is not an ID
     /// of it.
-    pub fn decode_by_layout(&self, id: &str, layout: &str) -> Result<Decoded, Error> {
+    pub(crate) fn decode_by_layout(
+        &self,
+        id: &str,
+        layout: &str,
+    ) -> Result<DecodedParts<'static>, Error> {
         self.caller.may_somewhere(Right::Decode)?;
         let layout = layout_of(layout)?;
-        let number = Format::default()
-            .decode(id, None)
+        let number = decode_signed(id)
             .map_err(|error| Error::bad_request(format!("invalid ID {}: {error}", shown(id))))?;
         let parts = layout.unpack(number).map_err(|error| Error::bad_request(error.to_string()))?;
-        let time = layout.start_of(parts.tick);
-        Ok(Decoded::Snowflake { id: number, parts, time, layout })
+        Ok(DecodedParts::of_snowflake(number, parts, layout))
     }
 
     /// Returns this server's current member of the store: slots with this holder are its own.
@@ -273,8 +275,8 @@ pub fn spec_of(keys: Map<String, Value>) -> Result<SourceSpec, Error> {
 ///
 /// # Errors
 /// When it is invalid.
-pub fn layout_of(text: &str) -> Result<Layout, Error> {
-    text.parse::<Layout>()
+pub fn layout_of(text: &str) -> Result<ReadableLayout, Error> {
+    text.parse::<ReadableLayout>()
         .map_err(|error| Error::bad_request(format!("layout {}: {error}", shown(text))))
 }
 
@@ -283,7 +285,7 @@ pub fn layout_of(text: &str) -> Result<Layout, Error> {
 /// # Errors
 /// `NotFound` for an unknown name: a single word is a name; anything more is a written-out layout
 /// with a mistake in it.
-pub fn layout_named(text: &str) -> Result<Layout, Error> {
+pub fn layout_named(text: &str) -> Result<ReadableLayout, Error> {
     layout_of(text).map_err(|error| {
         if text.contains(['=', ',']) { error } else { Error::new(Code::NotFound, error.message()) }
     })

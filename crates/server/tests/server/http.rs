@@ -88,6 +88,8 @@ async fn bad_input_is_rejected_in_the_documented_form() {
         ("/v1/decode/x?layout=twitter", 400, "bad_request"),
         ("/v1/decode/+1?layout=twitter", 400, "bad_request"),
         ("/v1/decode/18446744073709551615?layout=twitter", 400, "bad_request"),
+        ("/v1/decode/-1?layout=twitter", 400, "bad_request"),
+        ("/v1/decode/-0?layout=discord", 400, "bad_request"),
         ("/v1/decode/1?layout=nothing", 400, "bad_request"),
         ("/v1/decode/1?source=absent", 404, "unknown_source"),
         ("/v1/layouts/nothing", 404, "not_found"),
@@ -176,6 +178,19 @@ async fn layouts_are_described_and_ids_decoded() {
     assert_eq!(decoded["id"], "175928847299117063");
     assert_eq!(decoded["worker_parts"], serde_json::json!([1, 0]));
     assert_eq!(decoded["sequence"], 7);
+
+    // Layouts that only decode: CockroachDB's has no sequence, and uid-generator's IDs are negative.
+    let decoded = server.get("/v1/decode/568469873039769601?layout=cockroachdb").await.json();
+    assert_eq!(decoded["time"], "2020-06-30T21:47:17.622Z");
+    assert_eq!((&decoded["worker"], decoded.get("sequence")), (&1.into(), None));
+    let decoded = server.get("/v1/decode/-7055142081907384320?layout=baidu-2016").await.json();
+    assert_eq!(decoded["time"], "2026-11-20T22:14:13.000Z");
+    assert_eq!(decoded["number"], "11391601991802167296");
+    let cockroachdb = server.get("/v1/layouts/cockroachdb").await.json();
+    assert_eq!((&cockroachdb["unit_ms"], &cockroachdb["unit_ns"]), (&0.into(), &10_000.into()));
+    assert_eq!(cockroachdb["can_mint"], false);
+    let own = server.get("/v1/layouts/worker=10,time=41,sequence=12").await.json();
+    assert_eq!(own["can_mint"], false);
 
     let id = server.get("/v1/ids/default").await.ids()[0];
     let decoded = server.get(&format!("/v1/decode/{id}?source=default")).await.json();

@@ -156,7 +156,7 @@ pub struct DecodedBody {
     /// The clock sequence, where the layout has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<u64>,
-    /// The counter within its tick.
+    /// The counter within its tick, where the layout has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
     /// The layout used for decoding, in full.
@@ -197,8 +197,10 @@ pub struct LayoutBody {
     pub about: Option<String>,
     /// The bits of each field.
     pub bits: BitsBody,
-    /// The length of a tick in milliseconds.
+    /// The length of a tick in whole milliseconds; 0 for a shorter one.
     pub unit_ms: u32,
+    /// The length of a tick in nanoseconds.
+    pub unit_ns: u64,
     /// Start of tick 0.
     pub epoch: String,
     /// End of the layout's years: the first time after the last tick.
@@ -207,7 +209,7 @@ pub struct LayoutBody {
     pub workers: u64,
     /// IDs that one worker can mint in a second, on average.
     pub ids_per_second: u64,
-    /// Whether IDs can be minted; false for a layout that only decodes old IDs.
+    /// Whether IDs can be minted; false for a layout that only decodes.
     pub can_mint: bool,
 }
 

@@ -3,7 +3,8 @@
 use snowmint_core::Rfc3339;
 use snowmint_wire::http::DecodedBody;
 
-use super::line::{DecodeView, DecodedLine};
+use super::line::DecodedLine;
+use super::view::DecodeView;
 use crate::client::{ApiClient, segment};
 use crate::terminal::exit::Outcome;
 use crate::terminal::when::Age;

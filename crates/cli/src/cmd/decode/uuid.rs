@@ -3,8 +3,9 @@
 use snowmint_wire::http::DecodedBody;
 use uuid::{Uuid, Variant};
 
-use super::line::{DecodeView, DecodedLine};
+use super::line::DecodedLine;
 use super::uuid_facts::UuidFacts;
+use super::view::DecodeView;
 use crate::terminal::when::Age;
 
 /// Time from 1582-10-15T00:00:00Z, the origin of versions 1, 2 and 6, to 1970, in steps of 100 ns.

@@ -61,7 +61,7 @@ fn write(id: &str, decoded: &Decoded, reply: &mut Encoder<'_>) {
         ("number", parts.number.map(|number| number.to_string())),
         ("period", parts.period.map(str::to_owned)),
         ("time", parts.time.map(|time| time.to_string())),
-        ("layout", parts.layout.map(ToString::to_string)),
+        ("layout", parts.layout.map(|layout| layout.to_string())),
     ];
     let numbers = [
         ("tick", parts.tick),
