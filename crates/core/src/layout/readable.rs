@@ -224,8 +224,9 @@ impl ReadableLayout {
     /// Returns the start of a tick, rounded down to a millisecond; at most [`UnixMillis::MAX`].
     #[must_use]
     pub const fn start_of(&self, tick: Tick) -> UnixMillis {
+        const MS: u128 = MS_NS as u128;
         let since_ns = (tick.get() as u128).saturating_mul(self.unit_ns as u128);
-        self.epoch.saturating_add(clamped(since_ns / MS_NS as u128))
+        self.epoch.saturating_add(clamped(since_ns / MS))
     }
 
     /// Returns the first and the last tick that have a part of this millisecond. They differ if a

@@ -105,5 +105,5 @@ async fn check_server(store: &dyn Store, standing: &Standing) -> Result<()> {
 }
 
 fn is_other_server(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::StoreMismatch { .. })
+    matches!(error.kind(), ErrorKind::StoreMismatch)
 }
