@@ -309,6 +309,15 @@ impl Source {
         }
     }
 
+    /// Checks that a request may begin in this process: the source is enabled, and no other process
+    /// is known to own the section of the key. Takes no number, and does not check the key.
+    ///
+    /// # Errors
+    /// `NotOwner` with the owner; `NotFound` and `Disabled`.
+    pub fn check_owner(&self, key: Option<&[u8]>) -> Result<()> {
+        self.inner.check_owner(key)
+    }
+
     /// Sets what to do, besides the definition's policy, when the queue of a prefilled source is
     /// full or empty.
     ///

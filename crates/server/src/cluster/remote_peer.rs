@@ -77,6 +77,22 @@ impl RemotePeer<'_> {
         Ok(ids)
     }
 
+    /// Takes `count` numbers of a counter in a row; returns the first and the last.
+    pub(crate) async fn consecutive(
+        &self,
+        source: &str,
+        key: &str,
+        count: u64,
+    ) -> Result<(u64, u64), PeerFailure> {
+        let ids = self.ids(source, count, Some(key)).await?;
+        match (ids.first(), ids.last()) {
+            (Some(&first), Some(&last)) if last - first == count.saturating_sub(1) => {
+                Ok((first, last))
+            }
+            _ => Err(PeerFailure::unusable(format!("{count} numbers that are not in a row"))),
+        }
+    }
+
     /// Returns the bound of a counter.
     pub(crate) async fn bound(&self, source: &str, key: &str) -> Result<u64, PeerFailure> {
         let path = counter_path(source, key);

@@ -160,6 +160,13 @@ crate::settings! {
         /// moves by a change of address. Define it with counter.keys = "alone". Empty: keys are
         /// named source:key.
         pub default_counter_source: String,
+        /// Whether this server forwards a command for a counter of another server to that server,
+        /// for clients that do not know clusters. Otherwise it replies MOVED.
+        pub forward_counters: bool,
+        /// Whether IDs and numbers of every source are replied as strings, for clients that read
+        /// integers into doubles. Otherwise only those of sources with a text form are, and those
+        /// on connections with SELECT 1.
+        pub strings: bool,
     }
 }
 

@@ -93,6 +93,13 @@ impl Dispatcher {
 
     /// Runs the commands of a transaction, as if they had been sent only now.
     async fn exec(&mut self, transaction: &Transaction) -> io::Result<()> {
+        self.session.is_executing = true;
+        let executed = self.execute(transaction).await;
+        self.session.is_executing = false;
+        executed
+    }
+
+    async fn execute(&mut self, transaction: &Transaction) -> io::Result<()> {
         let mut parser = Parser::new();
         let mut unread = transaction.requests();
         // The commands were written as requests and are read as requests.

@@ -26,10 +26,45 @@ impl Service {
     /// Takes `count` numbers of a key in a row, like `INCRBY`.
     ///
     /// # Errors
-    /// Without the right to mint; more than `limits.incrby_max`, a source of another kind, a key of
-    /// another server's section, or an error of the store.
-    pub async fn count(&self, name: &str, key: &str, count: u64) -> Result<CountedNumbers, Error> {
+    /// Without the right to mint; more than `limits.incrby_max`, a source of another kind, or an
+    /// error of the store. For a key of another server's section `NotOwner`, or if the route leads
+    /// to the owner, more than `limits.batch_max`: one response has all the numbers.
+    pub async fn count(
+        &self,
+        name: &str,
+        key: &str,
+        count: u64,
+        route: Route,
+    ) -> Result<CountedNumbers, Error> {
         self.admit_many(Right::Mint, name, count, Limit::InARow).await?;
+        let rejection = match self.local_count(name, key, count).await {
+            Err(rejection) if route == Route::Owner && rejection.code() == Code::NotOwner => {
+                rejection
+            }
+            result => return result,
+        };
+        self.check_limit(name, count, Limit::Batch)?;
+        let here = || -> LocalCall<'_, _> { Box::pin(self.local_count(name, key, count)) };
+        let there = |address: String| -> OwnerCall<'_, _> {
+            Box::pin(async move {
+                let _waits = self.waits_for(&address)?;
+                let _unsent_permit = self.unsent_permit(count)?;
+                let peer = RemotePeer { peers: self.peers(), address: &address };
+                let numbers = peer.consecutive(name, key, count).await;
+                let (first, last) = numbers.map_err(|failure| failure.after(&peer))?;
+                Ok(CountedNumbers { first, last })
+            })
+        };
+        // Boxed: it is rare, and has a state far larger than the rest.
+        Box::pin(self.ask_owner(rejection, &here, &there)).await
+    }
+
+    async fn local_count(
+        &self,
+        name: &str,
+        key: &str,
+        count: u64,
+    ) -> Result<CountedNumbers, Error> {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let reserve = async |source: Source| {
             let _turn = self.turn_for(&source).await?;
@@ -38,6 +73,36 @@ impl Service {
         let ((first, last), tally) = self.ask(name, reserve).await?;
         tally.add(self.protocol, count);
         Ok(CountedNumbers { first, last })
+    }
+
+    /// Checks that a request of the caller may begin, taking nothing: its right, the source, and
+    /// the owner of the key, unless the route leads there.
+    ///
+    /// # Errors
+    /// Without the right, or for `None` without any right over the source; for a source that is
+    /// unknown or disabled; `NotOwner`.
+    pub(crate) async fn check_request(
+        &self,
+        right: Option<Right>,
+        name: &str,
+        key: Option<&str>,
+        route: Route,
+    ) -> Result<(), Error> {
+        match right {
+            Some(right) => self.caller().may(right, name)?,
+            None => self.caller().may_see(name)?,
+        }
+        let key = key.filter(|_| route != Route::Owner).map(str::as_bytes);
+        let check = async |source: Source| Ok::<_, Error>(source.check_owner(key)?);
+        self.ask(name, check).await.map(drop)
+    }
+
+    /// Returns the error that names the owner of a key, if another server is known to own it, and
+    /// an earlier request used the source here.
+    pub(crate) fn moved(&self, name: &str, key: &str) -> Option<Error> {
+        let cached = self.known(name)?;
+        let checked = cached.source().check_owner(Some(key.as_bytes()));
+        checked.err().map(Error::from).filter(|error| error.code() == Code::NotOwner)
     }
 
     /// Returns the bound: the highest number that a key may have returned; 0 if it has none.

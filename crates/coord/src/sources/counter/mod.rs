@@ -126,6 +126,19 @@ impl CounterSource {
         self.slots.of(key)
     }
 
+    /// Checks that no other process is known to own the section of a key. Takes no number; a
+    /// section without an owner is requested.
+    pub(crate) fn check_owner(&self, key: &[u8]) -> Result<()> {
+        let section = self.slots.of(key);
+        if self.sections().cell(section).window().is_some() {
+            return Ok(());
+        }
+        match self.not_here(section) {
+            CountError::Error(error) => Err(error),
+            CountError::Wait(_) => Ok(()),
+        }
+    }
+
     /// Takes `count` numbers of a key; waits at most `within_ms` for the store.
     pub(crate) async fn take(&self, key: &[u8], count: u64, within_ms: u64) -> Result<KeyNumbers> {
         let parsed = self.check(key, count)?;

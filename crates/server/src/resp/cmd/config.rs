@@ -25,7 +25,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
         // Redis's values for a server that loses nothing it has acknowledged.
         ("save", String::new()),
         ("appendonly", "yes".to_owned()),
-        ("databases", "1".to_owned()),
+        ("databases", "2".to_owned()),
         ("maxclients", settings.connections_max.to_string()),
         ("timeout", (settings.idle_max.ms() / 1_000).to_string()),
         ("port", session.state.port.to_string()),

@@ -2,7 +2,7 @@
 
 use futures_util::future::BoxFuture;
 use snowmint_coord::Decoded;
-use snowmint_wire::resp::{Command, Encoder};
+use snowmint_wire::resp::Command;
 
 use super::reply;
 use super::spec::{CommandWork, Flow, Spec};
@@ -45,7 +45,7 @@ impl CommandWork for Decode {
     ) -> BoxFuture<'a, UnsentPermit> {
         Box::pin(async move {
             match session.service.decode_by_source(&self.id, &self.source).await {
-                Ok(decoded) => write(&self.id, &decoded, &mut session.reply(output)),
+                Ok(decoded) => write(&self.id, &decoded, session, output),
                 Err(error) => reply::error(&error, session, output),
             }
             UnsentPermit::default()
@@ -54,7 +54,8 @@ impl CommandWork for Decode {
 }
 
 /// Writes the fields of the HTTP response, without those that the source does not have.
-fn write(id: &str, decoded: &Decoded, reply: &mut Encoder<'_>) {
+fn write(id: &str, decoded: &Decoded, session: &Session, output: &mut Vec<u8>) {
+    let mut reply = session.reply(output);
     let parts = DecodedParts::of(decoded);
     let texts = [
         ("id", Some(id.to_owned())),
@@ -79,6 +80,10 @@ fn write(id: &str, decoded: &Decoded, reply: &mut Encoder<'_>) {
     }
     for (name, value) in numbers {
         reply.bulk(name.as_bytes());
-        reply.id(value);
+        if session.wants_strings() {
+            reply.bulk(value.to_string().as_bytes());
+        } else {
+            reply.id(value);
+        }
     }
 }

@@ -21,14 +21,16 @@ pub(super) const SPEC: Spec = Spec {
 
 /// Read of a counter.
 #[derive(Debug)]
-struct Get {
-    target: IdTarget,
+pub(super) struct Get {
+    pub(super) target: IdTarget,
+    /// Whether the key is the field of a hash, whose owner is called for the client.
+    pub(super) is_field: bool,
 }
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
     match IdTarget::counter(arg, &session.state.settings.default_counter_source) {
-        Ok(target) => Flow::Wait(Box::new(Get { target })),
+        Ok(target) => Flow::Wait(Box::new(Get { target, is_field: false })),
         Err(error) => {
             reply::error(&error, session, output);
             Flow::Next
@@ -47,6 +49,7 @@ impl CommandWork for Get {
                 // Redis's form: the value of a key is a text, and null before the first.
                 Ok(0) => session.reply(output).null(),
                 Ok(bound) => session.reply(output).bulk(bound.to_string().as_bytes()),
+                Err(error) if self.is_field => reply::error_of_field(&error, session, output),
                 Err(error) => reply::error(&error, session, output),
             }
             UnsentPermit::default()
@@ -60,6 +63,7 @@ impl Get {
         let Some(key) = key else {
             return Err(Error::bad_request("GET needs the key of a counter; write source:key"));
         };
-        session.service.bound_of(source, key, Route::Ordered).await
+        let route = if self.is_field { Route::Owner } else { session.route() };
+        session.service.bound_of(source, key, route).await
     }
 }

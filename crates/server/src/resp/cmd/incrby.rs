@@ -3,15 +3,16 @@
 //! `INCR` so.
 
 use futures_util::future::BoxFuture;
+use snowmint_coord::Source;
 use snowmint_wire::http::Count;
 use snowmint_wire::resp::Command;
 
 use super::mint::read_count;
 use super::spec::{CommandWork, Flow, Spec};
-use super::{incr, reply};
+use super::{ids, incr, reply};
 use crate::error::Error;
 use crate::resp::session::{IdTarget, Session};
-use crate::service::UnsentPermit;
+use crate::service::{Route, UnsentPermit};
 
 pub(super) const SPEC: Spec = Spec {
     name: "incrby",
@@ -25,16 +26,19 @@ pub(super) const SPEC: Spec = Spec {
 
 /// Numbers to take in a row.
 #[derive(Debug)]
-struct InARow {
-    target: IdTarget,
-    length: Count,
+pub(super) struct InARow {
+    pub(super) target: IdTarget,
+    pub(super) length: Count,
+    /// Whether the key is the field of a hash, whose owner is called for the client.
+    pub(super) is_field: bool,
 }
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
     let default = &session.state.settings.default_counter_source;
     let work = IdTarget::counter(arg, default).and_then(|target| {
-        Ok(InARow { target, length: read_count(command.arg(2).unwrap_or_default())? })
+        let length = read_count(command.arg(2).unwrap_or_default())?;
+        Ok(InARow { target, length, is_field: false })
     });
     match work {
         Ok(InARow { length, .. }) if length.get() == 1 => {
@@ -56,7 +60,8 @@ impl CommandWork for InARow {
     ) -> BoxFuture<'a, UnsentPermit> {
         Box::pin(async move {
             match self.reserved(session).await {
-                Ok(last) => session.reply(output).id(last),
+                Ok((source, last)) => ids::write_one(last, &source, session, output),
+                Err(error) if self.is_field => reply::error_of_field(&error, session, output),
                 Err(error) => reply::error(&error, session, output),
             }
             UnsentPermit::default()
@@ -65,12 +70,17 @@ impl CommandWork for InARow {
 }
 
 impl InARow {
-    async fn reserved(&self, session: &Session) -> Result<u64, Error> {
+    /// Returns the source, and the last number.
+    async fn reserved(&self, session: &Session) -> Result<(Source, u64), Error> {
         let (service, length) = (&session.service, self.length.get());
         let IdTarget { source, key } = &self.target;
-        match key {
-            Some(key) => Ok(service.count(source, key, length).await?.last),
-            None => Ok(service.reserve_consecutive(source, length).await?.last),
-        }
+        let last = match key {
+            Some(key) => {
+                let route = if self.is_field { Route::Owner } else { session.route() };
+                service.count(source, key, length, route).await?.last
+            }
+            None => service.reserve_consecutive(source, length).await?.last,
+        };
+        Ok((service.source(source).await?, last))
     }
 }

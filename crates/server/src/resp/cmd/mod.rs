@@ -8,13 +8,17 @@ mod config;
 mod connection;
 mod decode;
 mod get;
+mod hash;
 mod hello;
+mod ids;
 mod incr;
 mod incrby;
 mod info;
 mod mint;
+mod queueing;
 mod reply;
 mod spec;
+mod target;
 mod transaction;
 mod web;
 
@@ -22,12 +26,11 @@ use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Command, Encoder};
 
 pub(super) use self::spec::{CommandWork, Flow};
+pub(super) use self::target::target_of;
 
 use self::reply::wrong_arity;
 use self::spec::Spec;
-use super::buffered_bytes;
 use super::session::Session;
-use super::transaction::{NotQueued, TRANSACTION_BYTES_MAX};
 
 /// Every command; the most used first.
 static COMMANDS: &[Spec] = &[
@@ -35,9 +38,11 @@ static COMMANDS: &[Spec] = &[
     mint::SPEC,
     incrby::SPEC,
     get::SPEC,
+    hash::HINCRBY,
+    hash::HGET,
     connection::PING,
     transaction::MULTI,
-    transaction::EXEC,
+    transaction::exec_spec(execute),
     transaction::DISCARD,
     decode::SPEC,
     connection::ECHO,
@@ -56,6 +61,11 @@ static COMMANDS: &[Spec] = &[
 /// Runs `COMMAND` on the table.
 fn describe(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     command::run(COMMANDS, session, command, output)
+}
+
+/// Runs `EXEC`, which finds queued commands in the table.
+fn execute(session: &mut Session, _: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    transaction::exec(known, session, output)
 }
 
 /// Runs a command, or returns the work that has to wait.
@@ -85,7 +95,7 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
         return unauthenticated(session, output);
     }
     if session.transaction.is_some() && spec.waits_for_exec() {
-        return queue(session, command, output);
+        return queueing::queue(spec, session, command, output);
     }
     (spec.run)(session, command, output)
 }
@@ -98,31 +108,6 @@ pub(super) fn known(command: &Command<'_>) -> Option<&'static Spec> {
 /// Returns whether a command, sent after `MULTI`, is queued for `EXEC`.
 pub(super) fn waits_for_exec(command: &Command<'_>) -> bool {
     known(command).is_some_and(Spec::waits_for_exec)
-}
-
-/// Queues a command for `EXEC`.
-#[cold]
-fn queue(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
-    let (requests, connection) = (&session.state.requests, session.guard.connection());
-    let transaction = session.transaction.as_mut();
-    let queued =
-        transaction.map_or(Ok(()), |transaction| transaction.queue(command, requests, connection));
-    match queued {
-        Ok(()) => session.reply(output).simple("QUEUED"),
-        Err(NotQueued::Full(length, full)) => {
-            let refused = buffered_bytes::limit_error("a transaction", length, full, requests);
-            reply::error(&refused, session, output);
-        }
-        Err(NotQueued::TooLong(length)) => {
-            session.refused(Code::LimitExceeded, None);
-            let message = format!(
-                "commands since MULTI have {length} bytes, maximum {TRANSACTION_BYTES_MAX}; send \
-                 EXEC more often, or ask for many IDs by one MINT"
-            );
-            session.reply(output).error("ERR", &message);
-        }
-    }
-    Flow::Next
 }
 
 /// Counts any command of an unauthenticated client: its attempts must be visible.

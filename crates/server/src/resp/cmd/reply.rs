@@ -20,15 +20,26 @@ pub(super) fn unknown_subcommand(container: &str, given: &[u8], reply: &mut Enco
 /// Writes an error of the service, and counts it.
 pub(super) fn error(error: &Error, session: &Session, output: &mut Vec<u8>) {
     session.refused(error.code(), error.cause());
-    let mut reply = session.reply(output);
     if let Some(SectionOwner {
         section,
         advertised_addrs: AdvertisedAddrs { resp: Some(address), .. },
     }) = error.owner()
     {
         // Redis's words, which its cluster clients follow.
-        return reply.error("MOVED", &format!("{section} {address}"));
+        return session.reply(output).error("MOVED", &format!("{section} {address}"));
     }
+    write(error, session, output);
+}
+
+/// Writes an error of the service for a client that would look for the key elsewhere, and counts
+/// it.
+pub(super) fn error_of_field(error: &Error, session: &Session, output: &mut Vec<u8>) {
+    session.refused(error.code(), error.cause());
+    write(error, session, output);
+}
+
+fn write(error: &Error, session: &Session, output: &mut Vec<u8>) {
+    let mut reply = session.reply(output);
     let prefix = error.code().row().resp.as_str();
     match error.detail() {
         Some(_) if session.service.caller().sees_details() => {
