@@ -162,6 +162,16 @@ mod tests {
 
     /// Raises a bound at a peer that sends this response.
     async fn failure_after(status: &str, body: &str) -> OwnerFailure {
+        let raise = async |peer: &RemotePeer<'_>| peer.raise("counters", "a", 7).await;
+        after(status, body, raise).await.unwrap_err()
+    }
+
+    /// Calls a peer that sends this response.
+    async fn after<T>(
+        status: &str,
+        body: &str,
+        call: impl AsyncFnOnce(&RemotePeer<'_>) -> Result<T, PeerFailure>,
+    ) -> Result<T, OwnerFailure> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let length = body.len();
@@ -174,11 +184,29 @@ mod tests {
         };
         let peers = Peers::of_tests(Live::new(Limits::default(), false, None));
         let remote_peer = RemotePeer { peers: &peers, address: &address };
-        let raised = tokio::select! {
-            raised = remote_peer.raise("counters", "a", 7) => raised,
+        let result = tokio::select! {
+            result = call(&remote_peer) => result,
             () = responds => unreachable!(),
         };
-        raised.unwrap_err().after(&remote_peer)
+        result.map_err(|failure| failure.after(&remote_peer))
+    }
+
+    /// A caller uses all numbers up to the last: one that was missing would be another caller's.
+    #[tokio::test]
+    async fn numbers_of_a_peer_are_in_a_row() {
+        for (body, numbers) in [
+            (r#"{"ids":[4]}"#, None),
+            (r#"{"ids":[4,5,7]}"#, None),
+            (r#"{"ids":[6,5,4]}"#, None),
+            (r#"{"ids":[4,5,6,7]}"#, None),
+            (r#"{"ids":[4,5,6]}"#, Some((4, 6))),
+        ] {
+            let call = async |peer: &RemotePeer<'_>| peer.consecutive("counters", "a", 3).await;
+            match after("200 OK", body, call).await {
+                Ok(taken) => assert_eq!(Some(taken), numbers, "{body}"),
+                Err(failure) => assert!(numbers.is_none() && failure.lasts, "{body}: {failure:?}"),
+            }
+        }
     }
 
     #[tokio::test]

@@ -286,6 +286,31 @@ async fn right_over_one_source_excludes_the_default_counter() {
     }
 }
 
+/// As in Redis, and before the owner of a key is named.
+#[tokio::test]
+async fn right_is_checked_while_a_command_is_queued() {
+    let (server, _) = guarded().await;
+    let mut client = server.resp().await;
+    assert_eq!(client.ask(&["AUTH", MINTER]).await, "+OK");
+    let first = client.ask(&["INCR", "numbers"]).await;
+    for wrong in [
+        &["INCR", "counters:a"][..],
+        &["INCRBY", "counters:a", "2"],
+        &["MINT", "absent", "2"],
+        &["GET", "counters:a"],
+        &["HINCRBY", "counters", "a", "1"],
+        &["HGET", "counters", "a"],
+        &["DECODE", "1", "default"],
+    ] {
+        assert_eq!(client.ask(&["MULTI"]).await, "+OK");
+        let refused = client.ask(wrong).await;
+        assert!(refused.starts_with("-NOPERM token minter has no right"), "{wrong:?}: {refused}");
+        assert_eq!(client.ask(&["INCR", "numbers"]).await, "+QUEUED");
+        assert!(client.ask(&["EXEC"]).await.starts_with("-EXECABORT "), "{wrong:?}");
+    }
+    assert_eq!((first.as_str(), client.ask(&["INCR", "numbers"]).await.as_str()), (":1", ":2"));
+}
+
 #[tokio::test]
 async fn only_administrators_exceed_the_limits() {
     let (server, _) = guarded_with(|settings| {
