@@ -155,6 +155,14 @@ impl Source {
         self.inner.decimal.load(Ordering::Acquire)
     }
 
+    /// Checks that the source may mint: it is defined and enabled.
+    ///
+    /// # Errors
+    /// `NotFound` once deleted; `Disabled`.
+    pub fn check_enabled(&self) -> Result<()> {
+        self.inner.check_enabled()
+    }
+
     /// Returns the source's state.
     #[must_use]
     pub fn stats(&self) -> SourceStats {

@@ -10,7 +10,7 @@ use crate::observe::log_line::{Issued, LogLine};
 use crate::observe::meter::Protocol;
 use crate::observe::trace::RequestSpan;
 
-/// Name of a command outside the table, or with a wrong number of arguments: its text may be a
+/// Name of a command that neither this server nor Redis has, or with a wrong number of arguments: its text may be a
 /// token.
 const UNKNOWN: &str = "(unknown)";
 
@@ -38,8 +38,8 @@ impl CommandLog {
         }
         let is_queued = session.transaction.is_some() && cmd::waits_for_exec(command);
         let known = cmd::known(command);
-        let name =
-            known.map_or_else(|| UNKNOWN.to_owned(), |known| known.name.to_ascii_uppercase());
+        let name = known.map(|known| known.name).or_else(|| cmd::rejected_name(command));
+        let name = name.map_or_else(|| UNKNOWN.to_owned(), str::to_ascii_uppercase);
         let arg = |index: usize| command.arg(index).and_then(|arg| std::str::from_utf8(arg).ok());
         let target = known.and_then(|known| cmd::target_of(known, command, session));
         let count = match name.as_str() {

@@ -8,6 +8,7 @@ use snowmint_coord::lock;
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Encoder, Protocol};
 
+use super::reply_mode::ReplyMode;
 use super::state::RespState;
 use super::transaction::Transaction;
 use crate::access::{Access, Caller, CertificateNames};
@@ -43,6 +44,9 @@ pub(super) struct Session {
     pub(super) database: Database,
     /// Whether the client wants IDs of every source as strings.
     wants_strings: bool,
+    pub(super) reply_mode: ReplyMode,
+    /// `CLIENT TRACKING`, if it is on.
+    pub(super) tracking: Option<Tracking>,
 }
 
 /// Database of a connection: all have the same sources.
@@ -54,6 +58,13 @@ pub(super) enum Database {
     /// 1: IDs of every source are strings. The options of nearly every client, and URLs of Redis,
     /// have a database, which the client selects before its first command.
     Strings,
+}
+
+/// `CLIENT TRACKING ON OPTIN`: nothing is tracked until the client asks for it, which fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tracking {
+    /// Whether it was turned on with `NOLOOP`.
+    pub(super) has_no_loop: bool,
 }
 
 impl Session {
@@ -79,6 +90,8 @@ impl Session {
             is_executing: false,
             database: Database::default(),
             wants_strings: false,
+            reply_mode: ReplyMode::default(),
+            tracking: None,
         };
         session.is_now(session.anonymous());
         session.select(Database::default());
@@ -184,6 +197,7 @@ impl Session {
     /// Selects a database.
     pub(super) fn select(&mut self, database: Database) {
         self.database = database;
+        lock(&self.guard.connection().label).database = u8::from(database == Database::Strings);
         self.wants_strings = database == Database::Strings || self.state.settings.strings;
     }
 
@@ -225,11 +239,25 @@ impl Session {
         self.source = None;
     }
 
+    /// Sets the version of the replies from now on.
+    pub(super) fn speaks(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+        lock(&self.guard.connection().label).is_version_three = protocol == Protocol::Resp3;
+    }
+
+    /// Sets what `CLIENT TRACKING` is from now on.
+    pub(super) fn set_tracking(&mut self, tracking: Option<Tracking>) {
+        self.tracking = tracking;
+        lock(&self.guard.connection().label).is_tracking = tracking.is_some();
+    }
+
     /// Restores the state of a new connection.
     pub(super) fn reset(&mut self) {
-        self.protocol = Protocol::default();
+        self.speaks(Protocol::default());
         self.transaction = None;
         self.select(Database::default());
+        self.reply_mode = ReplyMode::default();
+        self.set_tracking(None);
         self.guard.connection().forget_caller();
         self.is_now(self.anonymous());
         lock(&self.guard.connection().label).name.clear();

@@ -1,7 +1,8 @@
 //! Counters: numbers of a key, its bound, and the owner of its section.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
+use snowmint_coord::spec::Kind;
 use snowmint_coord::{SectionAssignment, Source};
 use snowmint_wire::error::Code;
 
@@ -127,6 +128,28 @@ impl Service {
         };
         // Boxed: it is rare, and has a state far larger than the rest.
         Box::pin(self.ask_owner(rejection, &here, &there)).await
+    }
+
+    /// Returns the kind of a source that the caller may mint from.
+    ///
+    /// # Errors
+    /// Without the right; when the source is undefined or disabled.
+    pub(crate) async fn kind_of(&self, name: &str) -> Result<Kind, Error> {
+        self.admit(Right::Mint, name).await?;
+        let look = async |source: Source| {
+            source.check_enabled()?;
+            Ok::<_, Error>(source.kind())
+        };
+        Ok(self.ask(name, look).await?.0)
+    }
+
+    /// Returns how many counter keys this server knows, of the sources that the caller may see.
+    pub(crate) fn known_counter_keys(&self) -> u64 {
+        let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
+        let counters = sources.iter().filter(|(name, (source, _))| {
+            source.kind() == Kind::Counter && self.caller().may_see(name).is_ok()
+        });
+        counters.filter_map(|(_, (source, _))| Some(source.stats().keys?.0)).sum()
     }
 
     async fn local_bound_of(&self, name: &str, key: &str) -> Result<u64, Error> {

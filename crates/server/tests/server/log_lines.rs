@@ -101,6 +101,7 @@ fn access_log_has_the_error_code_of_a_command() {
             (&["MINT", "default", "1000000"], r#"source="default" outcome="limit_exceeded""#),
             (&["MINT", "default", "x"], r#"outcome="bad_request""#),
             (&["NONSENSE"], r#"request=(unknown) outcome="bad_request""#),
+            (&["EXPIRE", "default", "1"], r#"request=EXPIRE outcome="bad_request""#),
             (&["MINT"], r#"outcome="bad_request""#),
             (&["HELLO", "9"], r#"outcome="bad_request""#),
         ] {

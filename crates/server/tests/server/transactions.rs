@@ -65,9 +65,9 @@ async fn rejected_command_aborts_the_transaction() {
     let server = server().await;
     let mut client = server.resp().await;
     let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
-    let unknown = "-ERR unknown command 'WATCH', with args beginning with: 'a' \r\n";
+    let unknown = "-ERR unknown command 'NOPE', with args beginning with: 'a' \r\n";
     let arity = "-ERR wrong number of arguments for 'incr' command\r\n";
-    for (wrong, wanted) in [(&["WATCH", "a"][..], unknown), (&["INCR"], arity)] {
+    for (wrong, wanted) in [(&["NOPE", "a"][..], unknown), (&["INCR"], arity)] {
         let sent: &[&[&str]] = &[&["MULTI"], wrong, &["INCR", "numbers"], &["EXEC"], &["EXEC"]];
         client.send(together(sent)).await;
         let none = "-ERR EXEC without MULTI\r\n";

@@ -6,7 +6,7 @@
 mod families;
 mod forecasts;
 mod page;
-mod process;
+pub(crate) mod process;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

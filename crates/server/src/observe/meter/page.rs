@@ -372,7 +372,7 @@ impl MetricsSnapshot {
         to.counters(
             "process_cpu_seconds",
             "Processor time of the process in seconds.",
-            [([], process.cpu_seconds)],
+            [([], process.user_seconds + process.system_seconds)],
         )
     }
 }

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use snowmint_coord::sources::{SECTIONS, SectionAssignment, Server, hash_slot};
 use snowmint_wire::resp::{Command, Encoder};
 
-use super::reply::{unknown_subcommand, wrong_arity};
+use super::rejected::Rejected;
+use super::reply::{NOT_AN_INTEGER, unknown_subcommand, wrong_arity};
 use super::spec::{Flow, Spec};
 use crate::advertised_addrs::AdvertisedAddrs;
 use crate::resp::session::Session;
@@ -21,16 +22,44 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
+/// Sub-commands that have a reply with the right number of arguments.
+const SUBCOMMANDS: [&str; 14] = [
+    "slots",
+    "shards",
+    "nodes",
+    "info",
+    "myid",
+    "myshardid",
+    "help",
+    "links",
+    "keyslot",
+    "countkeysinslot",
+    "getkeysinslot",
+    "replicas",
+    "slaves",
+    "count-failure-reports",
+];
+
 const HELP: &[&str] = &[
     "CLUSTER <subcommand> [<arg> ...]. Subcommands are:",
+    "COUNT-FAILURE-REPORTS <node-id>",
+    "    Return 0: servers do not report each other here.",
+    "COUNTKEYSINSLOT <slot>",
+    "    Return 0: a server does not list keys.",
+    "GETKEYSINSLOT <slot> <count>",
+    "    Return no keys: a server does not list them.",
     "INFO",
     "    Return the number of sections and of servers.",
     "KEYSLOT <key>",
     "    Return the section of a key.",
+    "LINKS",
+    "    Return no links: servers meet in the store.",
     "MYID",
-    "    Return this server's ID.",
+    "    Return this server's ID. MYSHARDID does the same.",
     "NODES",
     "    Return all servers and their sections, one a line.",
+    "REPLICAS <node-id>",
+    "    Return the replicas of a server, which has none. SLAVES does the same.",
     "SHARDS",
     "    Return all servers and their sections.",
     "SLOTS",
@@ -49,22 +78,60 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
         2 if is("shards") => view.shards(&mut reply),
         2 if is("nodes") => reply.verbatim(&view.nodes()),
         2 if is("info") => reply.verbatim(&view.info()),
-        2 if is("myid") => reply.bulk(view.own_id().as_bytes()),
+        // A server without replicas is a shard of its own.
+        2 if is("myid") || is("myshardid") => reply.bulk(view.own_id().as_bytes()),
         2 if is("help") => {
             reply.array(HELP.len());
             HELP.iter().for_each(|line| reply.simple(line));
         }
+        2 if is("links") => reply.array(0),
         3 if is("keyslot") => reply.id(hash_slot(command.arg(2).unwrap_or_default()).into()),
-        _ if ["slots", "shards", "nodes", "info", "myid", "help", "keyslot"]
-            .into_iter()
-            .any(is) =>
-        {
+        3 if is("countkeysinslot") => match number(command, 2) {
+            None => reply.error("ERR", NOT_AN_INTEGER),
+            Some(slot) if !is_section(slot) => reply.error("ERR", "Invalid slot"),
+            Some(_) => reply.integer(0),
+        },
+        4 if is("getkeysinslot") => match number(command, 2).zip(number(command, 3)) {
+            None => reply.error("ERR", NOT_AN_INTEGER),
+            Some((slot, most)) if !is_section(slot) || most < 0 => {
+                reply.error("ERR", "Invalid slot or number of keys");
+            }
+            Some(_) => reply.array(0),
+        },
+        3 if is("replicas") || is("slaves") || is("count-failure-reports") => {
+            let node = command.arg(2).unwrap_or_default();
+            if !view.nodes.iter().any(|known| known.id.as_bytes().eq_ignore_ascii_case(node)) {
+                let node = node.get(..64).unwrap_or(node).escape_ascii();
+                reply.error("ERR", &format!("Unknown node {node}"));
+            } else if is("count-failure-reports") {
+                reply.integer(0);
+            } else {
+                reply.array(0);
+            }
+        }
+        _ if SUBCOMMANDS.into_iter().any(is) => {
             let subcommand = String::from_utf8_lossy(subcommand).to_ascii_lowercase();
             wrong_arity(&format!("cluster|{subcommand}"), &mut reply);
         }
-        _ => unknown_subcommand(SPEC.name, subcommand, &mut reply),
+        _ => match Rejected::find_sub(SPEC.name, command) {
+            Some(rejected) => rejected.write(session, output),
+            None => unknown_subcommand(SPEC.name, subcommand, &mut reply),
+        },
     }
     Flow::Next
+}
+
+fn number(command: &Command<'_>, index: usize) -> Option<i64> {
+    str::from_utf8(command.arg(index)?).ok()?.parse().ok()
+}
+
+fn is_section(slot: i64) -> bool {
+    (0..i64::from(SECTIONS)).contains(&slot)
+}
+
+/// Returns this server's ID in Redis's form.
+pub(super) fn own_id(session: &Session) -> String {
+    ClusterView::of(session).own_id().to_owned()
 }
 
 /// All servers with a RESP address, and this one.

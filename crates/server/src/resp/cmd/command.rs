@@ -2,7 +2,7 @@
 
 use snowmint_wire::resp::{Command, Encoder};
 
-use super::reply::unknown_subcommand;
+use super::reply::{SYNTAX, unknown_subcommand, wrong_arity};
 use super::spec::{Flow, Run, Spec};
 use crate::resp::session::Session;
 
@@ -20,6 +20,26 @@ pub(super) const fn spec(run: Run) -> Spec {
         run,
     }
 }
+
+const HELP: &[&str] = &[
+    "COMMAND <subcommand> [<arg> ...]. Subcommands are:",
+    "(no subcommand)",
+    "    Return details about all commands.",
+    "COUNT",
+    "    Return the number of commands.",
+    "LIST",
+    "    Return the names of all commands.",
+    "INFO [<command-name> ...]",
+    "    Return details about some commands, or all.",
+    "DOCS [<command-name> ...]",
+    "    Return descriptions of some commands, or all.",
+    "GETKEYS <full-command>",
+    "    Return the keys of a command.",
+    "GETKEYSANDFLAGS <full-command>",
+    "    Return the keys of a command, with what it does to them.",
+    "HELP",
+    "    Print this help.",
+];
 
 /// Describes the commands of the table.
 pub(super) fn run(
@@ -65,9 +85,62 @@ pub(super) fn run(
             reply.array(commands.len());
             commands.iter().for_each(|spec| reply.bulk(spec.name.as_bytes()));
         }
+        // FILTERBY is for tools with a few hundred commands to show.
+        Some(sub) if sub.eq_ignore_ascii_case(b"list") => reply.error("ERR", SYNTAX),
+        Some(sub) if sub.eq_ignore_ascii_case(b"help") && names.len() == 0 => {
+            reply.array(HELP.len());
+            HELP.iter().for_each(|line| reply.simple(line));
+        }
+        Some(sub) if sub.eq_ignore_ascii_case(b"help") => {
+            wrong_arity("command|help", &mut reply);
+        }
+        Some(sub) if sub.eq_ignore_ascii_case(b"getkeys") && names.len() < 2 => {
+            wrong_arity("command|getkeys", &mut reply);
+        }
+        Some(sub) if sub.eq_ignore_ascii_case(b"getkeys") => {
+            let spec = command.arg(2).and_then(find);
+            keys(spec, command, &mut reply, |key, _, reply| reply.bulk(key));
+        }
+        Some(sub) if sub.eq_ignore_ascii_case(b"getkeysandflags") && names.len() < 2 => {
+            wrong_arity("command|getkeysandflags", &mut reply);
+        }
+        Some(sub) if sub.eq_ignore_ascii_case(b"getkeysandflags") => {
+            keys(command.arg(2).and_then(find), command, &mut reply, key_and_flags);
+        }
         Some(sub) => unknown_subcommand(NAME, sub, &mut reply),
     }
     Flow::Next
+}
+
+/// Writes the keys of a whole command, which begins at the second argument: `write` writes each.
+fn keys(
+    spec: Option<&Spec>,
+    command: &Command<'_>,
+    reply: &mut Encoder<'_>,
+    write: fn(&[u8], &Spec, &mut Encoder<'_>),
+) {
+    let whole = command.args().skip(2);
+    let Some(spec) = spec else {
+        return reply.error("ERR", "Invalid command specified");
+    };
+    if !spec.takes_source {
+        return reply.error("ERR", "The command has no key arguments");
+    }
+    if !spec.accepts(whole.len()) {
+        return reply.error("ERR", "Invalid number of arguments specified for command");
+    }
+    let count = if spec.last_key() < 0 { whole.len().saturating_sub(1) } else { 1 };
+    reply.array(count);
+    whole.skip(1).take(count).for_each(|key| write(key, spec, reply));
+}
+
+fn key_and_flags(key: &[u8], spec: &Spec, reply: &mut Encoder<'_>) {
+    let flags: &[&str] =
+        if spec.is_read() { &["RO", "access"] } else { &["RW", "access", "update"] };
+    reply.array(2);
+    reply.bulk(key);
+    reply.set(flags.len());
+    flags.iter().for_each(|flag| reply.simple(flag));
 }
 
 /// Writes an entry in the form of Redis 7: name, arity, flags, first key, last key, step, access
@@ -78,9 +151,11 @@ fn info(spec: &Spec, reply: &mut Encoder<'_>) {
     reply.integer(i64::from(spec.arity));
     if spec.takes_source {
         reply.set(2);
-        reply.simple("write");
+        reply.simple(if spec.is_read() { "readonly" } else { "write" });
         reply.simple("fast");
-        (0..3).for_each(|_| reply.integer(1));
+        reply.integer(1);
+        reply.integer(spec.last_key());
+        reply.integer(1);
     } else {
         reply.set(1);
         reply.simple("fast");

@@ -1,8 +1,10 @@
 //! `CONFIG GET pattern...`: the few settings of Redis that tools read. `CONFIG SET` does not exist:
 //! a server's settings are in its configuration file.
 
+use snowmint_wire::error::Code;
 use snowmint_wire::resp::{BULK_BYTES_MAX, Command};
 
+use super::rejected::Rejected;
 use super::reply::{unknown_subcommand, wrong_arity};
 use super::spec::{Flow, Spec};
 use crate::resp::session::Session;
@@ -16,6 +18,16 @@ pub(super) const SPEC: Spec = Spec {
     is_for_all: false,
     run,
 };
+
+const HELP: &[&str] = &[
+    "CONFIG <subcommand> [<arg> ...]. Subcommands are:",
+    "GET <pattern> [<pattern> ...]",
+    "    Return the settings of Redis that match the patterns, as far as this server has them.",
+    "SET, REWRITE",
+    "    Rejected: edit the configuration file.",
+    "HELP",
+    "    Print this help.",
+];
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let subcommand = command.arg(1).unwrap_or_default();
@@ -44,7 +56,16 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     } else if is("get") {
         wrong_arity("config|get", &mut reply);
     } else if is("set") || is("rewrite") {
-        reply.error("ERR", "settings cannot change over RESP; edit the configuration file");
+        session.refused(Code::BadRequest, None);
+        let message = "settings cannot change over RESP; edit the configuration file";
+        session.reply(output).error("ERR", message);
+    } else if is("help") && command.len() == 2 {
+        reply.array(HELP.len());
+        HELP.iter().for_each(|line| reply.simple(line));
+    } else if is("help") {
+        wrong_arity("config|help", &mut reply);
+    } else if let Some(rejected) = Rejected::find_sub(SPEC.name, command) {
+        rejected.write(session, output);
     } else {
         unknown_subcommand(SPEC.name, subcommand, &mut reply);
     }

@@ -2,7 +2,7 @@
 
 use snowmint_wire::resp::Command;
 
-use super::reply::wrong_arity;
+use super::reply::{NOT_AN_INTEGER, wrong_arity};
 use super::spec::{Flow, Spec};
 use crate::resp::session::{Database, Session};
 
@@ -71,7 +71,7 @@ fn select(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) ->
         Some(index) if !index.is_empty() && index.iter().all(u8::is_ascii_digit) => {
             reply.error("ERR", "DB index is out of range");
         }
-        _ => reply.error("ERR", "value is not an integer or out of range"),
+        _ => reply.error("ERR", NOT_AN_INTEGER),
     }
     Flow::Next
 }

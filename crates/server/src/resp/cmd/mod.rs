@@ -14,9 +14,13 @@ mod ids;
 mod incr;
 mod incrby;
 mod info;
+mod keys;
 mod mint;
+mod no_ops;
 mod queueing;
+mod rejected;
 mod reply;
+mod set;
 mod spec;
 mod target;
 mod transaction;
@@ -28,6 +32,7 @@ use snowmint_wire::resp::{Command, Encoder};
 pub(super) use self::spec::{CommandWork, Flow};
 pub(super) use self::target::target_of;
 
+use self::rejected::Rejected;
 use self::reply::wrong_arity;
 use self::spec::Spec;
 use super::session::Session;
@@ -56,6 +61,24 @@ static COMMANDS: &[Spec] = &[
     cluster::SPEC,
     connection::RESET,
     connection::QUIT,
+    set::SET,
+    set::SETNX,
+    keys::EXISTS,
+    keys::TTL,
+    keys::PTTL,
+    keys::TYPE,
+    keys::PERSIST,
+    keys::MGET,
+    keys::TOUCH,
+    keys::EXPIRETIME,
+    keys::PEXPIRETIME,
+    no_ops::READONLY,
+    no_ops::READWRITE,
+    no_ops::ASKING,
+    no_ops::WATCH,
+    no_ops::UNWATCH,
+    no_ops::ROLE,
+    no_ops::DBSIZE,
 ];
 
 /// Runs `COMMAND` on the table.
@@ -81,8 +104,12 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
             return unauthenticated(session, output);
         }
         session.abort_transaction();
-        session.refused(Code::BadRequest, None);
-        unknown(command, &mut session.reply(output));
+        if let Some(rejected) = Rejected::find(name) {
+            rejected.write(session, output);
+        } else {
+            session.refused(Code::BadRequest, None);
+            unknown(command, &mut session.reply(output));
+        }
         return Flow::Next;
     };
     if !spec.accepts(command.len()) {
@@ -103,6 +130,11 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
 /// Returns the table's entry of a command, if its arguments fit the entry.
 pub(super) fn known(command: &Command<'_>) -> Option<&'static Spec> {
     find(command.arg(0).unwrap_or_default()).filter(|spec| spec.accepts(command.len()))
+}
+
+/// Returns the name of a rejected command of Redis.
+pub(super) fn rejected_name(command: &Command<'_>) -> Option<&'static str> {
+    Rejected::find(command.arg(0).unwrap_or_default()).map(|rejected| rejected.name)
 }
 
 /// Returns whether a command, sent after `MULTI`, is queued for `EXEC`.
@@ -138,4 +170,17 @@ fn unknown(command: &Command<'_>, reply: &mut Encoder<'_>) {
         message.push_str(&format!("'{arg}' "));
     }
     reply.error("ERR", &message);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_of_the_table_is_not_rejected() {
+        for spec in COMMANDS {
+            let name = spec.name;
+            assert!(Rejected::find(name.as_bytes()).is_none(), "remove {name} from rejected.rs");
+        }
+    }
 }

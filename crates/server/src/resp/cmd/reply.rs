@@ -1,10 +1,16 @@
 //! Errors, in the form of Redis.
 
+use snowmint_wire::error::Code;
 use snowmint_wire::resp::Encoder;
 
 use crate::advertised_addrs::AdvertisedAddrs;
 use crate::error::{Error, SectionOwner};
 use crate::resp::session::Session;
+
+/// Redis's message for a wrong argument.
+pub(super) const SYNTAX: &str = "syntax error";
+/// Redis's message for an argument that must be a number.
+pub(super) const NOT_AN_INTEGER: &str = "value is not an integer or out of range";
 
 pub(super) fn wrong_arity(name: &str, reply: &mut Encoder<'_>) {
     reply.error("ERR", &format!("wrong number of arguments for '{name}' command"));
@@ -41,6 +47,16 @@ pub(super) fn error_of_field(error: &Error, session: &Session, output: &mut Vec<
 fn write(error: &Error, session: &Session, output: &mut Vec<u8>) {
     let mut reply = session.reply(output);
     let prefix = error.code().row().resp.as_str();
+    if error.code() == Code::UnknownSource
+        && session.state.settings.default_counter_source.is_empty()
+    {
+        // What an application of Redis needs, which names no source.
+        let message = error.message();
+        return reply.error(
+            prefix,
+            &format!("{message}, or set resp.default_counter_source to count keys of any name"),
+        );
+    }
     match error.detail() {
         Some(_) if session.service.caller().sees_details() => {
             reply.error(prefix, &error.full_message());

@@ -40,10 +40,32 @@ impl Spec {
         if self.arity < 0 { args >= needed } else { args == needed }
     }
 
+    /// Returns the place of the last key, which is the first one unless there may be several;
+    /// negative: counted from the end. Redis counts in this way.
+    pub(super) fn last_key(&self) -> i64 {
+        if matches!(self.name, "exists" | "mget" | "touch" | "watch") { -1 } else { 1 }
+    }
+
+    /// Returns whether the command only reads.
+    pub(super) fn is_read(&self) -> bool {
+        matches!(
+            self.name,
+            "exists"
+                | "expiretime"
+                | "get"
+                | "mget"
+                | "pexpiretime"
+                | "pttl"
+                | "touch"
+                | "ttl"
+                | "type"
+        )
+    }
+
     /// Returns whether the command is queued for `EXEC` after `MULTI`; the rest run immediately, as
     /// in Redis.
     pub(super) fn waits_for_exec(&self) -> bool {
-        !matches!(self.name, "multi" | "exec" | "discard" | "reset" | "quit")
+        !matches!(self.name, "multi" | "exec" | "discard" | "watch" | "reset" | "quit")
     }
 }
 
