@@ -296,6 +296,10 @@ proptest! {
             let text = format.encode(id, None).unwrap();
             prop_assert_eq!(format.decode(&text, None), Ok(id));
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+            if reads_both_cases(format) {
+                prop_assert_eq!(format.decode(&text.to_ascii_uppercase(), None), Ok(id));
+                prop_assert_eq!(format.decode(&text.to_ascii_lowercase(), None), Ok(id));
+            }
         }
     }
 
@@ -335,7 +339,8 @@ proptest! {
         for layout in [Layout::TWITTER, Layout::SONYFLAKE, Layout::DISCORD] {
             for format in Format::ALL {
                 if let Ok(id) = format.decode(&text, Some(&layout)) {
-                    prop_assert_eq!(format.encode(id, Some(&layout)).unwrap(), text.as_str());
+                    let written = format.encode(id, Some(&layout)).unwrap();
+                    prop_assert_eq!(&*written, canonical(format, &text));
                 }
             }
         }
@@ -364,6 +369,26 @@ proptest! {
                 prop_assert!(matches!(error, DisguiseError::Width { id_bits: 1, .. }), "{}", error);
             }
         }
+    }
+}
+
+/// Returns whether a format's digits have one case, and are read in both.
+const fn reads_both_cases(format: Format) -> bool {
+    matches!(
+        format,
+        Format::Number(Radix::Hex | Radix::Base36 | Radix::Base32)
+            | Format::Padded(Radix::Hex | Radix::Base36 | Radix::Base32)
+    )
+}
+
+/// Returns the text as the format writes it, for a text that it can read.
+fn canonical(format: Format, text: &str) -> String {
+    match format {
+        Format::Number(Radix::Base32) | Format::Padded(Radix::Base32) => {
+            text.to_ascii_uppercase().replace(['I', 'L'], "1").replace('O', "0")
+        }
+        _ if reads_both_cases(format) => text.to_ascii_lowercase(),
+        _ => text.into(),
     }
 }
 

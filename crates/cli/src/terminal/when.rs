@@ -1,5 +1,6 @@
 //! Times for people: formatted and parsed in a chosen zone, and ages.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -108,7 +109,49 @@ impl Zone {
             .map(UnixMillis::new)
             .map_err(|_| format!("time {text:?} is before 1970; use a later one"))
     }
+
+    /// Returns a friendly text whose time is in this zone as Snowmint writes it, in UTC. CosId
+    /// writes it in the zone of its process. Leaves other texts unchanged, which their reader
+    /// rejects.
+    pub(crate) fn friendly_in_utc<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, String> {
+        let digits = text.get(..FRIENDLY_DIGITS).filter(|word| is_digits(word));
+        let (Some(digits), false) = (digits, self.0 == TimeZone::UTC) else {
+            return Ok(Cow::Borrowed(text));
+        };
+        let part = |from, to| digits.get(from..to).and_then(|part| part.parse::<i16>().ok());
+        let byte = |from, to| part(from, to).and_then(|part| i8::try_from(part).ok());
+        let local = || {
+            let (hour, minute, second) = (byte(8, 10)?, byte(10, 12)?, byte(12, 14)?);
+            let nanos = i32::from(part(14, 17)?) * 1_000_000;
+            DateTime::new(part(0, 4)?, byte(4, 6)?, byte(6, 8)?, hour, minute, second, nanos).ok()
+        };
+        let Some(local) = local() else { return Ok(Cow::Borrowed(text)) };
+        let zoned = self.0.to_ambiguous_zoned(local).unambiguous().map_err(|_| {
+            format!(
+                "time {local} of {text:?} comes twice or never in this zone, where clocks change;                  name the offset, such as --zone +02:00"
+            )
+        })?;
+        let utc = zoned.timestamp().to_zoned(TimeZone::UTC).datetime();
+        let rest = text.get(FRIENDLY_DIGITS..).unwrap_or_default();
+        Ok(Cow::Owned(format!(
+            "{:04}{:02}{:02}{:02}{:02}{:02}{:03}{rest}",
+            utc.year(),
+            utc.month(),
+            utc.day(),
+            utc.hour(),
+            utc.minute(),
+            utc.second(),
+            utc.millisecond()
+        )))
+    }
 }
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Digits of the time in a friendly text: `yyyyMMddHHmmssSSS`.
+const FRIENDLY_DIGITS: usize = 17;
 
 /// Distance of a time from now, shown in the two largest units that are not zero.
 #[derive(Clone, Copy, Debug)]
@@ -234,6 +277,30 @@ mod tests {
             "2026-01-01T00:00:00+99:00",
         ] {
             assert!(utc.read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn friendly_texts_are_read_in_the_requested_zone() {
+        let read = |name: &str, text: &str| zone(name).friendly_in_utc(text).map(Cow::into_owned);
+        for (name, text, utc) in [
+            // CosId's example.
+            ("Asia/Shanghai", "20220320133617924-5-0", "20220320053617924-5-0"),
+            ("UTC", "20220320133617924-5-0", "20220320133617924-5-0"),
+            ("+08:00", "20220101000000000-5-0", "20211231160000000-5-0"),
+            ("Europe/Berlin", "20260701120000001-1", "20260701100000001-1"),
+            // Their reader says what is wrong.
+            ("Asia/Shanghai", "20221301000000000-5-0", "20221301000000000-5-0"),
+            ("Asia/Shanghai", "2022-5-0", "2022-5-0"),
+            ("Asia/Shanghai", "ä", "ä"),
+        ] {
+            assert_eq!(read(name, text), Ok(utc.into()), "{name} {text}");
+        }
+        // Clocks change in Berlin: 2:30 comes never on one day, and twice on another.
+        for text in ["20260329023000000-1-2", "20261025023000000-1-2"] {
+            let error = read("Europe/Berlin", text).unwrap_err();
+            assert!(error.contains("+02:00"), "{error}");
+            assert!(read("+02:00", text).is_ok());
         }
     }
 

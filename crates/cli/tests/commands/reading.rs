@@ -159,6 +159,39 @@ fn other_forms_of_an_id_decode_to_the_same() {
 }
 
 #[test]
+fn texts_of_cosid_decode_as_cosid_writes_them() {
+    // Its Radix36IdConverter writes capitals; its friendly form has the zone of the process.
+    let decode = |args: &[&str]| {
+        let layout = ["decode", "--json", "--layout", "cosid", "--format"];
+        json(&run(&[&layout[..], args].concat()).ok())
+    };
+    let friendly = "20220320133617924-5-0";
+    for args in [
+        &["base36", "28XOQD7HM874"][..],
+        &["base36", "28xoqd7hm874"],
+        &["friendly", friendly, "--zone", "Asia/Shanghai"],
+        &["friendly-padded", "20220320133617924-000005-0000", "--zone", "+08:00"],
+        &["friendly", "20220320053617924-5-0"],
+    ] {
+        let line = decode(args);
+        assert_eq!(line["number"], "295913926632165376", "{args:?}");
+        assert_eq!(line["worker"], 5, "{args:?}");
+    }
+    let twice = run(&[
+        "decode",
+        "20261025023000000-1-2",
+        "--format",
+        "friendly",
+        "--layout",
+        "cosid",
+        "--zone",
+        "Europe/Berlin",
+    ]);
+    assert_eq!(twice.code, 2);
+    assert!(twice.err.contains("--zone +02:00"), "{}", twice.err);
+}
+
+#[test]
 fn uuid_and_ulid_output_shows_their_fields() {
     let out = run(&["decode", "6ba7b810-9dad-11d1-80b4-00c04fd430c8"]).ok();
     for part in [

@@ -32,15 +32,6 @@ pub enum TextError {
         /// The character.
         found: char,
     },
-    /// Some decoders read this character as another one. Here, one number has one text.
-    Alias {
-        /// Position in bytes from the start.
-        position: usize,
-        /// The character.
-        found: char,
-        /// The character that the format writes instead.
-        canonical: char,
-    },
     /// The text has a zero that the format would not write.
     LeadingZero {
         /// Position in bytes from the start.
@@ -101,10 +92,6 @@ impl fmt::Display for TextError {
             Self::BadCharacter { position, found } => {
                 write!(f, "{found:?} at byte {position} is not a character of this format")
             }
-            Self::Alias { position, found, canonical } => write!(
-                f,
-                "{found:?} at byte {position} is not how this format is written: {canonical:?} is"
-            ),
             Self::LeadingZero { position } => write!(
                 f,
                 "the zero at byte {position} is not how this format is written: leave leading zeros out"

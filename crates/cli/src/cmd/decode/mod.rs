@@ -43,6 +43,7 @@ use view::DecodeView;
   snowmint decode 01939c2b-5a3b-7cc4-8f3d-6b4f5d2a1c9e 01ARZ3NDEKTSV4RRFFQ69G5FAV
   snowmint decode --layout baidu-2016 -- -7055142081907384320
   snowmint decode 3RsPZs4yMtx --source orders
+  snowmint decode 20220320133617924-5-0 --format friendly --layout cosid --zone Asia/Shanghai
   psql -Atc 'select id from orders' | snowmint decode --json | jq -r .time")]
 pub(crate) struct Decode {
     /// IDs; without any, or for `-`, standard input, one ID a line.
@@ -61,7 +62,7 @@ pub(crate) struct Decode {
     /// these with `-padded`.
     #[arg(long, value_name = "F")]
     format: Option<Format>,
-    /// Time zone of the output: UTC, local, an offset such as +08:00, or a name such as
+    /// Time zone of the output, and of the time in friendly texts: UTC, local, an offset such as +08:00, or a name such as
     /// Asia/Shanghai.
     #[arg(long, value_name = "Z", default_value = "UTC", allow_hyphen_values = true)]
     zone: Zone,
@@ -120,7 +121,9 @@ impl Decode {
             let line = source::line(text, name, client, &view)?;
             return self.write(&line, out);
         }
-        let id = id::read(text, self.format, self.layout.as_ref())?;
+        let friendly = self.format.is_some_and(Format::needs_layout);
+        let in_utc = if friendly { self.zone.friendly_in_utc(text) } else { Ok(text.into()) };
+        let id = id::read(&in_utc.map_err(Failure::usage)?, self.format, self.layout.as_ref())?;
         let line = match (id, &self.layout) {
             (Id::Number(number), Some(layout)) => number::with_layout(text, number, layout, &view)?,
             (Id::Number(number), None) => readings::line(text, number, &view),
