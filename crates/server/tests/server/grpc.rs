@@ -17,16 +17,17 @@ use snowmint_wire::grpc::{
 };
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
+use tonic::metadata::AsciiMetadataKey;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_prost::ProstCodec;
-use tonic_reflection::pb::v1::ServerReflectionRequest;
 use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+use tonic_reflection::pb::v1::{ExtensionRequest, ServerReflectionRequest};
 use tonic_types::StatusExt as _;
 
 use super::common::{Server, in_time, node, server, server_of, server_with, settings, soon};
@@ -379,6 +380,117 @@ async fn a_watched_connection_stays() {
     }
     // Lasts longer than the limit, with three messages in each period.
     assert!(server.timer.elapsed().since(begun) > 2 * short.ms());
+}
+
+/// As other servers do: the stream continues, and tools show NOT_FOUND.
+#[tokio::test]
+async fn unknown_names_are_error_responses_of_reflection() {
+    let server = server().await;
+    let mut client = ServerReflectionClient::new(server.channel().await);
+    let extension =
+        ExtensionRequest { containing_type: "snowmint.v1.MintRequest".into(), extension_number: 7 };
+    let questions = [
+        MessageRequest::FileContainingSymbol("snowmint.v1.Mint.Absent".into()),
+        MessageRequest::FileByFilename("absent.proto".into()),
+        MessageRequest::FileContainingExtension(extension),
+        MessageRequest::AllExtensionNumbersOfType("absent.Type".into()),
+        MessageRequest::AllExtensionNumbersOfType("snowmint.v1.MintRequest".into()),
+        MessageRequest::FileContainingSymbol("snowmint.v1.MintRequest".into()),
+    ]
+    .map(|question| ServerReflectionRequest {
+        host: "here".into(),
+        message_request: Some(question),
+    });
+    let asked = futures_util::stream::iter(questions.clone());
+    let mut responses = client.server_reflection_info(asked).await.unwrap().into_inner();
+    for (number, question) in questions.into_iter().enumerate() {
+        let response = soon(responses.message()).await.unwrap().unwrap();
+        assert_eq!(response.valid_host, "here");
+        assert_eq!(response.original_request, Some(question));
+        match (number, response.message_response.unwrap()) {
+            (0..=3, MessageResponse::ErrorResponse(error)) => {
+                assert_eq!(Code::from_i32(error.error_code), Code::NotFound);
+                assert!(error.error_message.contains("does not exist"), "{error:?}");
+            }
+            (4, MessageResponse::AllExtensionNumbersResponse(none)) => {
+                assert_eq!(none.base_type_name, "snowmint.v1.MintRequest");
+                assert!(none.extension_number.is_empty());
+            }
+            (5, MessageResponse::FileDescriptorResponse(files)) => {
+                assert_eq!(files.file_descriptor_proto.len(), 1);
+            }
+            (_, other) => panic!("{number}: {other:?}"),
+        }
+    }
+    assert_eq!(soon(responses.message()).await.unwrap(), None);
+
+    // A message without a question is an error of the call.
+    let empty = ServerReflectionRequest { host: String::new(), message_request: None };
+    let asked = futures_util::stream::iter([empty]);
+    let mut responses = client.server_reflection_info(asked).await.unwrap().into_inner();
+    let error = soon(responses.message()).await.unwrap_err();
+    assert_eq!((error.code(), reason(&error)), (Code::InvalidArgument, ErrorCode::BadRequest));
+}
+
+/// Older tools know the draft only.
+#[tokio::test]
+async fn draft_of_reflection_gives_the_same_responses() {
+    use tonic_reflection::pb::v1alpha::server_reflection_client::ServerReflectionClient;
+    use tonic_reflection::pb::v1alpha::server_reflection_request::MessageRequest;
+    use tonic_reflection::pb::v1alpha::server_reflection_response::MessageResponse;
+    use tonic_reflection::pb::v1alpha::{ListServiceResponse, ServerReflectionRequest};
+    let server = server().await;
+    let mut client = ServerReflectionClient::new(server.channel().await);
+    let questions = [
+        MessageRequest::ListServices(String::new()),
+        MessageRequest::FileContainingSymbol("absent".into()),
+        MessageRequest::FileContainingSymbol(SERVICE.into()),
+    ]
+    .map(|question| ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(question),
+    });
+    let asked = futures_util::stream::iter(questions);
+    let mut responses = client.server_reflection_info(asked).await.unwrap().into_inner();
+    let mut next = async || soon(responses.message()).await.unwrap().unwrap().message_response;
+    let Some(MessageResponse::ListServicesResponse(ListServiceResponse { service })) = next().await
+    else {
+        panic!("no list of services");
+    };
+    let names: HashSet<_> = service.iter().map(|service| service.name.as_str()).collect();
+    for version in ["v1", "v1alpha"] {
+        let name = format!("grpc.reflection.{version}.ServerReflection");
+        assert!(names.contains(name.as_str()), "{name}: {names:?}");
+    }
+    let Some(MessageResponse::ErrorResponse(error)) = next().await else { panic!("no error") };
+    assert_eq!(Code::from_i32(error.error_code), Code::NotFound);
+    let Some(MessageResponse::FileDescriptorResponse(_)) = next().await else {
+        panic!("no description")
+    };
+}
+
+#[tokio::test]
+async fn long_metadata_is_resource_exhausted() {
+    let server = server().await;
+    let mut client = server.grpc().await;
+    let call = |bytes: usize| {
+        let mut request = Request::new(wish("numbers", None));
+        // In several values: one alone may have a limit of its own.
+        for number in 0..bytes / 1_024 {
+            let key = format!("x-part-{number}");
+            let key: AsciiMetadataKey = key.parse().unwrap();
+            request.metadata_mut().insert(key, "v".repeat(1_024).parse().unwrap());
+        }
+        request
+    };
+    for bytes in [17 * 1_024, 20 * 1_024, 28 * 1_024] {
+        let error = soon(client.mint(call(bytes))).await.unwrap_err();
+        let codes = (error.code(), reason(&error));
+        assert_eq!(codes, (Code::ResourceExhausted, ErrorCode::LimitExceeded), "{bytes} {error:?}");
+        assert!(error.message().contains("http.head_bytes_max"), "{error:?}");
+    }
+    let ids = soon(client.mint(call(12 * 1_024))).await.unwrap().into_inner().ids;
+    assert_eq!(ids, [1], "none was spent");
 }
 
 #[tokio::test]

@@ -19,6 +19,22 @@ async fn ids_come_as_json_and_as_text() {
     assert_eq!(text.body, "10\n11\n");
     assert_eq!(text.header("content-type"), Some("text/plain; charset=utf-8"));
     assert_eq!(text.header("cache-control"), Some("no-store"));
+    // On the fast path, too, and by what contains it.
+    for (accept, is_text) in [
+        ("text/*", true),
+        ("text/plain", true),
+        ("application/json;q=0.5, text/*;q=0.6", true),
+        ("*/*", false),
+        ("text/html, */*;q=0.8", false),
+    ] {
+        for path in ["/v1/ids/default", "/v1/ids/default?count=2"] {
+            let header = format!("accept: {accept}\r\n");
+            let response = server.send("GET", path, &header, "").await;
+            let kind = if is_text { "text/plain; charset=utf-8" } else { "application/json" };
+            assert_eq!(response.header("content-type"), Some(kind), "{accept} {path}");
+            assert_eq!(response.body.starts_with('{'), !is_text, "{accept} {path}");
+        }
+    }
 
     let numbers = server.get("/v1/ids/numbers?count=2&format=number").await;
     assert_eq!(numbers.body, "{\"ids\":[12,13]}");

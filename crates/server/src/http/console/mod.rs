@@ -7,21 +7,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
-};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::routing::get;
-use sha2::{Digest as _, Sha256};
 
 use super::state::HttpState;
 use super::static_text::StaticText;
 
-/// Cache policy: browsers keep the files and revalidate each before use, so an upgrade shows on the
-/// next load.
-const CACHED: HeaderValue = HeaderValue::from_static("no-cache");
 /// Policy: only these files and the server's own responses, no script or style in the page, and no
 /// frame.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -94,9 +86,8 @@ pub(super) const fn guards(policy: HeaderValue) -> [(HeaderName, HeaderValue); 3
 /// Returns the routes of all files.
 pub(super) fn pages() -> Router<Arc<HttpState>> {
     FILES.iter().fold(Router::new(), |pages, file| {
-        let tag = tag_of(file.bytes);
         let text = Arc::new(StaticText::new(file.content_type, Bytes::from_static(file.bytes)));
-        let response = move |headers: HeaderMap| ready(response(&text, &tag, &headers));
+        let response = move |headers: HeaderMap| ready((guards(POLICY), text.response(&headers)));
         pages.route(&file.path(), get(response))
     })
 }
@@ -108,31 +99,6 @@ impl File {
             name => format!("/console/{name}"),
         }
     }
-}
-
-/// Returns a file, or 304 if the caller has it.
-fn response(text: &StaticText, tag: &HeaderValue, request_headers: &HeaderMap) -> Response {
-    let headers = [(ETAG, tag.clone()), (CACHE_CONTROL, CACHED)];
-    let guards = guards(POLICY);
-    if has(request_headers, tag) {
-        return (StatusCode::NOT_MODIFIED, text.headers(), headers, guards).into_response();
-    }
-    (headers, guards, text.response(request_headers)).into_response()
-}
-
-/// Returns the tag of a file's content. Weak, since the file may be sent compressed.
-fn tag_of(bytes: &[u8]) -> HeaderValue {
-    let digest = Sha256::digest(bytes);
-    let number = digest.first_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes));
-    // Every character of it is valid there; without a tag, files are always sent.
-    HeaderValue::try_from(format!("W/\"{number:032x}\"")).unwrap_or(HeaderValue::from_static(""))
-}
-
-/// Returns whether the caller has the file already.
-fn has(request_headers: &HeaderMap, tag: &HeaderValue) -> bool {
-    let texts =
-        request_headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    texts.flat_map(|text| text.split(',')).any(|known| known.trim().as_bytes() == tag.as_bytes())
 }
 
 #[cfg(test)]

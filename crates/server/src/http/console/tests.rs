@@ -123,16 +123,3 @@ fn every_call_is_one_that_is_described() {
         assert!(about["paths"][&path][&method].is_object(), "{method} {path} is not described");
     }
 }
-
-#[test]
-fn a_tag_is_that_of_the_bytes() {
-    let tag = tag_of(b"abc");
-    assert_eq!(tag, "W/\"ba7816bf8f01cfea414140de5dae2223\"");
-    assert_ne!(tag_of(b"abd"), tag);
-    let request_headers = |value: &'static str| {
-        HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_static(value))])
-    };
-    assert!(has(&request_headers("W/\"ba7816bf8f01cfea414140de5dae2223\""), &tag));
-    assert!(has(&request_headers("\"x\", W/\"ba7816bf8f01cfea414140de5dae2223\""), &tag));
-    assert!(!has(&request_headers("W/\"00\""), &tag) && !has(&HeaderMap::new(), &tag));
-}

@@ -28,8 +28,7 @@ const READS_PART: &str = "reads a part of a value; read a counter with GET sourc
 const SCRIPTS: &str = "runs a script, and the server runs none; INCR, INCRBY and MINT are atomic by themselves, \
      MULTI and EXEC send several together, and a key with the date in its name needs no EXPIRE";
 
-const HASHES: &str =
-    "needs a hash, and a source of counters has only HINCRBY source key n, which counts, and HGET source key";
+const HASHES: &str = "needs a hash, and a source of counters has only HINCRBY source key n, which counts, and HGET source key";
 
 const OTHER_VALUES: &str = "needs a value of another kind, and this server has only sources and counters; keep such \
      values in Redis";
