@@ -7,6 +7,7 @@ use snowmint_core::layout::{Field, Need, PRESETS, Preset, ReadableLayout, propos
 
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::output::Output;
+use crate::terminal::shards;
 use crate::terminal::when::{self, Zone};
 
 /// Show the capacities of layouts, or propose layouts.
@@ -60,6 +61,9 @@ struct LayoutFacts {
     workers: u64,
     ids_per_second_per_worker: u128,
     ids_per_second: u128,
+    /// Spread of IDs over `id % N`, in words, if the layout mints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shards: Option<String>,
     can_mint: bool,
     /// Reason why the layout only decodes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,6 +89,9 @@ impl LayoutFacts {
             workers: layout.workers(),
             ids_per_second_per_worker: layout.ids_per_second_per_worker(),
             ids_per_second: layout.ids_per_second(),
+            can_mint: cannot_mint(layout).is_none() && lifetime.left_ms() > 0,
+            only_decodes: cannot_mint(layout),
+            shards: layout.mintable().ok().map(|layout| shards::of_layout(&layout)),
             can_mint: cannot_mint(layout).is_none() && lifetime.left_ms() > 0,
             only_decodes: cannot_mint(layout),
             lifetime: lifetime.to_string(),
@@ -189,6 +196,9 @@ impl Layout {
             "  rate      {} IDs/s a worker, {} in all",
             facts.ids_per_second_per_worker, facts.ids_per_second
         ))?;
+        if let Some(shards) = &facts.shards {
+            out.line(format_args!("  shards    {shards}"))?;
+        }
         let exact = if layout.total_bits() <= 53 { "yes" } else { "no: send IDs as strings" };
         out.line(format_args!("  exact in JavaScript  {exact}"))
     }

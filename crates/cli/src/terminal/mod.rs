@@ -5,4 +5,5 @@ pub(crate) mod foreign_id;
 pub(crate) mod id;
 pub(crate) mod input;
 pub(crate) mod output;
+pub(crate) mod shards;
 pub(crate) mod when;

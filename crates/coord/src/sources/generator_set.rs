@@ -72,6 +72,7 @@ impl GeneratorConfig {
             StartPlan::Zero => SequenceStart::Zero,
             StartPlan::RandomBelow(bound) => SequenceStart::RandomBelow { bound, seed },
             StartPlan::Carried => SequenceStart::Carried,
+            StartPlan::Shards(count) => SequenceStart::Shards { count, seed },
         };
         Settings { rollback, burst_ms: self.burst_ms, sequence_start, ..Settings::DEFAULT }
     }

@@ -151,6 +151,14 @@ pub const KEYS: &[Key] = &[
         "snowflake",
         "start of a tick's sequence: zero, random, random:N (below N) or carried",
     ),
+    key(
+        "shards",
+        Takes::Number,
+        "1",
+        "snowflake with mint = process",
+        "number of shards, chosen by id % shards: IDs take turns over them at any rate; each tick \
+         may lose shards - 1 sequence numbers",
+    ),
     key("prefill.enabled", Takes::Flag, "false", "snowflake", "mint into a queue ahead of need"),
     key(
         "prefill.boost",

@@ -58,6 +58,9 @@ pub struct SourceSpec {
     /// `zero`, `random`, `random:N` or `carried`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_start: Option<String>,
+    /// Number of shards over which `id % shards` spreads the IDs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shards: Option<u64>,
     /// Queue into which IDs are minted ahead of need.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefill: Option<PrefillSpec>,

@@ -1,7 +1,9 @@
 //! Checks of a snowflake source's keys, one function for each group of them.
 
 use snowmint_core::Layout;
-use snowmint_core::generator::{BORROW_LEAD_MAX_MS, HOLD_LEAD_MAX_MS, WAIT_OFFSET_MAX_MS};
+use snowmint_core::generator::{
+    BORROW_LEAD_MAX_MS, HOLD_LEAD_MAX_MS, WAIT_OFFSET_MAX_MS, check_shards,
+};
 use snowmint_core::layout::{Field, ParseLayoutError};
 
 use super::disguise::{Hides, disguise};
@@ -61,16 +63,35 @@ pub(super) fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
         order: spec.order.unwrap_or_default(),
         rollback_plan,
         burst_ms: span("burst", spec.burst, 0, BURST_MS_LIMIT)?,
-        start: start(spec.sequence_start.as_deref(), &layout)?,
+        start: start(spec, &layout)?,
         prefill: prefill(spec.prefill.as_ref(), &layout)?,
         disguise,
         text,
     };
+    check_shards_possible(&plan)?;
     plan.minter_plan = MinterPlan::check(spec, &plan)?;
     if plan.order == Order::Global {
         check_global(&plan)?;
     }
     Ok(plan)
+}
+
+/// Rejects what would spread the IDs of this source unevenly, or spreads them by itself.
+fn check_shards_possible(plan: &SnowflakePlan) -> Result<(), SpecError> {
+    if !matches!(plan.start, StartPlan::Shards(_)) {
+        return Ok(());
+    }
+    let needs = |needs| Err(SpecError::Needs { key: "shards", needs });
+    if matches!(plan.rollback_plan, RollbackPlan::Ring { .. }) {
+        return needs("another on_rollback than ring, which continues each tick by itself");
+    }
+    if plan.unique == Unique::Namespace {
+        return needs("unique = source: sources that share a generator would share its turns");
+    }
+    if plan.disguise.is_some() {
+        return needs("disguise.mode = none: a disguise spreads IDs over any number of shards");
+    }
+    Ok(())
 }
 
 /// Rejects what would break the order, or the promise that no ID comes twice.
@@ -173,9 +194,17 @@ fn wait_for(given: Option<&str>) -> Result<Option<u64>, SpecError> {
     span("wait_for", Some(fixed), 0, WAIT_MAX_MS_LIMIT).map(Some)
 }
 
-fn start(given: Option<&str>, layout: &Layout) -> Result<StartPlan, SpecError> {
+fn start(spec: &SourceSpec, layout: &Layout) -> Result<StartPlan, SpecError> {
     let below_max = layout.sequence_max().saturating_add(1);
-    let Some(written) = given else { return Ok(StartPlan::Zero) };
+    let written = spec.sequence_start.as_deref().unwrap_or("zero");
+    if let Some(shards) = spec.shards.filter(|&shards| shards != 1) {
+        check_shards(layout, shards).map_err(|error| value("shards", shards, error.to_string()))?;
+        // The default may be written out.
+        return match written {
+            "zero" => Ok(StartPlan::Shards(shards)),
+            _ => Err(SpecError::Needs { key: "sequence_start", needs: "shards = 1, or none" }),
+        };
+    }
     match written {
         "zero" => Ok(StartPlan::Zero),
         "carried" => Ok(StartPlan::Carried),

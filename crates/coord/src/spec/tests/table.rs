@@ -90,6 +90,7 @@ fn the_table_has_every_key_and_no_other() {
         wait_for,
         burst,
         sequence_start,
+        shards,
         prefill,
         disguise,
         text,
@@ -109,7 +110,9 @@ fn the_table_has_every_key_and_no_other() {
     assert!(short_life.is_some() && mint.is_some() && worker.is_some());
     assert!(unique.is_some() && order.is_some() && on_rollback.is_some() && lead_max.is_some());
     assert!(wait_max.is_some() && wait_for.is_some() && burst.is_some() && text.is_some());
-    assert!(sequence_start.is_some() && offset.is_some() && increment.is_some());
+    assert!(
+        sequence_start.is_some() && shards.is_some() && offset.is_some() && increment.is_some()
+    );
     assert!(first.is_some() && first_at.is_some() && until.is_some());
     assert!(upstream.is_some() && stores.is_some());
     let SerialSpec { prefix, date, zone, width, reset } = serial.unwrap();
@@ -138,7 +141,7 @@ fn kinds_of(key: &str) -> &'static [Kind] {
         "kind" | "enabled" => KINDS,
         "layout" | "epoch" | "short_life" | "mint" | "worker" | "unique" | "order"
         | "on_rollback" | "lead_max" | "wait_max" | "wait_for" | "burst" | "sequence_start"
-        | "prefill" => &[Kind::Snowflake],
+        | "shards" | "prefill" => &[Kind::Snowflake],
         "disguise" | "text" | "stores" => &[Kind::Snowflake, Kind::Segment],
         "step" | "offset" | "increment" | "first" | "first_at" | "until" | "upstream"
         | "serial" => &[Kind::Segment],
