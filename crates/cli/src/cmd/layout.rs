@@ -89,8 +89,6 @@ impl LayoutFacts {
             workers: layout.workers(),
             ids_per_second_per_worker: layout.ids_per_second_per_worker(),
             ids_per_second: layout.ids_per_second(),
-            can_mint: cannot_mint(layout).is_none() && lifetime.left_ms() > 0,
-            only_decodes: cannot_mint(layout),
             shards: layout.mintable().ok().map(|layout| shards::of_layout(&layout)),
             can_mint: cannot_mint(layout).is_none() && lifetime.left_ms() > 0,
             only_decodes: cannot_mint(layout),
