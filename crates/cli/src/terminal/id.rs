@@ -198,7 +198,6 @@ mod tests {
             "0123456789012",
             "0AWG1PRQQFZ8",
             "GAWG1PRQQFZ8D",
-            "0AWG1PRQQFZ8d",
             "BsOGulcndj-",
             "81ARZ3NDEKTSV4RRFFQ69G5FAV",
             "O1ARZ3NDEKTSV4RRFFQ69G5FAV",

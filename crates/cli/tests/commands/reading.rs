@@ -170,7 +170,7 @@ fn texts_of_cosid_decode_as_cosid_writes_them() {
         &["base36", "28XOQD7HM874"][..],
         &["base36", "28xoqd7hm874"],
         &["friendly", friendly, "--zone", "Asia/Shanghai"],
-        &["friendly-padded", "20220320133617924-000005-0000", "--zone", "+08:00"],
+        &["friendly-padded", "20220320133617924-0005-0000", "--zone", "+08:00"],
         &["friendly", "20220320053617924-5-0"],
     ] {
         let line = decode(args);
