@@ -120,7 +120,8 @@ fn replies_of(address: &str, commands: &str) -> String {
     String::from_utf8(replies).unwrap()
 }
 
-/// What clients send by themselves gets the same bytes as from a Redis Cluster of one server.
+/// Commands that clients send by themselves get the same bytes as from a Redis Cluster of one
+/// server.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
 fn clients_get_the_same_replies_as_from_a_redis_cluster() {

@@ -300,7 +300,8 @@ async fn source_lifecycle_is_visible_over_both_protocols() {
     let message = first.json()["error"]["message"].to_string();
     let wanted = "has no first, requested first = 5000: first can change only by a restripe";
     assert!(message.contains(wanted), "{message}");
-    assert_eq!(resp.ask(&["INCR", "orders"]).await, ":1");
+    assert_eq!(resp.ask(&["INCR", "orders"]).await, "$1");
+    assert_eq!(resp.line().await, "1");
     assert_eq!(server.get("/v1/ids/orders").await.body, "{\"ids\":[\"2\"]}");
 
     let change = "{\"enabled\":false,\"step\":{\"max\":5000}}";
@@ -344,7 +345,8 @@ async fn source_lifecycle_is_visible_over_both_protocols() {
     // Removed by a merge patch, a key gets its default.
     let enabled = server.send("PATCH", "/v1/sources/orders", "", "{\"enabled\":null}").await;
     assert_eq!(enabled.json()["enabled"], true, "{enabled:?}");
-    assert!(resp.ask(&["INCR", "orders"]).await.starts_with(':'));
+    assert!(resp.ask(&["INCR", "orders"]).await.starts_with('$'));
+    resp.line().await;
     assert_eq!(server.send("DELETE", "/v1/sources/orders", "", "").await.status, 204);
     assert_eq!(server.get("/v1/ids/orders").await.code(), "unknown_source");
     assert_eq!(server.get("/v1/sources/orders").await.code(), "unknown_source");

@@ -67,6 +67,7 @@ fn journal(id: &str) -> JournalInfo {
         seen_at_ms: 1_000,
         has_reported: false,
         is_heard_of: false,
+        reports: 0,
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use super::common::{
     Client, Server, request, server_at, server_of, server_on, settings, soon, timer,
 };
+use super::redis_clients::text;
 
 /// Addresses of a server before it starts.
 struct Listeners {
@@ -94,12 +95,13 @@ async fn pair(change: impl Fn(&mut Settings)) -> Pair {
     for client in &mut clients {
         let known = async {
             loop {
-                client.send(request(&["CLUSTER", "NODES"])).await;
-                client.line().await;
-                let nodes = client.line().await;
-                if nodes.lines().count() == 2 {
+                // The first counter opens the source, and the list of members.
+                client.ask(&["INCR", "counters:first"]).await;
+                if text(client, &["CLUSTER", "NODES"]).await.lines().count() == 2 {
                     return;
                 }
+                // A server reads the list of members again when its time has passed.
+                servers.iter().for_each(|server| server.timer.advance_ms(100));
                 BootTimer.sleep_ms(20).await;
             }
         };
@@ -231,9 +233,7 @@ async fn commands_are_forwarded_to_the_owner_if_configured() {
     assert_eq!(number(&owner.ask(&["INCR", &other]).await), last + 20);
     let many = client.ask(&["INCRBY", &other, "100001"]).await;
     assert_eq!(many, "-ERR count 100001 exceeds limits.batch_max (100000); ask for fewer");
-    client.send(request(&["CLUSTER", "NODES"])).await;
-    client.line().await;
-    let nodes = client.line().await;
+    let nodes = text(&mut client, &["CLUSTER", "NODES"]).await;
     for server in &servers {
         let address = server.resp.to_string();
         assert!(nodes.contains(&address), "{address}: {nodes}");

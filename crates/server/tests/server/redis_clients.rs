@@ -14,7 +14,7 @@ async fn exchange(client: &mut Client, commands: &str, replies: &str) {
 }
 
 /// Returns the text of a bulk or verbatim string.
-async fn text(client: &mut Client, words: &[&str]) -> String {
+pub(super) async fn text(client: &mut Client, words: &[&str]) -> String {
     client.send(request(words)).await;
     let head = client.line().await;
     let length: usize = head[1..].parse().unwrap();

@@ -496,6 +496,7 @@ mod tests {
                 seen_at_ms: u64::MAX,
                 has_reported: false,
                 is_heard_of: false,
+                reports: 0,
             };
             journal_writer.saw_journals((0..10_000).map(journal).collect());
             let lease = JournalLease {

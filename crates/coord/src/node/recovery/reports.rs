@@ -81,7 +81,9 @@ impl Reports {
 
 /// Returns whether a store has the very same report of a journal.
 fn is_reported_as(standing: &Standing, report: &JournalInfo) -> bool {
-    let same = |known: &JournalInfo| known.id == report.id && known.seen_at_ms == report.seen_at_ms;
+    // A process of an earlier version does not count its reports, and a clock may stand still.
+    let of = |report: &JournalInfo| (report.reports, report.seen_at_ms);
+    let same = |known: &JournalInfo| known.id == report.id && of(known) == of(report);
     standing.journals.iter().any(|known| known.has_reported && same(known))
 }
 

@@ -93,6 +93,7 @@ fn info(id: &str) -> JournalInfo {
         seen_at_ms: 0,
         has_reported: false,
         is_heard_of: false,
+        reports: 0,
     }
 }
 

@@ -326,6 +326,7 @@ async fn a_journal_that_the_store_has_forgotten_joins_again() {
             seen_at_ms: START.get() + 1,
             has_reported: false,
             is_heard_of: false,
+            reports: 0,
         };
         store.report(&journal, None).await.unwrap();
     }

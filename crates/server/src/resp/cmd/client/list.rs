@@ -92,7 +92,9 @@ fn line(session: &Session, connection: &TrackedConnection, command: &str) -> Str
     } else {
         (tracker.now_ms().saturating_sub(connection.moved_ms()), "NULL")
     };
-    let user = match connection.client() {
+    // Of other connections the token that pays is known: the first.
+    let client = if is_own { session.service.caller().client() } else { connection.client() };
+    let user = match client {
         Client::Token(name) => name,
         _ => DEFAULT_USER.into(),
     };
