@@ -239,7 +239,7 @@ impl World {
                 let what = format!("the journal of machine {index} reports nothing");
                 self.oracle.fail(Check::Healing.broken(what));
             }
-            // Its directory was put back since it reported, and it does not start with that one:
+            // Its directory was restored since it reported, and it does not start with that one:
             // the operator names the journal as lost, and what it alone knew.
             self.machines[index].forgets = true;
             self.count("a journal that had reported was left out");
