@@ -67,7 +67,7 @@ impl Reports {
         let mut counted = after.clone();
         let is_other = is_other(before, &after);
         for journal in &mut counted.journals {
-            journal.has_reported &= !is_other && !is_reported_as(before, journal);
+            journal.has_reported &= !is_other && is_repeated(before, journal);
         }
         Self { stored: Some(after), counted, runs: true }
     }
@@ -85,12 +85,16 @@ impl Reports {
     }
 }
 
-/// Returns whether a store has the very same report of a journal.
-fn is_reported_as(standing: &Standing, report: &JournalInfo) -> bool {
-    // A process of an earlier version does not count its reports, and a clock may stand still.
-    let of = |report: &JournalInfo| (report.reports, report.seen_at_ms);
-    let same = |known: &JournalInfo| known.id == report.id && of(known) == of(report);
-    standing.journals.iter().any(|known| known.has_reported && same(known))
+/// Returns whether a journal has reported since `before`. A clock may stand still, so reports are
+/// counted. A process of an earlier version does not count, and drops the counts of all journals
+/// when it reports: then the time shows its report, and no other journal's.
+fn is_repeated(before: &Standing, report: &JournalInfo) -> bool {
+    let mut journals = before.journals.iter();
+    let known = journals.find(|known| known.has_reported && known.id == report.id);
+    known.is_none_or(|known| match report.reports {
+        0 => report.seen_at_ms != known.seen_at_ms,
+        reports => reports > known.reports,
+    })
 }
 
 /// Returns whether the store was exchanged or restored between two looks.

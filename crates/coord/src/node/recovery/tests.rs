@@ -264,7 +264,7 @@ async fn reports_of_another_doubt_are_no_repetition() {
     doubted(&store, 0).await;
     let before = store.standing().await.unwrap();
     let mut after = before.clone();
-    after.journals[0].seen_at_ms += 1;
+    after.journals[0].reports += 1;
     let counts = |after: &Standing| {
         let reports = Reports::between(&before, after.clone());
         reports.counted.missing().count() == 0
@@ -272,6 +272,24 @@ async fn reports_of_another_doubt_are_no_repetition() {
     assert!(counts(&after));
     after.doubt = Some(Doubt { evidence: "another".into(), seen: 2, found: 1 });
     assert!(!counts(&after));
+}
+
+/// A later join shows no report; nor does a process of an earlier version, which drops all counts.
+#[tokio::test]
+async fn only_a_report_counts_as_repeated() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    let before = store.standing().await.unwrap();
+    let counts = |reports, later_ms| {
+        let mut after = before.clone();
+        after.journals[0].reports = reports;
+        after.journals[0].seen_at_ms += later_ms;
+        Reports::between(&before, after).counted.missing().count() == 0
+    };
+    assert!(counts(2, 0), "its clock stands still");
+    assert!(!counts(1, 5), "it joined again");
+    assert!(!counts(0, 0), "another process dropped the count");
+    assert!(counts(0, 5), "its own process does not count");
 }
 
 /// A running server has all that it knows in the store, so only the named source moves.
