@@ -153,6 +153,12 @@ impl Handle {
         &self.service
     }
 
+    /// Hands counters and global orders over to the peers before a stop, while the server still
+    /// serves: callers of the peers notice nothing. Ends within a few seconds.
+    pub async fn hand_over(&self) {
+        self.service.hand_over().await;
+    }
+
     /// Begins to stop: accepts no new connections and finishes requests in progress.
     pub fn stop(&self) {
         self.closing.send_replace(true);

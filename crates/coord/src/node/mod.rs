@@ -315,6 +315,13 @@ impl Node {
         &self.core().settings.owner
     }
 
+    /// Returns the address at which peers reach this node, in the format of the server there. Empty
+    /// for a process that serves no other.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.core().settings.address
+    }
+
     /// Returns the configured name of the node's host. May be empty.
     #[must_use]
     pub fn host(&self) -> &str {

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -13,6 +14,7 @@ use snowmint_core::ElapsedMillis;
 use tokio::sync::Notify;
 
 use super::counter::{KeyRoom, KeyTable};
+use super::member_notices::MemberNotices;
 use crate::ids::Mark;
 use crate::machine::demand::Demand;
 use crate::machine::section_assignment::{SectionAssignment, SectionLocation, Server};
@@ -101,6 +103,8 @@ pub(crate) struct SectionWindows {
     misdirected: Mutex<BTreeSet<u16>>,
     /// Whether a caller was redirected, or asked for the owners, since the driver last checked.
     recheck: AtomicBool,
+    /// Notices that the members have changed.
+    pub(crate) member_notices: MemberNotices,
     /// Notified when windows have opened, or an attempt has failed.
     pub(super) news: Notify,
     /// Owners of the sections.
@@ -131,6 +135,7 @@ impl SectionWindows {
             closed: AtomicBool::new(false),
             misdirected: Mutex::default(),
             recheck: AtomicBool::new(false),
+            member_notices: MemberNotices::default(),
             news: Notify::new(),
             assignment: ArcSwap::default(),
             tables: Mutex::default(),
@@ -249,6 +254,9 @@ impl SectionWindows {
             return NotOwned::Closed;
         }
         let assignment = self.assignment.load();
+        if assignment.is_leaving(section) {
+            return NotOwned::Pending;
+        }
         let is_own = assignment.is_own(section);
         if is_own {
             // Also while another server still has it: it may have been released since.
@@ -272,6 +280,20 @@ impl SectionWindows {
     pub(crate) fn recheck(&self) {
         if !self.recheck.swap(true, Ordering::Relaxed) {
             self.wake.notify_one();
+        }
+    }
+
+    /// Takes in a peer's notice that the members have changed, and waits until they are listed.
+    pub(crate) async fn members_changed(&self) {
+        let notice = self.member_notices.add();
+        self.wake.notify_one();
+        loop {
+            let mut news = pin!(self.news.notified());
+            news.as_mut().enable();
+            if self.member_notices.listed() >= notice || self.is_closed() {
+                return;
+            }
+            news.await;
         }
     }
 

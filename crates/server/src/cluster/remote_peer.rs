@@ -11,6 +11,8 @@ use crate::error::{Error, OwnerFailure};
 
 /// Path of the notice that the catalog has changed.
 pub(crate) const CHANGED_PATH: &str = "/v1/peers/catalog";
+/// Path of the notice that the members have changed.
+pub(crate) const MEMBERS_PATH: &str = "/v1/peers/members";
 
 /// Most bytes of an ID in a response, and of an error or the text outside the IDs.
 const ID_BYTES_MAX: usize = 24;
@@ -112,10 +114,10 @@ impl RemotePeer<'_> {
         self.ask::<CounterBody>(Method::PUT, &path, body, 0).await.map(drop)
     }
 
-    /// Notifies the peer that the catalog has changed.
-    pub(crate) async fn notify(&self) -> Result<(), PeerCallError> {
+    /// Sends the peer the notice of this path.
+    pub(crate) async fn notify(&self, path: &str) -> Result<(), PeerCallError> {
         let (method, bytes_max) = (Method::POST, ENVELOPE_BYTES_MAX);
-        self.peers.ask(self.address, method, CHANGED_PATH, Vec::new(), bytes_max).await.map(drop)
+        self.peers.ask(self.address, method, path, Vec::new(), bytes_max).await.map(drop)
     }
 
     /// Returns the response to a request for this many IDs.

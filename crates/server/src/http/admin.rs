@@ -190,6 +190,14 @@ pub(super) async fn changed(state: ForCaller<HttpState>) -> Result<StatusCode, E
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Takes in a peer's notice that the members have changed.
+pub(super) async fn members_changed(
+    state: ForCaller<HttpState>,
+) -> Result<StatusCode, ErrorResponse> {
+    state.service.members_changed().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// Lists the holders of worker numbers.
 #[utoipa::path(
     get,

@@ -25,7 +25,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::map_response;
 use axum::routing::{MethodRouter, post};
 
-use crate::cluster::remote_peer::CHANGED_PATH;
+use crate::cluster::remote_peer::{CHANGED_PATH, MEMBERS_PATH};
 use id_paths::id_methods;
 use state::HttpState;
 
@@ -35,6 +35,7 @@ pub(crate) fn router(state: Arc<HttpState>, compat: Router) -> Router {
     described
         .route("/v1/ids/{source}", id_methods(MethodRouter::new(), "GET,POST"))
         .route(CHANGED_PATH, post(admin::changed))
+        .route(MEMBERS_PATH, post(admin::members_changed))
         .merge(openapi::pages(&about, state.token_policy()))
         .merge(console::pages())
         .merge(compat.with_state(()))

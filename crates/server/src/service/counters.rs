@@ -7,10 +7,11 @@ use snowmint_coord::{SectionAssignment, Source};
 use snowmint_wire::error::Code;
 
 use super::limit::Limit;
-use super::mint::Route;
 use super::owner::{LocalCall, OwnerCall};
+use super::route::Route;
 use super::state::Service;
 use crate::access::Right;
+use crate::advertised_addrs::AdvertisedAddrs;
 use crate::cluster::remote_peer::RemotePeer;
 use crate::error::Error;
 
@@ -39,9 +40,7 @@ impl Service {
     ) -> Result<CountedNumbers, Error> {
         self.admit_many(Right::Mint, name, count, Limit::InARow).await?;
         let rejection = match self.local_count(name, key, count).await {
-            Err(rejection) if route == Route::Owner && rejection.code() == Code::NotOwner => {
-                rejection
-            }
+            Err(rejection) if self.leads_to_owner(route, &rejection) => rejection,
             result => return result,
         };
         self.check_limit(name, count, Limit::Batch)?;
@@ -95,7 +94,10 @@ impl Service {
         }
         let key = key.filter(|_| route != Route::Owner).map(str::as_bytes);
         let check = async |source: Source| Ok::<_, Error>(source.check_owner(key)?);
-        self.ask(name, check).await.map(drop)
+        match self.ask(name, check).await {
+            Err(rejection) if !self.leads_to_owner(route, &rejection) => Err(rejection),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the error that names the owner of a key, if another server is known to own it, and
@@ -103,7 +105,9 @@ impl Service {
     pub(crate) fn moved(&self, name: &str, key: &str) -> Option<Error> {
         let cached = self.known(name)?;
         let checked = cached.source().check_owner(Some(key.as_bytes()));
-        checked.err().map(Error::from).filter(|error| error.code() == Code::NotOwner)
+        let is_elsewhere =
+            |error: &Error| error.code() == Code::NotOwner && !self.is_assigned_here(error);
+        checked.err().map(Error::from).filter(is_elsewhere)
     }
 
     /// Returns the bound: the highest number that a key may have returned; 0 if it has none.
@@ -113,9 +117,7 @@ impl Service {
     pub async fn bound_of(&self, name: &str, key: &str, route: Route) -> Result<u64, Error> {
         self.admit(Right::Mint, name).await?;
         let rejection = match self.local_bound_of(name, key).await {
-            Err(rejection) if route == Route::Owner && rejection.code() == Code::NotOwner => {
-                rejection
-            }
+            Err(rejection) if self.leads_to_owner(route, &rejection) => rejection,
             result => return result,
         };
         let here = || -> LocalCall<'_, _> { Box::pin(self.local_bound_of(name, key)) };
@@ -175,9 +177,7 @@ impl Service {
     ) -> Result<(), Error> {
         let raised = self.try_raise(name, key, highest).await;
         let rejection = match self.audit_failure("raised", name, raised) {
-            Err(rejection) if route == Route::Owner && rejection.code() == Code::NotOwner => {
-                rejection
-            }
+            Err(rejection) if self.leads_to_owner(route, &rejection) => rejection,
             result => return result,
         };
         let here = || -> LocalCall<'_, _> { Box::pin(self.raise_here(name, key, highest)) };
@@ -222,6 +222,11 @@ impl Service {
             self.audit_raise((name, section), Some(before), highest);
         }
         Ok(())
+    }
+
+    /// Returns the addresses at which this server is reached, by its own account.
+    pub(crate) fn advertised_addrs(&self) -> AdvertisedAddrs {
+        AdvertisedAddrs::read(self.node.address())
     }
 
     /// Returns the owners of the sections.

@@ -279,3 +279,30 @@ async fn field_of_an_owner_without_http_gets_an_error_of_its_own() {
         assert!(refused.starts_with("-TRYAGAIN "), "{refused}");
     }
 }
+
+/// Returns the array or bulk string of `CLUSTER SLOTS`, up to the host and port of the first range.
+async fn first_range(client: &mut Client) -> Vec<String> {
+    let mut lines = vec![client.ask(&["CLUSTER", "SLOTS"]).await];
+    for _ in 0..7 {
+        lines.push(client.line().await);
+    }
+    lines
+}
+
+/// A client connects to the host of a range, and takes none without a host. A server that has
+/// opened no counter has not listed itself yet; one without an announced address never does.
+#[tokio::test]
+async fn cluster_names_a_host_before_any_counter_is_opened() {
+    let store = MemoryStore::new("test").unwrap();
+    let listeners = Listeners::bind().await;
+    let port = listeners.resp.local_addr().unwrap().port();
+    let announced = listeners.start(&store, |_| ()).await;
+    let alone = super::common::server().await;
+    for (server, port) in [(&announced, Some(port)), (&alone, None)] {
+        let mut client = server.resp().await;
+        let lines = first_range(&mut client).await;
+        assert_eq!(lines[..4], ["*1", "*3", ":0", ":16383"], "{lines:?}");
+        assert_eq!(lines[4..7], ["*4", "$9", "127.0.0.1"], "{lines:?}");
+        assert!(port.is_none_or(|port| lines[7] == format!(":{port}")), "{lines:?}");
+    }
+}

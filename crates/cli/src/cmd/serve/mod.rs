@@ -303,9 +303,13 @@ async fn serve_on(
     forecasts.abort();
     following.abort();
     supervisor.stopping();
-    handle.stop();
+    let stopped = async {
+        handle.hand_over().await;
+        handle.stop();
+        handle.stopped().await;
+    };
     tokio::select! {
-        () = handle.stopped() => {}
+        () = stopped => {}
         () = signals.next() => tracing::warn!("requests in progress are cut off"),
     }
     Ok(())

@@ -73,6 +73,15 @@ pub(crate) struct Actor {
     pub(crate) skew_max_ms: u64,
 }
 
+/// Notices of peers that the members have changed: their number, at each step.
+#[derive(Clone, Copy, Debug, Default)]
+struct NoticeCounts {
+    received: u64,
+    /// Those before the list in flight began.
+    listing: u64,
+    listed: u64,
+}
+
 /// Sections of one member.
 #[derive(Debug)]
 pub(crate) struct SectionsMachine {
@@ -89,6 +98,8 @@ pub(crate) struct SectionsMachine {
     blocked: HashMap<u16, (Incarnation, ElapsedMillis)>,
     /// Acquire that was sent, or is to be sent again.
     acquire: Option<Acquire>,
+    /// Whether held sections stay although others are to own them: these do not know yet.
+    keeps: bool,
     /// Sections to be relinquished.
     leaving: BTreeSet<u16>,
     unconfirmed: Unconfirmed,
@@ -97,6 +108,7 @@ pub(crate) struct SectionsMachine {
     relinquishing: CallGate,
     listing: CallGate,
     listed_at: Option<ElapsedMillis>,
+    notices: NoticeCounts,
     members: Vec<MemberInfo>,
     watch: RenewalWatch,
     /// Section owners, for the servers at the last computation.
@@ -117,6 +129,7 @@ impl SectionsMachine {
             was_wanted: false,
             blocked: HashMap::new(),
             acquire: None,
+            keeps: false,
             leaving: BTreeSet::new(),
             unconfirmed: Unconfirmed::default(),
             acquiring: CallGate::default(),
@@ -124,6 +137,7 @@ impl SectionsMachine {
             relinquishing: CallGate::default(),
             listing: CallGate::default(),
             listed_at: None,
+            notices: NoticeCounts::default(),
             members: Vec::new(),
             watch: RenewalWatch::default(),
             assignment: SectionAssignment::default(),
@@ -244,8 +258,21 @@ impl SectionsMachine {
         !self.blocked.is_empty() || (counts && !actor.address.is_empty())
     }
 
+    /// Handles the number of notices so far that the members have changed: they are listed at once.
+    pub(crate) const fn notices(&mut self, received: u64) {
+        self.notices.received = received;
+    }
+
+    /// Returns how many of these notices came before the last list.
+    pub(crate) const fn listed_notices(&self) -> u64 {
+        self.notices.listed
+    }
+
     /// Returns the milliseconds until the next list of members.
     fn next_list_ms(&self, now: ElapsedMillis, actor: &Actor, again: bool) -> Option<u64> {
+        if self.notices.received > self.notices.listed {
+            return self.listing.next_ms(now);
+        }
         let every_ms = if again { LIST_AGAIN_MS } else { actor.list_every_ms };
         let since_ms = self.listed_at.map_or(u64::MAX, |at| now.since(at));
         let next_ms = self.listing.next_ms(now).filter(|_| again || self.watches(actor))?;
@@ -256,6 +283,7 @@ impl SectionsMachine {
         let is_due = self.next_list_ms(now, actor, again) == Some(0);
         if is_due {
             self.listing.began(now, 0);
+            self.notices.listing = self.notices.received;
         }
         is_due
     }
@@ -360,9 +388,20 @@ impl SectionsMachine {
         self.listing.ended(now, result.is_err());
         let Ok(members) = result else { return Vec::new() };
         self.listed_at = Some(now);
+        self.notices.listed = self.notices.listing;
         self.watch.record(&members, now);
         self.members = members;
         self.give_up(now, actor)
+    }
+
+    /// Sets whether held sections stay although others are to own them.
+    pub(crate) const fn keep(&mut self, keeps: bool) {
+        self.keeps = keeps;
+    }
+
+    /// Returns whether a relinquish is pending, or an acquire that may bring more sections.
+    pub(crate) fn is_relinquishing(&self) -> bool {
+        !self.leaving.is_empty() || self.acquire.is_some()
     }
 
     /// Returns the sections to relinquish by the current assignment, from which minting must stop
@@ -371,8 +410,8 @@ impl SectionsMachine {
         let assignment = self.assignment_now(now, actor);
         let not_ours =
             |section: &u16| !assignment.is_own(*section) && !self.leaving.contains(section);
-        let leaving: Vec<u16> =
-            self.held.keys().copied().filter(not_ours).take(BATCH_MAX).collect();
+        let most = if self.keeps { 0 } else { BATCH_MAX };
+        let leaving: Vec<u16> = self.held.keys().copied().filter(not_ours).take(most).collect();
         self.leaving.extend(&leaving);
         let is_held = |section: u16| self.held.contains_key(&section);
         self.unconfirmed.leave(|section| !assignment.is_own(section) && !is_held(section));

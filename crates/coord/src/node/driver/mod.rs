@@ -8,6 +8,7 @@
 mod clock;
 mod closing;
 mod completions;
+mod departure;
 mod global_order;
 mod leak_audit;
 mod leaks;
@@ -91,6 +92,7 @@ impl Driver {
             leaks: LeakAudit::default(),
             sections,
             serving: Serving::default(),
+            departure: None,
             global_order: GlobalOrderSources::default(),
             membership: 0,
         }
@@ -115,6 +117,14 @@ impl Driver {
                 command = self.commands.recv() => match command {
                     Some(DriverCommand::Attach { source, reply }) => {
                         self.attach(&source, reply);
+                        None
+                    }
+                    Some(DriverCommand::AnnounceStop { reply }) => {
+                        self.announce_stop(reply);
+                        None
+                    }
+                    Some(DriverCommand::HandOver { reply }) => {
+                        self.begin_hand_over(reply);
                         None
                     }
                     Some(DriverCommand::Close { reply }) => {
@@ -158,6 +168,7 @@ impl Driver {
         self.leases.values_mut().for_each(ActiveLease::see);
         self.poll_offline(now);
         self.poll_leases(now);
+        self.poll_departure(now);
         self.poll_sections(now);
         self.poll_catalog(now);
         self.poll_journal(now);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::super::command::DriverCommand;
@@ -114,6 +114,16 @@ impl ClockFault {
     }
 }
 
+/// Step of the hand-over that is under way, and the caller that waits for it. A caller that has
+/// stopped waiting needs no reply.
+#[derive(Debug)]
+pub(super) enum Departure {
+    /// The store is to know that this node serves nothing.
+    Announces(oneshot::Sender<bool>),
+    /// No section that a peer serves is to be left.
+    HandsOver(oneshot::Sender<()>),
+}
+
 pub(in crate::node) struct Driver {
     pub(super) core: Arc<NodeState>,
     pub(super) commands: mpsc::Receiver<DriverCommand>,
@@ -139,6 +149,7 @@ pub(in crate::node) struct Driver {
     pub(super) leaks: LeakAudit,
     pub(super) sections: SectionsMachine,
     pub(super) serving: Serving,
+    pub(super) departure: Option<Departure>,
     pub(super) global_order: GlobalOrderSources,
     /// Number of the present membership.
     pub(super) membership: u64,

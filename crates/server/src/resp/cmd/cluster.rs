@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use snowmint_coord::lock;
 use snowmint_coord::sources::{SECTIONS, SectionAssignment, Server, hash_slot};
 use snowmint_wire::resp::{Command, Encoder};
 
@@ -152,7 +153,6 @@ struct ClusterNode {
 impl ClusterView {
     fn of(session: &Session) -> Self {
         let section_assignment = session.service.section_assignment();
-        let own_port = session.state.port;
         let mut nodes: BTreeMap<_, ClusterNode> = BTreeMap::new();
         for server in section_assignment.servers() {
             let is_own = Some(server.member) == section_assignment.own();
@@ -160,20 +160,14 @@ impl ClusterView {
                 nodes.insert(server.member, node);
             }
         }
+        let own = section_assignment.own().or_else(|| session.service.incarnation());
+        let own_member = own.unwrap_or_else(|| snowmint_coord::Incarnation::new(0));
         if !nodes.values().any(|node| node.is_own) {
-            // No address was announced: the client knows the one that it used.
-            let member =
-                section_assignment.own().unwrap_or_else(|| snowmint_coord::Incarnation::new(0));
-            let own = ClusterNode {
-                id: id(member),
-                host: String::new(),
-                port: own_port,
-                is_own: true,
-                ranges: Vec::new(),
-            };
-            nodes.insert(member, own);
+            nodes.insert(own_member, ClusterNode::own(session, own_member));
         }
-        for (first, last, owner) in ranges(&section_assignment) {
+        // Before it has joined, a server does not know the owners, and serves no section.
+        let ranges = own.map(|own| ranges(&section_assignment, own)).unwrap_or_default();
+        for (first, last, owner) in ranges {
             if let Some(node) = nodes.get_mut(&owner) {
                 node.ranges.push((first, last));
             }
@@ -264,17 +258,36 @@ impl ClusterView {
 impl ClusterNode {
     /// Returns `None` for a server that does not speak RESP.
     fn of(server: &Server, is_own: bool) -> Option<Self> {
-        let address = AdvertisedAddrs::read(&server.address).resp?;
-        let (host, port) = address.rsplit_once(':')?;
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let (id, port) = (id(server.member), port.parse().ok()?);
-        Some(Self { id, host, port, is_own, ranges: Vec::new() })
+        let (host, port) = host_and_port(AdvertisedAddrs::read(&server.address))?;
+        Some(Self { id: id(server.member), host, port, is_own, ranges: Vec::new() })
+    }
+
+    /// Returns this server while the list of members has it not: at its announced address, or else
+    /// where the client has reached it. A client takes no server without a host.
+    fn own(session: &Session, member: snowmint_coord::Incarnation) -> Self {
+        let announced = host_and_port(session.service.advertised_addrs());
+        let (host, port) = announced.unwrap_or_else(|| {
+            let local = lock(&session.guard.connection().label).local;
+            let host = local.map(|address| address.ip().to_canonical().to_string());
+            (host.unwrap_or_default(), session.state.port)
+        });
+        Self { id: id(member), host, port, is_own: true, ranges: Vec::new() }
     }
 }
 
+/// Returns host and port of RESP.
+fn host_and_port(addresses: AdvertisedAddrs) -> Option<(String, u16)> {
+    let address = addresses.resp?;
+    let (host, port) = address.rsplit_once(':')?;
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    Some((host, port.parse().ok()?))
+}
+
 /// Returns all sections in ranges; sections without an owner count as ours.
-fn ranges(section_assignment: &SectionAssignment) -> Vec<(u16, u16, snowmint_coord::Incarnation)> {
-    let own = section_assignment.own().unwrap_or_else(|| snowmint_coord::Incarnation::new(0));
+fn ranges(
+    section_assignment: &SectionAssignment,
+    own: snowmint_coord::Incarnation,
+) -> Vec<(u16, u16, snowmint_coord::Incarnation)> {
     let ranges = section_assignment.ranges();
     if ranges.is_empty() {
         return vec![(0, SECTIONS - 1, own)];
