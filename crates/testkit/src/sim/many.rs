@@ -86,6 +86,8 @@ impl Profile {
                 "a directory copied",
                 "rolled back under running nodes",
                 "recovered by what journals reported",
+                "restored to before a recovery",
+                "a recovered doubt restored",
                 "refused for ever",
                 "restriped",
                 "a failover to a replica that lags, and back",

@@ -72,12 +72,6 @@ impl Reports {
         Self { stored: Some(after), counted, runs: true }
     }
 
-    /// Returns the state of the store, with all of its reports; `None` without a store.
-    #[must_use]
-    pub const fn stored(&self) -> Option<&Standing> {
-        self.stored.as_ref()
-    }
-
     /// Returns the state of the store, without the reports that do not count.
     #[must_use]
     pub const fn counted(&self) -> &Standing {

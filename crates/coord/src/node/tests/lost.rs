@@ -37,6 +37,30 @@ async fn restored_journal_reports_its_end_for_a_rolled_back_store() {
     assert_eq!(known.ends.get("bills"), Some(&101), "{known:?}");
 }
 
+/// The file's owner was changed, for example. The process joins, and then the store is restored.
+#[tokio::test]
+async fn end_of_an_unsure_journal_is_reported_after_a_join() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, &dir).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let backup = world.store.backup();
+    assert_eq!(drawn(&world, &node, 3).await, [1, 2, 3]);
+    drop(node);
+    settle().await;
+    let platform = Platform { disk: Arc::new(Failing::touched()), ..world.platform() };
+    let node = Node::open(world.handle(), with_journal(&dir), platform).await.unwrap();
+    joined(&world, &node).await;
+    // The journal is written without the doubt.
+    world.pass(5_000).await;
+    drop(node);
+    settle().await;
+    world.store.restore(backup);
+    let opened = Node::open(world.handle(), with_journal(&dir), world.platform()).await;
+    assert_eq!(opened.unwrap_err().kind().code(), "store_rolled_back");
+    let known = world.handle().standing().await.unwrap().known;
+    assert_eq!(known.ends.get("bills"), Some(&101), "{known:?}");
+}
+
 /// Only the row of the source is an older one: the history of the store has everything.
 #[tokio::test]
 async fn source_below_a_sure_journal_end_raises_doubt() {
