@@ -45,6 +45,8 @@ pub struct SectionAssignment {
     ordered: Vec<usize>,
     /// Sections for which the store reported another owner, and the time of the report.
     held: HashMap<u16, (Server, ElapsedMillis)>,
+    /// Whether the store was asked for the peers before.
+    is_listed: bool,
 }
 
 /// Location of a section.
@@ -74,7 +76,7 @@ impl SectionAssignment {
             owners = owners_of(&servers, &serves, Serves::Counters);
             ordered = owners_of(&servers, &serves, Serves::All);
         }
-        Self { servers, serves, own, owners, ordered, held: HashMap::new() }
+        Self { servers, serves, own, owners, ordered, held: HashMap::new(), is_listed: false }
     }
 
     /// Returns whether this is the assignment for these servers, in the order of their addresses.
@@ -83,9 +85,20 @@ impl SectionAssignment {
         self.own == Some(own) && ours.eq(servers.iter().map(|(server, serves)| (server, serves)))
     }
 
-    /// Returns the same assignment with sections that other servers own.
-    pub(crate) fn holding(self, held: HashMap<u16, (Server, ElapsedMillis)>) -> Self {
-        Self { held, ..self }
+    /// Returns the same assignment with sections that other servers own; `is_listed`: the store was
+    /// asked for the peers before.
+    pub(crate) fn holding(
+        self,
+        held: HashMap<u16, (Server, ElapsedMillis)>,
+        is_listed: bool,
+    ) -> Self {
+        Self { held, is_listed, ..self }
+    }
+
+    /// Returns whether the store was asked for the peers before. If not, this process knows of no
+    /// server but itself.
+    pub(crate) const fn is_listed(&self) -> bool {
+        self.is_listed
     }
 
     /// Returns the server to which a section is assigned; `None` if the first to acquire it owns
@@ -276,8 +289,8 @@ mod tests {
         let assignment = SectionAssignment::new(Some(two[0].member), two.clone());
         let section = (0..SECTIONS).find(|section| assignment.is_own(*section)).unwrap();
         assert_eq!(assignment.place(section), SectionLocation::Here);
-        let assignment =
-            assignment.holding(HashMap::from([(section, (two[1].clone(), ElapsedMillis::new(7)))]));
+        let assignment = assignment
+            .holding(HashMap::from([(section, (two[1].clone(), ElapsedMillis::new(7)))]), true);
         assert_eq!(assignment.place(section), SectionLocation::With(two[1].clone()));
         assert!(!assignment.is_holder_stale(section, ElapsedMillis::new(11)));
         assert!(assignment.is_holder_stale(section, ElapsedMillis::new(12)));

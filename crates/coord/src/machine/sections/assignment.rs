@@ -24,7 +24,7 @@ impl SectionsMachine {
                 self.members.iter().any(|info| info.member.incarnation == *holder)
             });
             let held = held.map(|(section, (holder, at))| (*section, (self.server(*holder), *at)));
-            assignment.holding(held.collect())
+            assignment.holding(held.collect(), self.is_listed)
         })
     }
 

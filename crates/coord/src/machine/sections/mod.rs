@@ -97,6 +97,8 @@ pub(crate) struct SectionsMachine {
     relinquishing: CallGate,
     listing: CallGate,
     listed_at: Option<ElapsedMillis>,
+    /// Whether the store was asked for the members, with or without a result.
+    is_listed: bool,
     members: Vec<MemberInfo>,
     watch: RenewalWatch,
     /// Section owners, for the servers at the last computation.
@@ -124,6 +126,7 @@ impl SectionsMachine {
             relinquishing: CallGate::default(),
             listing: CallGate::default(),
             listed_at: None,
+            is_listed: false,
             members: Vec::new(),
             watch: RenewalWatch::default(),
             assignment: SectionAssignment::default(),
@@ -358,6 +361,7 @@ impl SectionsMachine {
         result: Result<Vec<MemberInfo>>,
     ) -> Vec<u16> {
         self.listing.ended(now, result.is_err());
+        self.is_listed = true;
         let Ok(members) = result else { return Vec::new() };
         self.listed_at = Some(now);
         self.watch.record(&members, now);

@@ -6,9 +6,10 @@ use futures_util::future::BoxFuture;
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::Command;
 
-use super::reply;
 use super::spec::{CommandWork, Flow, Spec};
+use super::subcommand::Unfit;
 use super::target::target_of;
+use super::{client, cluster, command as command_table, config, reply};
 use crate::access::Right;
 use crate::error::Error;
 use crate::resp::buffered_bytes;
@@ -33,6 +34,11 @@ pub(super) fn queue(
     command: &Command<'_>,
     output: &mut Vec<u8>,
 ) -> Flow {
+    if let Err(unfit) = check_form(spec, command) {
+        session.abort_transaction();
+        unfit.write(spec.name, command, session, output);
+        return Flow::Next;
+    }
     if let Err(not_queued) = keep(session, command) {
         reject(not_queued, session, output);
         return Flow::Next;
@@ -56,6 +62,17 @@ pub(super) fn queue(
             session.reply(output).simple("QUEUED");
             Flow::Next
         }
+    }
+}
+
+/// Checks that the command can run with some values.
+fn check_form(spec: &Spec, command: &Command<'_>) -> Result<(), Unfit> {
+    match spec.name {
+        "client" => client::find(command).map(drop),
+        "cluster" => cluster::find(command).map(drop),
+        "command" => command_table::find(command).map(drop),
+        "config" => config::find(command).map(drop),
+        _ => Ok(()),
     }
 }
 
