@@ -54,6 +54,11 @@ pub(crate) struct WideKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TextKey([u8; TEXT_BYTES_MAX]);
 
+/// Returns whether numbers of a form may have a sign: decimal ones, which no width pads.
+fn is_signed(format: Option<Format>) -> bool {
+    format.unwrap_or_default() == Format::default()
+}
+
 impl SortKey for NumberKey {
     const BYTES: usize = 8;
     const FORM: &'static str = "numbers";
@@ -61,19 +66,19 @@ impl SortKey for NumberKey {
     #[inline]
     fn read(text: &str, format: Option<Format>) -> Result<Self, String> {
         let read = match format {
-            None => decode_signed(text),
-            Some(format) => format.decode(text, None),
+            Some(format) if !is_signed(Some(format)) => format.decode(text, None),
+            _ => decode_signed(text),
         };
         read.map(Self).map_err(|error| error.to_string())
     }
 
     #[inline]
     fn is_negative(text: &str, format: Option<Format>) -> bool {
-        format.is_none() && text.starts_with('-')
+        is_signed(format) && text.starts_with('-')
     }
 
     fn show(&self, format: Option<Format>, signed: bool) -> String {
-        if signed && format.is_none() {
+        if signed && is_signed(format) {
             return self.0.cast_signed().to_string();
         }
         // Without a layout only the friendly forms fail, and those are never read.
