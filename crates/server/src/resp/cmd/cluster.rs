@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use snowmint_coord::sources::{SECTIONS, SectionAssignment, Server, hash_slot};
 use snowmint_wire::resp::{Command, Encoder};
 
 use super::reply::NOT_AN_INTEGER;
-use super::spec::{CommandWork, Flow, Run, Spec};
+use super::spec::{Flow, Query, Run, Spec};
 use super::subcommand::{self, Subcommand, Unfit};
 use crate::advertised_addrs::AdvertisedAddrs;
+use crate::error::Error;
 use crate::resp::session::Session;
-use crate::service::UnsentPermit;
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster",
@@ -155,17 +155,15 @@ fn show(write: Show) -> Flow {
     Flow::Wait(Box::new(ShowCluster { write }))
 }
 
-impl CommandWork for ShowCluster {
-    fn run<'a>(
-        self: Box<Self>,
-        session: &'a mut Session,
-        output: &'a mut Vec<u8>,
-    ) -> BoxFuture<'a, UnsentPermit> {
-        Box::pin(async move {
-            let assignment = session.service.listed_assignment().await;
-            (self.write)(&ClusterView::of(session, &assignment), &mut session.reply(output));
-            UnsentPermit::default()
-        })
+impl Query for ShowCluster {
+    type Found = Arc<SectionAssignment>;
+
+    async fn find(&self, session: &Session) -> Result<Self::Found, Error> {
+        Ok(session.service.listed_assignment().await)
+    }
+
+    fn write(&self, assignment: Self::Found, session: &mut Session, output: &mut Vec<u8>) {
+        (self.write)(&ClusterView::of(session, &assignment), &mut session.reply(output));
     }
 }
 

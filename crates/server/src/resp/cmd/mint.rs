@@ -35,14 +35,9 @@ pub(super) struct Mint {
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
     let count = command.arg(2).map(read_count).transpose();
-    match count.and_then(|count| Ok(Mint { target: IdTarget::read(arg)?, count, admitted: false }))
-    {
-        Ok(work) => Flow::Wait(Box::new(work)),
-        Err(error) => {
-            reply::error(&error, session, output);
-            Flow::Next
-        }
-    }
+    let work =
+        count.and_then(|count| Ok(Mint { target: IdTarget::read(arg)?, count, admitted: false }));
+    Flow::of(work, session, output)
 }
 
 /// Parses a whole number of at least 1.
