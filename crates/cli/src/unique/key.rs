@@ -197,10 +197,21 @@ mod tests {
         there_and_back::<TextKey>(&"x".repeat(TEXT_BYTES_MAX), None);
     }
 
+    /// As without a form, which means the same.
+    #[test]
+    fn decimal_form_has_negative_numbers() {
+        let decimal = Some(Format::default());
+        let key = NumberKey::read("-1", decimal).unwrap();
+        assert_eq!(key, NumberKey::read("-1", None).unwrap());
+        assert!(NumberKey::is_negative("-1", decimal) && !NumberKey::is_negative("1", decimal));
+        assert_eq!((key.show(decimal, true), key.show(None, true)), ("-1".into(), "-1".into()));
+        assert!(!NumberKey::is_negative("-1", Some(Format::Number(Radix::Hex))));
+    }
+
     #[test]
     fn texts_that_have_no_key_are_refused() {
         assert!(NumberKey::read("-0", None).is_err());
-        assert!(NumberKey::read("-1", Some(Format::default())).is_err());
+        assert!(NumberKey::read("-1", Some(Format::Number(Radix::Hex))).is_err());
         assert!(WideKey::read("12", None).is_err());
         assert!(TextKey::read(&"x".repeat(TEXT_BYTES_MAX + 1), None).is_err());
         assert!(TextKey::read("a\0", None).is_err());
