@@ -161,7 +161,7 @@ fn the_ring_beyond_its_cells_leads_within_a_bound() {
 }
 
 #[test]
-fn ring_begins_each_tick_where_it_is_told_to() {
+fn ring_begins_each_tick_at_its_sequence_start() {
     let clock = clock();
     let start = SequenceStart::RandomBelow { bound: 4_096, seed: 7 };
     let ids = Ring::new(LAYOUT, 7, None, start, Window::UNBOUNDED, &clock, ()).unwrap();

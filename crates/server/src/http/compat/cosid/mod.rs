@@ -159,8 +159,8 @@ fn striped(name: &str, increment: u64) -> Error {
 }
 
 /// Returns the source of a key of segments. A group, such as the day of `shop.orders@20261129`, has
-/// a source of its own, as it has a row of its own in CosId's table; its name has `-` in the place
-/// of `@`, which names of sources do not have.
+/// a source of its own, as it has a row in CosId's table. Its name has `-` for `@`, which no name
+/// of a source has.
 fn segment_source_of(keys: &KeySources, key: &str) -> String {
     match key.rsplit_once('@') {
         Some((name, group)) if !keys.contains_key(key) => {
