@@ -125,6 +125,8 @@ func connect(name string, servers []string) (client, error) {
 		}
 		dial := func() (redis.Conn, error) { return redis.Dial("tcp", servers[0], options...) }
 		return redigo{&redis.Pool{MaxIdle: 2, Dial: dial}}, nil
+	case "grpc-go/channel":
+		return newGrpc(servers[0])
 	}
 	panic("unknown client " + name)
 }
@@ -134,6 +136,7 @@ func version(name string) string {
 		"go-redis": "github.com/redis/go-redis/v9",
 		"rueidis":  "github.com/redis/rueidis",
 		"redigo":   "github.com/gomodule/redigo",
+		"grpc-go":  "google.golang.org/grpc",
 	}[strings.Split(name, "/")[0]]
 	build, _ := debug.ReadBuildInfo()
 	for _, used := range build.Deps {
@@ -193,6 +196,9 @@ func mint(name, source, op string, rounds int, orders [][]string, clients []clie
 		return ids, source, err
 	case "multi":
 		ids, err = clients[place].multi(source)
+		return ids, source, err
+	case "metadata":
+		ids, err = clients[place].(grpcClient).metadata(source)
 		return ids, source, err
 	case "counter":
 		key = "counters:{shared}"

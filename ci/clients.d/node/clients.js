@@ -92,8 +92,9 @@ for (let rounds = 0; !existsSync(STOP); rounds += 1) {
       const client = clients.get(place);
       let key = SOURCE;
       if (op === "counter") key = "counters:{shared}";
-      if (op === "keys") key = `counters:${CLIENT.replaceAll(" ", "")}.${rounds % KEYS}`;
-      const calls = { batch: () => client.mint(key, 100), multi: () => client.multi(key) };
+      if (op.endsWith("keys")) key = `counters:${CLIENT.replaceAll(" ", "")}.${op}.${rounds % KEYS}`;
+      const multi = () => client.multi(key);
+      const calls = { batch: () => client.mint(key, 100), multi, "multi-keys": multi };
       const ids = [await (calls[op] ?? (() => client.incr(key)))()].flat();
       if (!ids.every((it) => /^[0-9]+$/.test(it))) throw new Error(`reply ${ids} is no list of integers`);
       write(Date.now(), op, key, ...ids);

@@ -40,6 +40,9 @@ pub(crate) fn read(
 ) -> Outcome<Id> {
     let refused =
         |reason: &dyn std::fmt::Display| Failure::usage(format!("invalid ID {text:?}: {reason}"));
+    if format == Some(Format::default()) {
+        return decode_signed(text).map(Id::Number).map_err(|error| refused(&error));
+    }
     if let Some(format) = format {
         let layout = layout.filter(|_| format.needs_layout()).map(mintable).transpose()?;
         return format.decode(text, layout.as_ref()).map(Id::Number).map_err(|e| refused(&e));
@@ -152,6 +155,17 @@ mod tests {
             read("7n42dgm5tflk", Some(Format::Number(Radix::Base62)), None).ok(),
             Format::Number(Radix::Base62).decode("7n42dgm5tflk", None).ok().map(Id::Number)
         );
+    }
+
+    #[test]
+    fn named_decimal_form_has_a_sign_as_the_default_has() {
+        let decimal = Some(Format::default());
+        assert_eq!(read("-1", decimal, None).unwrap(), Id::Number(u64::MAX));
+        assert_eq!(read("7", decimal, None).unwrap(), Id::Number(7));
+        assert!(read("-01", decimal, None).is_err());
+        assert!(read("01939c2b-5a3b-7cc4-8f3d-6b4f5d2a1c9e", decimal, None).is_err());
+        let padded = "decimal-padded".parse().unwrap();
+        assert!(read("-1", Some(padded), None).is_err());
     }
 
     #[test]

@@ -54,6 +54,11 @@ pub(crate) struct WideKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TextKey([u8; TEXT_BYTES_MAX]);
 
+/// Returns whether numbers of a form may have a sign: decimal ones, which no width pads.
+fn is_signed(format: Option<Format>) -> bool {
+    format.unwrap_or_default() == Format::default()
+}
+
 impl SortKey for NumberKey {
     const BYTES: usize = 8;
     const FORM: &'static str = "numbers";
@@ -61,19 +66,19 @@ impl SortKey for NumberKey {
     #[inline]
     fn read(text: &str, format: Option<Format>) -> Result<Self, String> {
         let read = match format {
-            None => decode_signed(text),
-            Some(format) => format.decode(text, None),
+            Some(format) if !is_signed(Some(format)) => format.decode(text, None),
+            _ => decode_signed(text),
         };
         read.map(Self).map_err(|error| error.to_string())
     }
 
     #[inline]
     fn is_negative(text: &str, format: Option<Format>) -> bool {
-        format.is_none() && text.starts_with('-')
+        is_signed(format) && text.starts_with('-')
     }
 
     fn show(&self, format: Option<Format>, signed: bool) -> String {
-        if signed && format.is_none() {
+        if signed && is_signed(format) {
             return self.0.cast_signed().to_string();
         }
         // Without a layout only the friendly forms fail, and those are never read.
@@ -192,10 +197,21 @@ mod tests {
         there_and_back::<TextKey>(&"x".repeat(TEXT_BYTES_MAX), None);
     }
 
+    /// As without a form, which means the same.
+    #[test]
+    fn decimal_form_has_negative_numbers() {
+        let decimal = Some(Format::default());
+        let key = NumberKey::read("-1", decimal).unwrap();
+        assert_eq!(key, NumberKey::read("-1", None).unwrap());
+        assert!(NumberKey::is_negative("-1", decimal) && !NumberKey::is_negative("1", decimal));
+        assert_eq!((key.show(decimal, true), key.show(None, true)), ("-1".into(), "-1".into()));
+        assert!(!NumberKey::is_negative("-1", Some(Format::Number(Radix::Hex))));
+    }
+
     #[test]
     fn texts_that_have_no_key_are_refused() {
         assert!(NumberKey::read("-0", None).is_err());
-        assert!(NumberKey::read("-1", Some(Format::default())).is_err());
+        assert!(NumberKey::read("-1", Some(Format::Number(Radix::Hex))).is_err());
         assert!(WideKey::read("12", None).is_err());
         assert!(TextKey::read(&"x".repeat(TEXT_BYTES_MAX + 1), None).is_err());
         assert!(TextKey::read("a\0", None).is_err());

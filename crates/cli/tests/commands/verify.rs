@@ -65,6 +65,19 @@ fn negative_numbers_are_below_the_others() {
 }
 
 #[test]
+fn equal_and_lower_ids_do_not_increase() {
+    let ran = run_with(&["verify", "--increasing"], "5\n5\n");
+    assert_eq!(
+        ran.out,
+        "duplicate 5 occurs 2 times\nnot increasing: line 2 has 5 after 5\n2 IDs, 1 repeat an earlier one\n"
+    );
+    let ran = run_with(&["verify", "--increasing"], "-2\n-3\n");
+    assert_eq!(ran.out, "not increasing: line 2 has -3 after -2\n2 IDs, all different\n");
+    let ran = run_with(&["verify", "--increasing", "--format", "decimal"], "-3\n-2\n5\n");
+    assert_eq!(ran.ok(), "3 IDs, all different, each greater than the one before\n");
+}
+
+#[test]
 fn comparison_as_text_is_named() {
     let ran = run_with(&["verify", "--increasing"], "INV-10\nINV-9\n");
     assert_eq!(

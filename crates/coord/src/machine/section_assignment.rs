@@ -48,6 +48,8 @@ pub struct SectionAssignment {
     /// Sections that this process has stopped to serve, and the store may still hold for it: no
     /// other server has them yet.
     leaving: BTreeSet<u16>,
+    /// Whether the store was asked for the peers before.
+    is_listed: bool,
 }
 
 /// Location of a section.
@@ -78,7 +80,7 @@ impl SectionAssignment {
             ordered = owners_of(&servers, &serves, Serves::All);
         }
         let (held, leaving) = (HashMap::new(), BTreeSet::new());
-        Self { servers, serves, own, owners, ordered, held, leaving }
+        Self { servers, serves, own, owners, ordered, held, leaving, is_listed: false }
     }
 
     /// Returns whether this is the assignment for these servers, in the order of their addresses.
@@ -88,19 +90,26 @@ impl SectionAssignment {
     }
 
     /// Returns the same assignment with sections that other servers own, and sections that this
-    /// process is about to relinquish.
+    /// process is about to relinquish. `is_listed`: the store was asked for the peers before.
     pub(crate) fn holding(
         self,
         held: HashMap<u16, (Server, ElapsedMillis)>,
         leaving: BTreeSet<u16>,
+        is_listed: bool,
     ) -> Self {
-        Self { held, leaving, ..self }
+        Self { held, leaving, is_listed, ..self }
     }
 
     /// Returns whether this process is about to relinquish a section: callers wait, since the next
     /// owner would send them back.
     pub(crate) fn is_leaving(&self, section: u16) -> bool {
         self.leaving.contains(&section)
+    }
+
+    /// Returns whether the store was asked for the peers before. If not, this process knows of no
+    /// server but itself.
+    pub(crate) const fn is_listed(&self) -> bool {
+        self.is_listed
     }
 
     /// Returns the server to which a section is assigned; `None` if the first to acquire it owns
@@ -300,6 +309,7 @@ mod tests {
         let assignment = assignment.holding(
             HashMap::from([(section, (two[1].clone(), ElapsedMillis::new(7)))]),
             BTreeSet::new(),
+            true,
         );
         assert_eq!(assignment.place(section), SectionLocation::With(two[1].clone()));
         assert!(!assignment.is_holder_stale(section, ElapsedMillis::new(11)));

@@ -363,6 +363,24 @@ impl Node {
         sections.assignment()
     }
 
+    /// Returns the owners of sections of counters, for a client that asks for all servers. Waits up
+    /// to `wait_ms` until this node has asked the store for its peers: a node that has just joined
+    /// would name itself as the owner of all. A node that has not joined does not wait.
+    pub async fn listed_assignment(&self, wait_ms: u64) -> Arc<SectionAssignment> {
+        let ctx = &self.core().ctx;
+        ctx.sections.begin();
+        ctx.sections.recheck();
+        if self.incarnation().is_some() {
+            let listed = async {
+                ctx.sections.await_listed().await;
+                Ok(())
+            };
+            // Without a list the node's own view is the best there is.
+            let _ = ctx.with_deadline(wait_ms, listed).await;
+        }
+        ctx.sections.assignment()
+    }
+
     /// Returns the longest time in milliseconds until another process has taken over the sections
     /// or the order of a process that died, if the store responds at once and all have the same
     /// settings.

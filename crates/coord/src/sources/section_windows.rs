@@ -150,8 +150,8 @@ impl SectionWindows {
         self.used.load(Ordering::Acquire)
     }
 
-    /// Records that a source with sections was opened.
-    pub(super) fn begin(&self) {
+    /// Records that a source with sections was opened, or that a client asks for the owners.
+    pub(crate) fn begin(&self) {
         self.used.store(true, Ordering::Release);
         self.wake.notify_one();
     }
@@ -388,6 +388,18 @@ impl SectionWindows {
 
     pub(crate) fn assignment(&self) -> Arc<SectionAssignment> {
         self.assignment.load_full()
+    }
+
+    /// Waits until the driver has asked the store for the peers.
+    pub(crate) async fn await_listed(&self) {
+        loop {
+            let mut news = pin!(self.news.notified());
+            news.as_mut().enable();
+            if self.assignment.load().is_listed() {
+                return;
+            }
+            news.await;
+        }
     }
 
     /// Raises the bases of forgotten keys before keys are forgotten: no value that was issued may

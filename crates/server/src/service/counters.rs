@@ -234,4 +234,9 @@ impl Service {
     pub fn section_assignment(&self) -> Arc<SectionAssignment> {
         self.node.section_assignment()
     }
+
+    /// Returns the owners of the sections, also on a server that has just joined.
+    pub async fn listed_assignment(&self) -> Arc<SectionAssignment> {
+        self.node.listed_assignment(self.live.limit(|limits| limits.wait_max.ms())).await
+    }
 }

@@ -172,6 +172,37 @@ async fn section_that_moves_before_exec_redirects_the_transaction() {
     assert_eq!(number(&client.ask(&["INCR", &own]).await), before + 1, "none has run");
 }
 
+/// A cluster client drops its connections to all servers that a reply does not name. So a server
+/// that has just joined names the others from its first reply on.
+#[tokio::test]
+async fn first_reply_of_a_new_server_names_all_servers() {
+    let store = MemoryStore::new("test").unwrap();
+    let mut servers = vec![Listeners::bind().await.start(&store, |_| {}).await];
+    for command in ["NODES", "SLOTS", "SHARDS", "INFO", "MYID"] {
+        let server = Listeners::bind().await.start(&store, |_| {}).await;
+        let mut client = server.resp().await;
+        servers.push(server);
+        let mut given = Vec::new();
+        client.send(request(&["CLUSTER", command]) + &request(&["PING", "end"])).await;
+        while given.last().is_none_or(|line| line != "end") {
+            given.push(client.line().await);
+        }
+        let given = given.join("\n");
+        match command {
+            "INFO" => {
+                let known = format!("cluster_known_nodes:{}\n", servers.len());
+                assert!(given.contains(&known), "{given}");
+            }
+            "MYID" => assert!(!given.contains(&"0".repeat(40)), "{given}"),
+            _ => {
+                let ports = servers.iter().map(|server| server.resp.port().to_string());
+                let missing: Vec<_> = ports.filter(|port| !given.contains(port)).collect();
+                assert!(missing.is_empty(), "{command} lacks {missing:?}: {given}");
+            }
+        }
+    }
+}
+
 /// A cluster client sends it by the slot of the source alone, so any server calls the owner.
 #[tokio::test]
 async fn field_of_another_server_is_forwarded_and_never_redirected() {

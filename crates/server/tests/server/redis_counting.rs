@@ -62,6 +62,8 @@ async fn key_is_prepared_and_read_as_in_redis() {
         ("SET counters:a 0 NX XX", "-ERR syntax error"),
         ("SET counters:a 0 nope", "-ERR syntax error"),
         ("SET counters:a 0 NX EX", "-ERR syntax error"),
+        ("SET counters:a 0 NX EX 5 PX 5", "-ERR syntax error"),
+        ("SET counters:a 0 KEEPTTL NX EXAT 5", "-ERR syntax error"),
         ("SET counters:a", "-ERR wrong number of arguments for 'set' command"),
         ("SETNX counters:a", "-ERR wrong number of arguments for 'setnx' command"),
         ("EXISTS", "-ERR wrong number of arguments for 'exists' command"),

@@ -88,6 +88,34 @@ async fn words_that_redis_does_not_have_stay_unknown() {
     }
 }
 
+#[tokio::test]
+async fn each_command_that_cannot_run_is_counted() {
+    let server = server().await;
+    let mut client = server.resp().await;
+    let words: &[&[&str]] = &[
+        &["NOPE"],
+        &["INCR"],
+        &["DECR", "counters:a"],
+        &["SET", "counters:a", "5"],
+        &["WATCH", "counters:a"],
+        &["CLIENT", "NOPE"],
+        &["CLIENT", "KILL"],
+        &["CLUSTER", "SLOTS", "x"],
+        &["CLUSTER", "MEET"],
+        &["COMMAND", "NOPE"],
+        &["CONFIG", "SET", "save", "x"],
+        &["CONFIG", "GET"],
+    ];
+    for words in words {
+        let reply = client.ask(words).await;
+        assert!(reply.starts_with("-ERR "), "{words:?}: {reply}");
+    }
+    let page = server.get("/metrics").await.body;
+    let name = "snowmint_request_errors_total{protocol=\"resp\",code=\"bad_request\"}";
+    let counted = format!("{name} {}", words.len());
+    assert!(page.lines().any(|line| line == counted), "{counted}: {page}");
+}
+
 /// The reason says what the command would do, and what does what was meant.
 #[tokio::test]
 async fn reason_names_what_to_do_instead() {

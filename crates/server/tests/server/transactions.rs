@@ -67,13 +67,37 @@ async fn rejected_command_aborts_the_transaction() {
     let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
     let unknown = "-ERR unknown command 'NOPE', with args beginning with: 'a' \r\n";
     let arity = "-ERR wrong number of arguments for 'incr' command\r\n";
-    for (wrong, wanted) in [(&["NOPE", "a"][..], unknown), (&["INCR"], arity)] {
+    let many = "-ERR wrong number of arguments for 'mint' command\r\n";
+    let sub = "-ERR unknown subcommand 'NOPE'. Try CLIENT HELP.\r\n";
+    let sub_arity = "-ERR wrong number of arguments for 'cluster|slots' command\r\n";
+    for (wrong, wanted) in [
+        (&["NOPE", "a"][..], unknown),
+        (&["INCR"], arity),
+        (&["MINT", "numbers", "1", "2"], many),
+        (&["CLIENT", "NOPE"], sub),
+        (&["CLUSTER", "SLOTS", "x"], sub_arity),
+        (&["CLUSTER", "NOPE"], &sub.replace("CLIENT", "CLUSTER")),
+        (&["CONFIG", "NOPE"], &sub.replace("CLIENT", "CONFIG")),
+        (&["CONFIG", "GET"], &sub_arity.replace("cluster|slots", "config|get")),
+        (&["COMMAND", "NOPE"], &sub.replace("CLIENT", "COMMAND")),
+        (&["COMMAND", "COUNT", "x"], &sub_arity.replace("cluster|slots", "command|count")),
+    ] {
         let sent: &[&[&str]] = &[&["MULTI"], wrong, &["INCR", "numbers"], &["EXEC"], &["EXEC"]];
         client.send(together(sent)).await;
         let none = "-ERR EXEC without MULTI\r\n";
         client.expect(&format!("+OK\r\n{wanted}+QUEUED\r\n{aborted}{none}")).await;
     }
+    // A sub-command that this server rejects, as any command that it rejects.
+    client.send(together(&[&["MULTI"], &["CLUSTER", "MEET"]])).await;
+    client.expect("+OK\r\n-ERR CLUSTER MEET ").await;
+    client.line().await;
+    assert!(client.ask(&["EXEC"]).await.starts_with("-EXECABORT "));
     assert_eq!(client.ask(&["INCR", "numbers"]).await, ":1");
+    // Values are checked when it runs.
+    client
+        .send(together(&[&["MULTI"], &["COMMAND"], &["CLIENT", "REPLY", "x"], &["DISCARD"]]))
+        .await;
+    client.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n").await;
 }
 
 /// As in Redis, a command that cannot run aborts the transaction, whatever its values. Later

@@ -141,6 +141,23 @@ mod tests {
     }
 
     #[test]
+    fn age_speaks_against_a_reading_and_a_random_worker_does_not() {
+        let why = |id, layout: &str| reading(id, layout).why.unwrap_or_default();
+        let old = why(270_677_837_214_646_272, "twitter");
+        assert!(old.ends_with(" ago"), "{old}");
+        assert_eq!(why(101_767_036_616_676_231, "tsid"), "");
+        assert_eq!(why(101_767_036_616_676_231, "pgedge"), "worker 903 is high");
+    }
+
+    /// It is unknown since when systems on the default epoch mint.
+    #[test]
+    fn only_the_first_day_of_the_default_epoch_is_implausible() {
+        let first = reading(181_193_932_800_000, "default");
+        assert_eq!(first.why.as_deref(), Some("hardly after the epoch"));
+        assert!(reading(724_775_731_200_000, "default").plausible);
+    }
+
+    #[test]
     fn misreadings_are_marked_with_their_reason() {
         // Discord's documented example.
         let discord = 175_928_847_299_117_063;

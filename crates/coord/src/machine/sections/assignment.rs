@@ -18,7 +18,7 @@ impl SectionsMachine {
             self.members.iter().any(|info| info.member.incarnation == *holder)
         });
         let held = held.map(|(section, (holder, at))| (*section, (self.server(*holder), *at)));
-        assignment.holding(held.collect(), self.leaving.clone())
+        assignment.holding(held.collect(), self.leaving.clone(), self.is_listed)
     }
 
     /// Returns the assignment over one server for each address: this member, or the member that

@@ -109,6 +109,8 @@ pub(crate) struct SectionsMachine {
     listing: CallGate,
     listed_at: Option<ElapsedMillis>,
     notices: NoticeCounts,
+    /// Whether the store was asked for the members, with or without a result.
+    is_listed: bool,
     members: Vec<MemberInfo>,
     watch: RenewalWatch,
     /// Section owners, for the servers at the last computation.
@@ -138,6 +140,7 @@ impl SectionsMachine {
             listing: CallGate::default(),
             listed_at: None,
             notices: NoticeCounts::default(),
+            is_listed: false,
             members: Vec::new(),
             watch: RenewalWatch::default(),
             assignment: SectionAssignment::default(),
@@ -386,6 +389,7 @@ impl SectionsMachine {
         result: Result<Vec<MemberInfo>>,
     ) -> Vec<u16> {
         self.listing.ended(now, result.is_err());
+        self.is_listed = true;
         let Ok(members) = result else { return Vec::new() };
         self.listed_at = Some(now);
         self.notices.listed = self.notices.listing;

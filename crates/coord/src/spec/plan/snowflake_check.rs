@@ -69,6 +69,7 @@ pub(super) fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
         text,
     };
     check_shards_possible(&plan)?;
+    check_ring(&plan)?;
     plan.minter_plan = MinterPlan::check(spec, &plan)?;
     if plan.order == Order::Global {
         check_global(&plan)?;
@@ -90,6 +91,21 @@ fn check_shards_possible(plan: &SnowflakePlan) -> Result<(), SpecError> {
     }
     if plan.disguise.is_some() {
         return needs("disguise.mode = none: a disguise spreads IDs over any number of shards");
+    }
+    Ok(())
+}
+
+/// Rejects what a ring cannot follow: each of its ticks continues by itself.
+fn check_ring(plan: &SnowflakePlan) -> Result<(), SpecError> {
+    if !matches!(plan.rollback_plan, RollbackPlan::Ring { .. }) {
+        return Ok(());
+    }
+    let needs = "another on_rollback than ring, which continues each tick by itself";
+    if plan.burst_ms > 0 {
+        return Err(SpecError::Needs { key: "burst", needs });
+    }
+    if plan.start == StartPlan::Carried {
+        return Err(SpecError::Needs { key: "sequence_start", needs });
     }
     Ok(())
 }

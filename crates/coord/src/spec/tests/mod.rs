@@ -138,6 +138,11 @@ fn impossible_value_is_rejected_by_its_key() {
         (r#"{"on_rollback":"wait","wait_for":"thrice"}"#, "wait_for"),
         (r#"{"on_rollback":"wait","wait_for":"1h"}"#, "wait_for"),
         (r#"{"burst":"61s"}"#, "burst"),
+        (r#"{"burst":"1ms","layout":"twitter","on_rollback":"ring"}"#, "burst"),
+        (
+            r#"{"layout":"twitter","on_rollback":"ring","sequence_start":"carried"}"#,
+            "sequence_start",
+        ),
         (r#"{"worker":3}"#, "worker"),
         (r#"{"mint":"process","worker":3}"#, "worker"),
         (r#"{"mint":"store"}"#, "worker"),

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use snowmint_coord::lock;
 use snowmint_coord::sources::{SECTIONS, SectionAssignment, Server, hash_slot};
 use snowmint_wire::resp::{Command, Encoder};
 
-use super::rejected::Rejected;
-use super::reply::{NOT_AN_INTEGER, unknown_subcommand, wrong_arity};
-use super::spec::{Flow, Spec};
+use super::reply::NOT_AN_INTEGER;
+use super::spec::{Flow, Query, Run, Spec};
+use super::subcommand::{self, Subcommand, Unfit};
 use crate::advertised_addrs::AdvertisedAddrs;
+use crate::error::Error;
 use crate::resp::session::Session;
 
 pub(super) const SPEC: Spec = Spec {
@@ -22,24 +24,6 @@ pub(super) const SPEC: Spec = Spec {
     is_for_all: false,
     run,
 };
-
-/// Sub-commands that have a reply with the right number of arguments.
-const SUBCOMMANDS: [&str; 14] = [
-    "slots",
-    "shards",
-    "nodes",
-    "info",
-    "myid",
-    "myshardid",
-    "help",
-    "links",
-    "keyslot",
-    "countkeysinslot",
-    "getkeysinslot",
-    "replicas",
-    "slaves",
-    "count-failure-reports",
-];
 
 const HELP: &[&str] = &[
     "CLUSTER <subcommand> [<arg> ...]. Subcommands are:",
@@ -69,57 +53,119 @@ const HELP: &[&str] = &[
     "    Print this help.",
 ];
 
+static SUBCOMMANDS: &[Subcommand<Run>] = &[
+    ("slots", 0, 0, |_, _, _| show(ClusterView::slots)),
+    ("shards", 0, 0, |_, _, _| show(ClusterView::shards)),
+    ("nodes", 0, 0, |_, _, _| show(|view, reply| reply.verbatim(&view.nodes()))),
+    ("info", 0, 0, |_, _, _| show(|view, reply| reply.verbatim(&view.info()))),
+    ("myid", 0, 0, |_, _, _| show(ClusterView::own_id_to)),
+    // A server without replicas is a shard of its own.
+    ("myshardid", 0, 0, |_, _, _| show(ClusterView::own_id_to)),
+    ("links", 0, 0, |session, _, output| {
+        session.reply(output).array(0);
+        Flow::Next
+    }),
+    ("keyslot", 1, 1, |session, command, output| {
+        let section = hash_slot(command.arg(2).unwrap_or_default());
+        session.reply(output).id(section.into());
+        Flow::Next
+    }),
+    ("countkeysinslot", 1, 1, count_keys),
+    ("getkeysinslot", 2, 2, list_keys),
+    ("replicas", 1, 1, |session, command, output| {
+        of_node(session, command, output, |reply| reply.array(0))
+    }),
+    ("slaves", 1, 1, |session, command, output| {
+        of_node(session, command, output, |reply| reply.array(0))
+    }),
+    ("count-failure-reports", 1, 1, |session, command, output| {
+        of_node(session, command, output, |reply| reply.integer(0))
+    }),
+    ("help", 0, 0, |session, _, output| {
+        subcommand::help(HELP, session, output);
+        Flow::Next
+    }),
+];
+
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
-    let subcommand = command.arg(1).unwrap_or_default();
-    let is = |name: &str| subcommand.eq_ignore_ascii_case(name.as_bytes());
-    let view = ClusterView::of(session);
+    match find(command) {
+        Ok(run) => run(session, command, output),
+        Err(unfit) => {
+            unfit.write(SPEC.name, command, session, output);
+            Flow::Next
+        }
+    }
+}
+
+/// Finds the function of a sub-command.
+pub(super) fn find(command: &Command<'_>) -> Result<Run, Unfit> {
+    subcommand::find(SPEC.name, SUBCOMMANDS, command)
+}
+
+fn count_keys(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let mut reply = session.reply(output);
-    match command.len() {
-        2 if is("slots") => view.slots(&mut reply),
-        2 if is("shards") => view.shards(&mut reply),
-        2 if is("nodes") => reply.verbatim(&view.nodes()),
-        2 if is("info") => reply.verbatim(&view.info()),
-        // A server without replicas is a shard of its own.
-        2 if is("myid") || is("myshardid") => reply.bulk(view.own_id().as_bytes()),
-        2 if is("help") => {
-            reply.array(HELP.len());
-            HELP.iter().for_each(|line| reply.simple(line));
-        }
-        2 if is("links") => reply.array(0),
-        3 if is("keyslot") => reply.id(hash_slot(command.arg(2).unwrap_or_default()).into()),
-        3 if is("countkeysinslot") => match number(command, 2) {
-            None => reply.error("ERR", NOT_AN_INTEGER),
-            Some(slot) if !is_section(slot) => reply.error("ERR", "Invalid slot"),
-            Some(_) => reply.integer(0),
-        },
-        4 if is("getkeysinslot") => match number(command, 2).zip(number(command, 3)) {
-            None => reply.error("ERR", NOT_AN_INTEGER),
-            Some((slot, most)) if !is_section(slot) || most < 0 => {
-                reply.error("ERR", "Invalid slot or number of keys");
-            }
-            Some(_) => reply.array(0),
-        },
-        3 if is("replicas") || is("slaves") || is("count-failure-reports") => {
-            let node = command.arg(2).unwrap_or_default();
-            if !view.nodes.iter().any(|known| known.id.as_bytes().eq_ignore_ascii_case(node)) {
-                let node = node.get(..64).unwrap_or(node).escape_ascii();
-                reply.error("ERR", &format!("Unknown node {node}"));
-            } else if is("count-failure-reports") {
-                reply.integer(0);
-            } else {
-                reply.array(0);
-            }
-        }
-        _ if SUBCOMMANDS.into_iter().any(is) => {
-            let subcommand = String::from_utf8_lossy(subcommand).to_ascii_lowercase();
-            wrong_arity(&format!("cluster|{subcommand}"), &mut reply);
-        }
-        _ => match Rejected::find_sub(SPEC.name, command) {
-            Some(rejected) => rejected.write(session, output),
-            None => unknown_subcommand(SPEC.name, subcommand, &mut reply),
-        },
+    match number(command, 2) {
+        None => reply.error("ERR", NOT_AN_INTEGER),
+        Some(slot) if !is_section(slot) => reply.error("ERR", "Invalid slot"),
+        Some(_) => reply.integer(0),
     }
     Flow::Next
+}
+
+fn list_keys(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    let mut reply = session.reply(output);
+    match number(command, 2).zip(number(command, 3)) {
+        None => reply.error("ERR", NOT_AN_INTEGER),
+        Some((slot, most)) if !is_section(slot) || most < 0 => {
+            reply.error("ERR", "Invalid slot or number of keys");
+        }
+        Some(_) => reply.array(0),
+    }
+    Flow::Next
+}
+
+/// Replies with `write` for a known server, and with an error for another one.
+fn of_node(
+    session: &Session,
+    command: &Command<'_>,
+    output: &mut Vec<u8>,
+    write: fn(&mut Encoder<'_>),
+) -> Flow {
+    let node = command.arg(2).unwrap_or_default();
+    let view = ClusterView::of(session, &session.service.section_assignment());
+    let mut reply = session.reply(output);
+    if view.nodes.iter().any(|known| known.id.as_bytes().eq_ignore_ascii_case(node)) {
+        write(&mut reply);
+    } else {
+        let node = node.get(..64).unwrap_or(node).escape_ascii();
+        reply.error("ERR", &format!("Unknown node {node}"));
+    }
+    Flow::Next
+}
+
+/// Function that writes a part of what this server knows of all servers.
+type Show = fn(&ClusterView, &mut Encoder<'_>);
+
+/// Servers to show. A server that has just joined learns of the others first: a client would drop
+/// its connections to all servers that a reply does not name.
+struct ShowCluster {
+    write: Show,
+}
+
+fn show(write: Show) -> Flow {
+    Flow::Wait(Box::new(ShowCluster { write }))
+}
+
+impl Query for ShowCluster {
+    type Found = Arc<SectionAssignment>;
+
+    async fn find(&self, session: &Session) -> Result<Self::Found, Error> {
+        Ok(session.service.listed_assignment().await)
+    }
+
+    fn write(&self, assignment: Self::Found, session: &mut Session, output: &mut Vec<u8>) {
+        (self.write)(&ClusterView::of(session, &assignment), &mut session.reply(output));
+    }
 }
 
 fn number(command: &Command<'_>, index: usize) -> Option<i64> {
@@ -132,7 +178,7 @@ fn is_section(slot: i64) -> bool {
 
 /// Returns this server's ID in Redis's form.
 pub(super) fn own_id(session: &Session) -> String {
-    ClusterView::of(session).own_id().to_owned()
+    ClusterView::of(session, &session.service.section_assignment()).own_id().to_owned()
 }
 
 /// All servers with a RESP address, and this one.
@@ -151,8 +197,7 @@ struct ClusterNode {
 }
 
 impl ClusterView {
-    fn of(session: &Session) -> Self {
-        let section_assignment = session.service.section_assignment();
+    fn of(session: &Session, section_assignment: &SectionAssignment) -> Self {
         let mut nodes: BTreeMap<_, ClusterNode> = BTreeMap::new();
         for server in section_assignment.servers() {
             let is_own = Some(server.member) == section_assignment.own();
@@ -166,7 +211,7 @@ impl ClusterView {
             nodes.insert(own_member, ClusterNode::own(session, own_member));
         }
         // Before it has joined, a server does not know the owners, and serves no section.
-        let ranges = own.map(|own| ranges(&section_assignment, own)).unwrap_or_default();
+        let ranges = own.map(|own| ranges(section_assignment, own)).unwrap_or_default();
         for (first, last, owner) in ranges {
             if let Some(node) = nodes.get_mut(&owner) {
                 node.ranges.push((first, last));
@@ -177,6 +222,10 @@ impl ClusterView {
 
     fn own_id(&self) -> &str {
         self.nodes.iter().find(|node| node.is_own).map_or("", |node| &node.id)
+    }
+
+    fn own_id_to(&self, reply: &mut Encoder<'_>) {
+        reply.bulk(self.own_id().as_bytes());
     }
 
     fn slots(&self, reply: &mut Encoder<'_>) {

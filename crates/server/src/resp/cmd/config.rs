@@ -4,9 +4,8 @@
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::{BULK_BYTES_MAX, Command};
 
-use super::rejected::Rejected;
-use super::reply::{unknown_subcommand, wrong_arity};
 use super::spec::{Flow, Spec};
+use super::subcommand::{self, Subcommand, Unfit};
 use crate::resp::session::Session;
 
 pub(super) const SPEC: Spec = Spec {
@@ -29,9 +28,30 @@ const HELP: &[&str] = &[
     "    Print this help.",
 ];
 
+static SUBCOMMANDS: &[Subcommand<Run>] = &[
+    ("get", 1, usize::MAX, get),
+    ("set", 0, usize::MAX, set),
+    ("rewrite", 0, usize::MAX, set),
+    ("help", 0, 0, |session, _, output| subcommand::help(HELP, session, output)),
+];
+
+/// Function that runs a sub-command.
+pub(super) type Run = fn(&mut Session, &Command<'_>, &mut Vec<u8>);
+
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
-    let subcommand = command.arg(1).unwrap_or_default();
-    let is = |name: &str| subcommand.eq_ignore_ascii_case(name.as_bytes());
+    match find(command) {
+        Ok(run) => run(session, command, output),
+        Err(unfit) => unfit.write(SPEC.name, command, session, output),
+    }
+    Flow::Next
+}
+
+/// Finds the function of a sub-command.
+pub(super) fn find(command: &Command<'_>) -> Result<Run, Unfit> {
+    subcommand::find(SPEC.name, SUBCOMMANDS, command)
+}
+
+fn get(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) {
     let settings = &session.state.settings;
     let values = [
         // Redis's values for a server that loses nothing it has acknowledged.
@@ -44,32 +64,20 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
         ("proto-max-bulk-len", BULK_BYTES_MAX.to_string()),
         ("cluster-enabled", "yes".to_owned()),
     ];
+    let wanted = |name: &str| command.args().skip(2).any(|pattern| matches(pattern, name));
+    let found: Vec<_> = values.iter().filter(|(name, _)| wanted(name)).collect();
     let mut reply = session.reply(output);
-    if is("get") && command.len() > 2 {
-        let wanted = |name: &str| command.args().skip(2).any(|pattern| matches(pattern, name));
-        let found: Vec<_> = values.iter().filter(|(name, _)| wanted(name)).collect();
-        reply.map(found.len());
-        for (name, value) in found {
-            reply.bulk(name.as_bytes());
-            reply.bulk(value.as_bytes());
-        }
-    } else if is("get") {
-        wrong_arity("config|get", &mut reply);
-    } else if is("set") || is("rewrite") {
-        session.refused(Code::BadRequest, None);
-        let message = "settings cannot change over RESP; edit the configuration file";
-        session.reply(output).error("ERR", message);
-    } else if is("help") && command.len() == 2 {
-        reply.array(HELP.len());
-        HELP.iter().for_each(|line| reply.simple(line));
-    } else if is("help") {
-        wrong_arity("config|help", &mut reply);
-    } else if let Some(rejected) = Rejected::find_sub(SPEC.name, command) {
-        rejected.write(session, output);
-    } else {
-        unknown_subcommand(SPEC.name, subcommand, &mut reply);
+    reply.map(found.len());
+    for (name, value) in found {
+        reply.bulk(name.as_bytes());
+        reply.bulk(value.as_bytes());
     }
-    Flow::Next
+}
+
+fn set(session: &mut Session, _: &Command<'_>, output: &mut Vec<u8>) {
+    session.refused(Code::BadRequest, None);
+    let message = "settings cannot change over RESP; edit the configuration file";
+    session.reply(output).error("ERR", message);
 }
 
 /// Returns whether a name fits a pattern: `*` matches any bytes, `?` one; letters in either case.

@@ -7,7 +7,6 @@ use snowmint_wire::resp::Command;
 use super::get::Get;
 use super::incrby::InARow;
 use super::mint::read_count;
-use super::reply;
 use super::spec::{Flow, Spec};
 use crate::resp::session::{IdTarget, Session};
 
@@ -25,13 +24,7 @@ fn hincrby(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -
     let arg = |index| command.arg(index).unwrap_or_default();
     let work = IdTarget::field(arg(1), arg(2))
         .and_then(|target| Ok(InARow { target, length: read_count(arg(3))?, is_field: true }));
-    match work {
-        Ok(work) => Flow::Wait(Box::new(work)),
-        Err(error) => {
-            reply::error(&error, session, output);
-            Flow::Next
-        }
-    }
+    Flow::of(work, session, output)
 }
 
 pub(super) const HGET: Spec = Spec {
@@ -46,11 +39,6 @@ pub(super) const HGET: Spec = Spec {
 
 fn hget(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = |index| command.arg(index).unwrap_or_default();
-    match IdTarget::field(arg(1), arg(2)) {
-        Ok(target) => Flow::Wait(Box::new(Get { target, is_field: true })),
-        Err(error) => {
-            reply::error(&error, session, output);
-            Flow::Next
-        }
-    }
+    let target = IdTarget::field(arg(1), arg(2));
+    Flow::of(target.map(|target| Get { target, is_field: true }), session, output)
 }

@@ -42,11 +42,6 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
             return Flow::Next;
         }
     }
-    match IdTarget::counter(arg, &session.state.settings.default_counter_source) {
-        Ok(target) => Flow::Wait(Box::new(Mint { target, count: None, admitted })),
-        Err(error) => {
-            reply::error(&error, session, output);
-            Flow::Next
-        }
-    }
+    let target = IdTarget::counter(arg, &session.state.settings.default_counter_source);
+    Flow::of(target.map(|target| Mint { target, count: None, admitted }), session, output)
 }

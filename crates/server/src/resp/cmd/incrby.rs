@@ -2,17 +2,16 @@
 //! Redis does. With n = 1 it equals `INCR`, of any source: libraries such as redis-py write every
 //! `INCR` so.
 
-use futures_util::future::BoxFuture;
 use snowmint_coord::Source;
 use snowmint_wire::http::Count;
 use snowmint_wire::resp::Command;
 
 use super::mint::read_count;
-use super::spec::{CommandWork, Flow, Spec};
+use super::spec::{Flow, Query, Spec};
 use super::{ids, incr, reply};
 use crate::error::Error;
 use crate::resp::session::{IdTarget, Session};
-use crate::service::{Route, UnsentPermit};
+use crate::service::Route;
 
 pub(super) const SPEC: Spec = Spec {
     name: "incrby",
@@ -44,34 +43,15 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
         Ok(InARow { length, .. }) if length.get() == 1 => {
             (incr::SPEC.run)(session, command, output)
         }
-        Ok(work) => Flow::Wait(Box::new(work)),
-        Err(error) => {
-            reply::error(&error, session, output);
-            Flow::Next
-        }
+        work => Flow::of(work, session, output),
     }
 }
 
-impl CommandWork for InARow {
-    fn run<'a>(
-        self: Box<Self>,
-        session: &'a mut Session,
-        output: &'a mut Vec<u8>,
-    ) -> BoxFuture<'a, UnsentPermit> {
-        Box::pin(async move {
-            match self.reserved(session).await {
-                Ok((source, last)) => ids::write_one(last, &source, session, output),
-                Err(error) if self.is_field => reply::error_of_field(&error, session, output),
-                Err(error) => reply::error(&error, session, output),
-            }
-            UnsentPermit::default()
-        })
-    }
-}
+impl Query for InARow {
+    /// The source, and the last number.
+    type Found = (Source, u64);
 
-impl InARow {
-    /// Returns the source, and the last number.
-    async fn reserved(&self, session: &Session) -> Result<(Source, u64), Error> {
+    async fn find(&self, session: &Session) -> Result<Self::Found, Error> {
         let (service, length) = (&session.service, self.length.get());
         let IdTarget { source, key } = &self.target;
         let last = match key {
@@ -82,5 +62,12 @@ impl InARow {
             None => service.reserve_consecutive(source, length).await?.last,
         };
         Ok((service.source(source).await?, last))
+    }
+    fn write(&self, (source, last): Self::Found, session: &mut Session, output: &mut Vec<u8>) {
+        ids::write_one(last, &source, session, output);
+    }
+
+    fn write_error(&self, error: &Error, session: &mut Session, output: &mut Vec<u8>) {
+        reply::error_at_owner(self.is_field, error, session, output);
     }
 }

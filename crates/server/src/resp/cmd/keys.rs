@@ -1,15 +1,12 @@
 //! Commands that read what a key names: a source, or a counter (`source:key`). None takes a number.
 
-use futures_util::future::BoxFuture;
 use snowmint_coord::spec::Kind;
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Command, Encoder};
 
-use super::reply;
-use super::spec::{CommandWork, Flow, Spec};
+use super::spec::{Flow, Query, Spec};
 use crate::error::Error;
 use crate::resp::session::{IdTarget, Session};
-use crate::service::UnsentPermit;
 
 /// State of a key: the thing that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,36 +145,17 @@ struct ReadKeys {
 }
 
 fn read(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>, write: Write) -> Flow {
-    let targets = command.args().skip(1).map(|arg| target(session, arg)).collect();
-    match targets {
-        Ok(targets) => Flow::Wait(Box::new(ReadKeys { targets, write })),
-        Err(error) => {
-            reply::error(&error, session, output);
-            Flow::Next
-        }
-    }
+    let targets: Result<_, Error> =
+        command.args().skip(1).map(|arg| target(session, arg)).collect();
+    Flow::of(targets.map(|targets| ReadKeys { targets, write }), session, output)
 }
 
-impl CommandWork for ReadKeys {
-    fn run<'a>(
-        self: Box<Self>,
-        session: &'a mut Session,
-        output: &'a mut Vec<u8>,
-    ) -> BoxFuture<'a, UnsentPermit> {
-        Box::pin(async move {
-            match self.found(session).await {
-                Ok(found) => (self.write)(&found, &mut session.reply(output)),
-                Err(error) => reply::error(&error, session, output),
-            }
-            UnsentPermit::default()
-        })
-    }
-}
+impl Query for ReadKeys {
+    type Found = Vec<KeyState>;
 
-impl ReadKeys {
     /// Looks up each key, one after the other. All of them together wait about as long as one key
     /// may.
-    async fn found(&self, session: &Session) -> Result<Vec<KeyState>, Error> {
+    async fn find(&self, session: &Session) -> Result<Self::Found, Error> {
         let wait_ms = session.service.live().limit(|limits| limits.wait_max.ms());
         let timer = &session.state.timer;
         let begun = timer.elapsed();
@@ -199,5 +177,9 @@ impl ReadKeys {
             });
         }
         Ok(found)
+    }
+
+    fn write(&self, found: Self::Found, session: &mut Session, output: &mut Vec<u8>) {
+        (self.write)(&found, &mut session.reply(output));
     }
 }

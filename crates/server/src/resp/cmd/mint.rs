@@ -6,7 +6,7 @@ use snowmint_wire::http::Count;
 use snowmint_wire::resp::{Command, Encoder};
 
 use super::ids;
-use super::reply::{self, wrong_arity};
+use super::reply;
 use super::spec::{CommandWork, Flow, Spec};
 use crate::error::{Error, shown};
 use crate::resp::session::{IdTarget, Session};
@@ -34,22 +34,10 @@ pub(super) struct Mint {
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
-    let count = match (command.arg(2), command.len()) {
-        (None, _) => Ok(None),
-        (Some(digits), 3) => read_count(digits).map(Some),
-        _ => {
-            wrong_arity(SPEC.name, &mut session.reply(output));
-            return Flow::Next;
-        }
-    };
-    match count.and_then(|count| Ok(Mint { target: IdTarget::read(arg)?, count, admitted: false }))
-    {
-        Ok(work) => Flow::Wait(Box::new(work)),
-        Err(error) => {
-            reply::error(&error, session, output);
-            Flow::Next
-        }
-    }
+    let count = command.arg(2).map(read_count).transpose();
+    let work =
+        count.and_then(|count| Ok(Mint { target: IdTarget::read(arg)?, count, admitted: false }));
+    Flow::of(work, session, output)
 }
 
 /// Parses a whole number of at least 1.

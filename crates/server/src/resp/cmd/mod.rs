@@ -22,6 +22,7 @@ mod rejected;
 mod reply;
 mod set;
 mod spec;
+mod subcommand;
 mod target;
 mod transaction;
 mod web;

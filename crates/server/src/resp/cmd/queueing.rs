@@ -2,19 +2,19 @@
 //! is queued: a client of a cluster then follows `MOVED`, and sends the whole transaction there.
 //! Values such as a count are checked when the command runs.
 
-use futures_util::future::BoxFuture;
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::Command;
 
-use super::reply;
-use super::spec::{CommandWork, Flow, Spec};
+use super::spec::{Flow, Query, Spec};
+use super::subcommand::Unfit;
 use super::target::target_of;
+use super::{client, cluster, command as command_table, config, reply};
 use crate::access::Right;
 use crate::error::Error;
 use crate::resp::buffered_bytes;
 use crate::resp::session::{IdTarget, Session, text};
 use crate::resp::transaction::{NotQueued, TRANSACTION_BYTES_MAX, Transaction};
-use crate::service::{Route, UnsentPermit};
+use crate::service::Route;
 
 /// Check of a queued command, which may have to look its source up in the store.
 #[derive(Debug)]
@@ -33,6 +33,11 @@ pub(super) fn queue(
     command: &Command<'_>,
     output: &mut Vec<u8>,
 ) -> Flow {
+    if let Err(unfit) = check_form(spec, command) {
+        session.abort_transaction();
+        unfit.write(spec.name, command, session, output);
+        return Flow::Next;
+    }
     if let Err(not_queued) = keep(session, command) {
         reject(not_queued, session, output);
         return Flow::Next;
@@ -56,6 +61,17 @@ pub(super) fn queue(
             session.reply(output).simple("QUEUED");
             Flow::Next
         }
+    }
+}
+
+/// Checks that the command can run with some values.
+fn check_form(spec: &Spec, command: &Command<'_>) -> Result<(), Unfit> {
+    match spec.name {
+        "client" => client::find(command).map(drop),
+        "cluster" => cluster::find(command).map(drop),
+        "command" => command_table::find(command).map(drop),
+        "config" => config::find(command).map(drop),
+        _ => Ok(()),
     }
 }
 
@@ -115,22 +131,20 @@ fn is_of_hash(spec: &Spec) -> bool {
     matches!(spec.name, "hincrby" | "hget")
 }
 
-impl CommandWork for QueuedRequest {
-    fn run<'a>(
-        self: Box<Self>,
-        session: &'a mut Session,
-        output: &'a mut Vec<u8>,
-    ) -> BoxFuture<'a, UnsentPermit> {
-        Box::pin(async move {
-            let IdTarget { source, key } = &self.target;
-            let check =
-                session.service.check_request(self.right, source, key.as_deref(), self.route);
-            match check.await {
-                Ok(()) => session.reply(output).simple("QUEUED"),
-                Err(error) => refuse(&error, session, output),
-            }
-            UnsentPermit::default()
-        })
+impl Query for QueuedRequest {
+    type Found = ();
+
+    async fn find(&self, session: &Session) -> Result<(), Error> {
+        let IdTarget { source, key } = &self.target;
+        session.service.check_request(self.right, source, key.as_deref(), self.route).await
+    }
+
+    fn write(&self, (): (), session: &mut Session, output: &mut Vec<u8>) {
+        session.reply(output).simple("QUEUED");
+    }
+
+    fn write_error(&self, error: &Error, session: &mut Session, output: &mut Vec<u8>) {
+        refuse(error, session, output);
     }
 }
 

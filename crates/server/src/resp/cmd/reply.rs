@@ -37,11 +37,19 @@ pub(super) fn error(error: &Error, session: &Session, output: &mut Vec<u8>) {
     write(error, session, output);
 }
 
-/// Writes an error of the service for a client that would look for the key elsewhere, and counts
-/// it.
-pub(super) fn error_of_field(error: &Error, session: &Session, output: &mut Vec<u8>) {
-    session.refused(error.code(), error.cause());
-    write(error, session, output);
+/// Writes an error of the service, and counts it. `is_field`: without `MOVED`, since the client
+/// would look for the key elsewhere.
+pub(super) fn error_at_owner(
+    is_field: bool,
+    rejected: &Error,
+    session: &Session,
+    output: &mut Vec<u8>,
+) {
+    if !is_field {
+        return error(rejected, session, output);
+    }
+    session.refused(rejected.code(), rejected.cause());
+    write(rejected, session, output);
 }
 
 fn write(error: &Error, session: &Session, output: &mut Vec<u8>) {

@@ -4,16 +4,14 @@
 //! changes anything, and the reply is that of Redis for an existing key. A reply of
 //! OK would go to several callers, and each might use the value as a number of its own.
 
-use futures_util::future::BoxFuture;
 use snowmint_wire::resp::Command;
 
 use super::keys::{self, KeyState};
 use super::rejected::{self, CHANGES_VALUE, EXPIRES};
-use super::reply::{self, SYNTAX};
-use super::spec::{CommandWork, Flow, Spec};
+use super::reply::SYNTAX;
+use super::spec::{Flow, Query, Spec};
 use crate::error::{Error, shown};
 use crate::resp::session::{IdTarget, Session};
-use crate::service::UnsentPermit;
 
 /// `SET key value NX [GET] [KEEPTTL]`.
 pub(super) const SET: Spec = Spec {
@@ -113,40 +111,16 @@ fn prepare(
     output: &mut Vec<u8>,
     form: SetReply,
 ) -> Flow {
-    match keys::target(session, command.arg(1).unwrap_or_default()) {
-        Ok(target) => {
-            let value = command.arg(2).unwrap_or_default().to_owned();
-            Flow::Wait(Box::new(Prepare { target, value, reply: form }))
-        }
-        Err(error) => {
-            reply::error(&error, session, output);
-            Flow::Next
-        }
-    }
+    let target = keys::target(session, command.arg(1).unwrap_or_default());
+    let value = || command.arg(2).unwrap_or_default().to_owned();
+    let work = target.map(|target| Prepare { target, value: value(), reply: form });
+    Flow::of(work, session, output)
 }
 
-impl CommandWork for Prepare {
-    fn run<'a>(
-        self: Box<Self>,
-        session: &'a mut Session,
-        output: &'a mut Vec<u8>,
-    ) -> BoxFuture<'a, UnsentPermit> {
-        Box::pin(async move {
-            match (self.found(session).await, self.reply) {
-                (Ok(_), SetReply::Number) => session.reply(output).integer(0),
-                (Ok(KeyState::Counter { bound }), SetReply::Value) => {
-                    session.reply(output).bulk(bound.to_string().as_bytes());
-                }
-                (Ok(_), _) => session.reply(output).null(),
-                (Err(error), _) => reply::error(&error, session, output),
-            }
-            UnsentPermit::default()
-        })
-    }
-}
+impl Query for Prepare {
+    type Found = KeyState;
 
-impl Prepare {
-    async fn found(&self, session: &Session) -> Result<KeyState, Error> {
+    async fn find(&self, session: &Session) -> Result<KeyState, Error> {
         let named = keys::look_up(session, &self.target).await?;
         let IdTarget { source, key } = &self.target;
         match key {
@@ -159,6 +133,15 @@ impl Prepare {
                 )))
             }
             _ => Ok(named),
+        }
+    }
+    fn write(&self, found: KeyState, session: &mut Session, output: &mut Vec<u8>) {
+        match (found, self.reply) {
+            (_, SetReply::Number) => session.reply(output).integer(0),
+            (KeyState::Counter { bound }, SetReply::Value) => {
+                session.reply(output).bulk(bound.to_string().as_bytes());
+            }
+            _ => session.reply(output).null(),
         }
     }
 }

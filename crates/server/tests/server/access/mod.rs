@@ -309,6 +309,13 @@ async fn right_is_checked_while_a_command_is_queued() {
         assert!(client.ask(&["EXEC"]).await.starts_with("-EXECABORT "), "{wrong:?}");
     }
     assert_eq!((first.as_str(), client.ask(&["INCR", "numbers"]).await.as_str()), (":1", ":2"));
+    // A right over the source that is not the right to mint.
+    assert_eq!(client.ask(&["AUTH", READER]).await, "+OK");
+    assert_eq!(client.ask(&["MULTI"]).await, "+OK");
+    assert_eq!(client.ask(&["DECODE", "1", "default"]).await, "+QUEUED");
+    let refused = client.ask(&["INCR", "default"]).await;
+    assert!(refused.starts_with("-NOPERM token reader has no right"), "{refused}");
+    assert!(client.ask(&["EXEC"]).await.starts_with("-EXECABORT "));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use snowmint_wire::grpc::DeleteSourceRequest;
 use snowmint_wire::grpc::store::ReserveRequest;
 
 use super::{AT_THE_STORE, BILLS, BlockedStore, LONG, PATH, SURE, long};
-use crate::common::{Server, in_time, server_for, server_of, settings, soon, timer};
+use crate::common::{Server, in_time, request, server_for, server_of, settings, soon, timer};
 use crate::grpc::mint;
 use crate::watches::client_from;
 
@@ -194,4 +194,26 @@ async fn forwarded_requests_wait_for_no_turn() {
         store.is_held.send_replace(false);
     };
     soon(async { tokio::join!(forwarded, released) }).await;
+}
+
+/// All keys of a command wait together about as long as one key may.
+#[tokio::test]
+async fn keys_of_a_command_wait_together_as_long_as_one() {
+    let store = BlockedStore::new();
+    let server = server_of(store.node().await, settings()).await;
+    assert_eq!(server.post("/v1/sources", SURE).await.status, 200);
+    let mut client = server.resp().await;
+    let exists = &["EXISTS", "sure:a", "sure:b"];
+    assert_eq!(client.ask(exists).await, ":0");
+
+    store.is_held.send_replace(true);
+    let mut waiting = store.waiting.subscribe();
+    client.send(request(exists)).await;
+    soon(waiting.wait_for(|(now, _)| *now == 1)).await.unwrap();
+    server.timer.advance_ms(60_001);
+    store.is_held.send_replace(false);
+    let late = "-TRYAGAIN keys looked up after 60000 ms (limits.wait_max): 1 of 2; retry, with \
+                fewer keys";
+    assert_eq!(client.line().await, late);
+    assert_eq!(client.ask(exists).await, ":0");
 }

@@ -6,9 +6,9 @@ mod tracking;
 use snowmint_coord::lock;
 use snowmint_wire::resp::Command;
 
-use super::rejected::Rejected;
-use super::reply::{NOT_AN_INTEGER, SYNTAX, unknown_subcommand, wrong_arity};
+use super::reply::{NOT_AN_INTEGER, SYNTAX};
 use super::spec::{Flow, Spec};
+use super::subcommand::{self, Subcommand, Unfit};
 use crate::resp::reply_mode::ReplyMode;
 use crate::resp::session::Session;
 
@@ -59,8 +59,7 @@ const HELP: &[&str] = &[
     "    Print this help.",
 ];
 
-/// Sub-commands, each with the least and the most of its arguments, and the function that runs it.
-static SUBCOMMANDS: &[(&str, usize, usize, Run)] = &[
+static SUBCOMMANDS: &[Subcommand<Run>] = &[
     ("id", 0, 0, |session, _, output| session.reply(output).id(session.guard.connection().id)),
     ("getname", 0, 0, get_name),
     ("setname", 1, 1, set_name),
@@ -75,27 +74,23 @@ static SUBCOMMANDS: &[(&str, usize, usize, Run)] = &[
     ("caching", 1, 1, tracking::caching),
     ("getredir", 0, 0, tracking::redirection),
     ("unblock", 1, 2, unblock),
-    ("help", 0, 0, help),
+    ("help", 0, 0, |session, _, output| subcommand::help(HELP, session, output)),
 ];
 
 /// Function that runs a sub-command.
-type Run = fn(&mut Session, &Command<'_>, &mut Vec<u8>);
+pub(super) type Run = fn(&mut Session, &Command<'_>, &mut Vec<u8>);
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
-    let given = command.arg(1).unwrap_or_default();
-    let args = command.len().saturating_sub(2);
-    let found = SUBCOMMANDS.iter().find(|(name, ..)| given.eq_ignore_ascii_case(name.as_bytes()));
-    match (found, Rejected::find_sub(SPEC.name, command)) {
-        (Some((_, least, most, run)), _) if (*least..=*most).contains(&args) => {
-            run(session, command, output);
-        }
-        (Some((name, ..)), _) => {
-            wrong_arity(&format!("client|{name}"), &mut session.reply(output));
-        }
-        (None, Some(rejected)) => rejected.write(session, output),
-        (None, None) => unknown_subcommand(SPEC.name, given, &mut session.reply(output)),
+    match find(command) {
+        Ok(run) => run(session, command, output),
+        Err(unfit) => unfit.write(SPEC.name, command, session, output),
     }
     Flow::Next
+}
+
+/// Finds the function of a sub-command.
+pub(super) fn find(command: &Command<'_>) -> Result<Run, Unfit> {
+    subcommand::find(SPEC.name, SUBCOMMANDS, command)
 }
 
 fn get_name(session: &mut Session, _: &Command<'_>, output: &mut Vec<u8>) {
@@ -175,12 +170,6 @@ fn unblock(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) {
     } else {
         reply.integer(0);
     }
-}
-
-fn help(session: &mut Session, _: &Command<'_>, output: &mut Vec<u8>) {
-    let mut reply = session.reply(output);
-    reply.array(HELP.len());
-    HELP.iter().for_each(|line| reply.simple(line));
 }
 
 /// Checks a name that a list of clients can show: printable ASCII without blanks, as in Redis.

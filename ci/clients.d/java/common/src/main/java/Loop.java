@@ -25,6 +25,10 @@ public final class Loop {
         default List<Long> multi(String key) throws Exception {
             throw new UnsupportedOperationException("no transactions");
         }
+
+        default List<Long> metadata(String key) throws Exception {
+            throw new UnsupportedOperationException("no metadata");
+        }
     }
 
     public record Address(String host, int port) {}
@@ -74,6 +78,7 @@ public final class Loop {
                         List<Long> ids = switch (op) {
                             case "batch" -> client.mint(key, 100);
                             case "multi" -> client.multi(key);
+                            case "metadata" -> client.metadata(key);
                             default -> client.incr(key);
                         };
                         String text = ids.stream().map(String::valueOf).collect(Collectors.joining(" "));
