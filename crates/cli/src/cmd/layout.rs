@@ -3,11 +3,11 @@
 use clap::Args;
 use serde::Serialize;
 use snowmint_core::UnixMillis;
-use snowmint_core::layout::{Field, Need, PRESETS, Preset, ReadableLayout, propose};
+use snowmint_core::layout::{Field, Need, PRESETS, ReadableLayout, propose};
+use snowmint_server::{cannot_mint, shards};
 
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::output::Output;
-use crate::terminal::shards;
 use crate::terminal::when::{self, Zone};
 
 /// Show the capacities of layouts, or propose layouts.
@@ -95,13 +95,6 @@ impl LayoutFacts {
             lifetime: lifetime.to_string(),
         }
     }
-}
-
-/// Returns the reason why a layout only decodes, if it does.
-fn cannot_mint(layout: &ReadableLayout) -> Option<String> {
-    let ended = |preset: &Preset| format!("{} only decodes; its years have ended", preset.name());
-    let preset = layout.preset().filter(|preset| !preset.can_mint());
-    layout.mintable().err().map(|error| error.to_string()).or_else(|| preset.map(ended))
 }
 
 impl Layout {

@@ -2,9 +2,8 @@
 //! that runs of them need no framing in a file.
 
 use snowmint_core::text::{Format, decode_signed};
+use snowmint_server::decoding::read_ulid;
 use uuid::Uuid;
-
-use crate::terminal::id;
 
 /// Longest text that is compared unchanged.
 const TEXT_BYTES_MAX: usize = 48;
@@ -102,7 +101,7 @@ impl SortKey for WideKey {
     const FORM: &'static str = "UUIDs and ULIDs";
 
     fn read(text: &str, _: Option<Format>) -> Result<Self, String> {
-        if let Some(ulid) = id::read_ulid(text) {
+        if let Some(ulid) = read_ulid(text) {
             return Ok(Self { value: ulid.0, is_ulid: true });
         }
         Uuid::try_parse(text)

@@ -34,9 +34,8 @@ pub struct Record {
     pub mark: Mark,
     /// End (first number never reserved) of all reservations, for each segment source.
     pub segments: BTreeMap<String, Mark>,
-    /// Ends of reservations of which the store may have less: those of embedded clients through this
-    /// process, which also give numbers back through other servers, and those of a journal that may
-    /// be a restored older state.
+    /// Ends of reservations of which the store may have less. Embedded clients through this process
+    /// also give numbers back through other servers; and a journal may be a restored older state.
     pub for_programs: BTreeMap<String, Mark>,
     /// First ID never issued to the process or an embedded client, for each source with IDs that
     /// differ from its numbers.

@@ -77,6 +77,7 @@ use crate::journal::disk;
 use crate::machine::section_assignment::SectionAssignment;
 use crate::model::catalog::SourceState;
 use crate::model::history::Recalled;
+use crate::model::member::MemberInfo;
 use crate::model::name::check_name;
 use crate::model::pool::SECTIONS_POOL;
 pub use crate::model::pool::{is_worker_pool, pool_of};
@@ -267,13 +268,21 @@ impl Node {
     /// # Errors
     /// Any error of the store.
     pub async fn others(&self) -> Result<Vec<String>> {
-        let ctx = &self.core().ctx;
-        let members = self.core().reads.members(ctx.clock.unix_ms());
-        let mut members = ctx.store_call(Verb::Members, members).await?;
+        let mut members = self.members().await?;
         let own = self.incarnation();
         members.retain(|info| info.live && Some(info.member.incarnation) != own);
         let addresses = members.into_iter().map(|info| info.member.address);
         Ok(addresses.filter(|address| !address.is_empty()).collect())
+    }
+
+    /// Returns the members that the store knows, live or not.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub async fn members(&self) -> Result<Vec<MemberInfo>> {
+        let ctx = &self.core().ctx;
+        let members = self.core().reads.members(ctx.clock.unix_ms());
+        ctx.store_call(Verb::Members, members).await
     }
 
     /// Returns all worker numbers that were ever claimed, without the sections of counters, of

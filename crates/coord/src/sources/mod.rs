@@ -15,6 +15,7 @@ mod id_codec;
 mod id_text;
 mod journal_budget;
 mod keys;
+mod lease_stamp;
 mod member_notices;
 mod multi_store;
 mod node_context;

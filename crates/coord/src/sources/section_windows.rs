@@ -14,6 +14,7 @@ use snowmint_core::ElapsedMillis;
 use tokio::sync::Notify;
 
 use super::counter::{KeyRoom, KeyTable};
+use super::lease_stamp::LeaseStamp;
 use super::member_notices::MemberNotices;
 use crate::ids::Mark;
 use crate::machine::demand::Demand;
@@ -47,30 +48,6 @@ struct HoldToken {
 pub(super) struct WindowBounds {
     pub(super) base: u64,
     pub(super) limit: u64,
-}
-
-/// The lease on all sections, in one word: its membership, and its end on our elapsed clock. A
-/// number taken in one membership is not returned in another: another process may have owned the
-/// section in between.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LeaseStamp(u64);
-
-impl LeaseStamp {
-    const NONE: Self = Self(0);
-    const UNTIL_BITS: u32 = 44;
-
-    const fn new(membership: u64, until: ElapsedMillis) -> Self {
-        Self(membership << Self::UNTIL_BITS | until.get() & ((1 << Self::UNTIL_BITS) - 1))
-    }
-
-    /// Returns whether a number taken while the lease was `self` may be returned, now that the
-    /// lease is `after`.
-    pub(super) const fn covers(self, after: Self, now: ElapsedMillis) -> bool {
-        let until_ms = after.0 & ((1 << Self::UNTIL_BITS) - 1);
-        self.0 != 0
-            && self.0 >> Self::UNTIL_BITS == after.0 >> Self::UNTIL_BITS
-            && now.get() < until_ms
-    }
 }
 
 /// Location of a section that this process does not own.
@@ -235,7 +212,7 @@ impl SectionWindows {
     }
 
     pub(super) fn lease(&self) -> LeaseStamp {
-        LeaseStamp(self.lease.load(Ordering::Acquire))
+        LeaseStamp::from_word(self.lease.load(Ordering::Acquire))
     }
 
     /// Records demand and wakes the driver.
@@ -287,10 +264,20 @@ impl SectionWindows {
     pub(crate) async fn members_changed(&self) {
         let notice = self.member_notices.add();
         self.wake.notify_one();
+        self.until(|| self.member_notices.listed() >= notice || self.is_closed()).await;
+    }
+
+    /// Waits until the driver has asked the store for the peers.
+    pub(crate) async fn await_listed(&self) {
+        self.until(|| self.assignment.load().is_listed()).await;
+    }
+
+    /// Waits until this is so, after news.
+    async fn until(&self, is_so: impl Fn() -> bool) {
         loop {
             let mut news = pin!(self.news.notified());
             news.as_mut().enable();
-            if self.member_notices.listed() >= notice || self.is_closed() {
+            if is_so() {
                 return;
             }
             news.await;
@@ -320,7 +307,7 @@ impl SectionWindows {
 
     /// Sets the end of the lease.
     pub(crate) fn lease_until(&self, membership: u64, until: ElapsedMillis) {
-        self.lease.store(LeaseStamp::new(membership, until).0, Ordering::Release);
+        self.lease.store(LeaseStamp::new(membership, until).word(), Ordering::Release);
     }
 
     /// Records that this process owns a section: everything below the floor of its lease may have
@@ -358,7 +345,7 @@ impl SectionWindows {
 
     /// Closes all sections: the lease is over.
     pub(crate) fn shut_all(&self) {
-        self.lease.store(LeaseStamp::NONE.0, Ordering::Release);
+        self.lease.store(LeaseStamp::NONE.word(), Ordering::Release);
         for cell in self.cells.get().into_iter().flat_map(|cells| cells.iter()) {
             cell.limit.store(0, Ordering::Release);
         }
@@ -388,18 +375,6 @@ impl SectionWindows {
 
     pub(crate) fn assignment(&self) -> Arc<SectionAssignment> {
         self.assignment.load_full()
-    }
-
-    /// Waits until the driver has asked the store for the peers.
-    pub(crate) async fn await_listed(&self) {
-        loop {
-            let mut news = pin!(self.news.notified());
-            news.as_mut().enable();
-            if self.assignment.load().is_listed() {
-                return;
-            }
-            news.await;
-        }
     }
 
     /// Raises the bases of forgotten keys before keys are forgotten: no value that was issued may

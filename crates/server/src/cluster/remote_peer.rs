@@ -4,10 +4,14 @@ use axum::http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use snowmint_wire::http::{Count, CounterBody, ErrorBody, MintRequest};
+use snowmint_wire::http::{
+    Count, CounterBody, ErrorBody, HistoryBody, MintRequest, ServerReportBody, ServersBody,
+};
 
 use super::peers::{PeerCallError, Peers};
+use super::report::ServerReport;
 use crate::error::{Error, OwnerFailure};
+use crate::observe::meter::history::LastHour;
 
 /// Path of the notice that the catalog has changed.
 pub(crate) const CHANGED_PATH: &str = "/v1/peers/catalog";
@@ -17,6 +21,8 @@ pub(crate) const MEMBERS_PATH: &str = "/v1/peers/members";
 /// Most bytes of an ID in a response, and of an error or the text outside the IDs.
 const ID_BYTES_MAX: usize = 24;
 const ENVELOPE_BYTES_MAX: usize = 1 << 16;
+/// Most bytes of a history: its lists of an hour, each value with all digits of 64 bits.
+const HISTORY_BYTES_MAX: usize = 1 << 20;
 
 /// A peer.
 #[derive(Debug)]
@@ -44,6 +50,14 @@ impl PeerFailure {
     /// Returns the failure of a complete response that is not what was asked for.
     fn unusable(reason: impl Into<String>) -> Self {
         Self::NoResponse(PeerCallError::lasting(reason))
+    }
+
+    /// Returns the reason for operators, who may read addresses.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Refused(error) => error.message().to_owned(),
+            Self::NoResponse(error) => format!("server did not respond: {error}"),
+        }
     }
 
     /// Returns the error for a caller that was rejected here before.
@@ -112,6 +126,49 @@ impl RemotePeer<'_> {
         let body = serde_json::to_vec(&CounterBody { bound: highest.to_string() });
         let (path, body) = (counter_path(source, key), body.unwrap_or_default());
         self.ask::<CounterBody>(Method::PUT, &path, body, 0).await.map(drop)
+    }
+
+    /// Returns the peer's member ID and its report on itself.
+    pub(crate) async fn report(&self) -> Result<(Option<String>, ServerReport), PeerFailure> {
+        let ServersBody { servers, .. } =
+            self.ask(Method::GET, "/v1/servers", Vec::new(), 0).await?;
+        let Some((member, Some(report))) =
+            servers.into_iter().next().map(|server| (server.member, server.report))
+        else {
+            return Err(PeerFailure::unusable("no report of the server itself"));
+        };
+        let ServerReportBody {
+            version,
+            ready,
+            codes,
+            clock_ahead_ms,
+            presence_ms,
+            sections,
+            issued,
+        } = report;
+        let report =
+            ServerReport { version, ready, codes, clock_ahead_ms, presence_ms, sections, issued };
+        Ok((member, report))
+    }
+
+    /// Returns the peer's last hour.
+    pub(crate) async fn history(&self) -> Result<LastHour, PeerFailure> {
+        let ids = HISTORY_BYTES_MAX / ID_BYTES_MAX;
+        let body: HistoryBody = self.ask(Method::GET, "/v1/history", Vec::new(), ids).await?;
+        Ok(LastHour {
+            every_ms: body.every_ms,
+            times_ms: body.times_ms,
+            spans_ms: body.spans_ms,
+            ready: body.ready,
+            ids: body.ids,
+            sources: body.sources,
+            errors: body.errors,
+            request_p50_us: body.request_p50_us,
+            request_p99_us: body.request_p99_us,
+            window_runway_ms: body.window_runway_ms,
+            prefetch_runway_ms: body.prefetch_runway_ms,
+            clock_ahead_ms: body.clock_ahead_ms,
+        })
     }
 
     /// Sends the peer the notice of this path.

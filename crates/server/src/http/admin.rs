@@ -3,6 +3,7 @@
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use snowmint_coord::{Listed, NewStripe};
+use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::http::{
     AlterRequest, DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, RecoveryBody, RecoveryRequest,
     RestripeRequest, ServerBody, SourceBody, SourceRequest, SourcesBody, UnreadableBody,
@@ -12,6 +13,7 @@ use snowmint_wire::http::{
 use super::bodies::{
     decoded_body, layout_body, outcome_body, recovery_call, server_body, source_body, worker_body,
 };
+use super::decoded::unknown_body;
 use super::extract::{JsonBody, PathPart};
 use super::for_caller::ForCaller;
 use super::response::{self, ErrorResponse};
@@ -19,7 +21,7 @@ use super::state::HttpState;
 use crate::error::Error;
 use crate::service::{DecodedParts, layout_named, spec_of};
 
-/// Decodes an ID.
+/// Decodes an ID. With neither source nor layout, reads it in every form and by every known layout.
 #[utoipa::path(
     get,
     path = "/v1/decode/{id}",
@@ -40,8 +42,11 @@ pub(super) async fn decode(
         DecodeQuery { source: None, layout: Some(layout) } => {
             decoded_body(&id, &state.service.decode_by_layout(&id, &layout)?)
         }
-        _ => {
-            let message = "query needs either source or layout; send one of them";
+        DecodeQuery { source: None, layout: None } => {
+            unknown_body(&id, &state.service.decode_unknown(&id)?)
+        }
+        DecodeQuery { source: Some(_), layout: Some(_) } => {
+            let message = "query has both source and layout; send one of them";
             return Err(ErrorResponse(Error::bad_request(message)));
         }
     };
@@ -68,7 +73,7 @@ pub(super) async fn layouts(state: ForCaller<HttpState>, headers: HeaderMap) -> 
     responses((status = OK, description = "Properties of the layout", body = LayoutBody)),
 )]
 pub(super) async fn layout(PathPart(text): PathPart<String>) -> Result<Response, ErrorResponse> {
-    Ok(response::json(&layout_body(&layout_named(&text)?)))
+    Ok(response::json(&layout_body(&layout_named(&text)?, SystemClock.unix_ms())))
 }
 
 /// Lists every source of the namespace.

@@ -1,5 +1,8 @@
 //! Domain values as bodies of HTTP, and the request of a recovery as domain values.
 
+use std::collections::BTreeMap;
+
+use snowmint_coord::external::is_external;
 use snowmint_coord::recovery::{self, Recovery};
 use snowmint_coord::{
     Capabilities, ClockOf, FastForward, Incarnation, Mark, PresenceBy, SlotInfo, SourceInfo,
@@ -15,6 +18,7 @@ use snowmint_wire::http::{
 
 use crate::access::{Caller, Token};
 use crate::error::Error;
+use crate::service::layout_advice;
 use crate::service::{DecodedParts, RecoveryCall, RecoveryOutcome, Service, recovery_mark};
 
 fn time(time: UnixMillis) -> String {
@@ -39,6 +43,7 @@ pub(super) fn decoded_body(id: &str, parts: &DecodedParts<'_>) -> DecodedBody {
         sequence: parts.sequence,
         layout: parts.layout.map(|layout| layout.to_string()),
         uuid_version: parts.uuid_version,
+        ..DecodedBody::default()
     }
 }
 
@@ -81,12 +86,17 @@ pub(super) fn worker_body(slot: &SlotInfo, own: Option<Incarnation>) -> WorkerBo
         live: slot.live,
         own: own.is_some() && slot.holder == own,
         excluded: slot.is_excluded(),
+        external: is_external(&slot.pool),
     }
 }
 
-/// Returns the properties of a layout.
-pub(super) fn layout_body(layout: &ReadableLayout) -> LayoutBody {
-    body_of(layout, layout.preset())
+/// Returns the properties of a layout, with what to know at this time before a source gets it.
+pub(super) fn layout_body(layout: &ReadableLayout, now: UnixMillis) -> LayoutBody {
+    LayoutBody {
+        warnings: layout_advice::warnings(layout, now),
+        sample: layout_advice::sample(layout, now),
+        ..body_of(layout, layout.preset())
+    }
 }
 
 /// Returns every layout that has a name.
@@ -115,6 +125,8 @@ fn body_of(layout: &ReadableLayout, preset: Option<&Preset>) -> LayoutBody {
         // A worker's own rate is below 2^63 a millisecond; in seconds it may exceed 64 bits.
         ids_per_second: u64::try_from(layout.ids_per_second_per_worker()).unwrap_or(u64::MAX),
         can_mint: preset.map_or_else(|| layout.mintable().is_ok(), Preset::can_mint),
+        warnings: Vec::new(),
+        sample: BTreeMap::new(),
     }
 }
 

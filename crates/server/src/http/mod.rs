@@ -5,6 +5,7 @@ pub(crate) mod bodies;
 pub(crate) mod compat;
 mod console;
 mod counters;
+pub(crate) mod decoded;
 mod extract;
 pub(crate) mod fast_response;
 mod for_caller;
@@ -15,6 +16,7 @@ pub(crate) mod media;
 mod metrics;
 mod openapi;
 pub(crate) mod response;
+mod servers;
 pub(crate) mod state;
 mod static_text;
 

@@ -6,11 +6,14 @@ mod authorize;
 mod cached_source;
 mod catalog;
 mod counters;
+pub(crate) mod decoding;
 mod definition_room;
 mod describe;
 mod embedded_clients;
 mod external_lease;
+mod history;
 pub(crate) mod invalid;
+pub(crate) mod layout_advice;
 mod limit;
 mod live_settings;
 mod merge;
@@ -24,6 +27,8 @@ mod probing;
 mod readiness;
 mod recovery;
 mod route;
+mod servers;
+pub(crate) mod shards;
 mod state;
 mod throttled_log;
 mod turn;
@@ -41,9 +46,11 @@ use snowmint_coord::spec::SourceSpec;
 use snowmint_coord::{Decoded, Incarnation, Node, NumberRange, Source};
 use snowmint_core::layout::ReadableLayout;
 use snowmint_core::text::{Format, decode_signed};
+use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code;
 use tokio::sync::watch;
 
+use self::decoding::{UnknownId, read_unknown};
 use self::order_forwarder::OrderForwarder;
 use self::state::Tallied;
 use self::throttled_log::ThrottledLog;
@@ -64,6 +71,7 @@ pub(crate) use probing::probe_peers;
 pub use recovery::moved_to;
 pub(crate) use recovery::{RecoveryCall, RecoveryOutcome, recovery_mark};
 pub use route::Route;
+pub(crate) use servers::{ListedMember, ServerList};
 pub use state::{Minted, Service, ServiceInner};
 pub use throttled_log::FAILED_REQUESTS_TARGET;
 pub(crate) use turns::{SharedTurn, TurnTarget};
@@ -249,6 +257,15 @@ impl Service {
             .map_err(|error| Error::bad_request(format!("invalid ID {}: {error}", shown(id))))?;
         let parts = layout.unpack(number).map_err(|error| Error::bad_request(error.to_string()))?;
         Ok(DecodedParts::of_snowflake(number, parts, layout))
+    }
+
+    /// Decodes an ID of which only the text is known.
+    ///
+    /// # Errors
+    /// Without the right to decode anything; when no form has this text.
+    pub(crate) fn decode_unknown(&self, id: &str) -> Result<UnknownId, Error> {
+        self.caller.may_somewhere(Right::Decode)?;
+        read_unknown(id, SystemClock.unix_ms()).map_err(Error::bad_request)
     }
 
     /// Returns this server's current member of the store: slots with this holder are its own.

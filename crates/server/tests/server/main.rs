@@ -31,6 +31,7 @@ mod redis_names;
 mod reset;
 mod resp;
 mod same_content;
+mod servers;
 mod shares;
 mod slow_store;
 mod stop;

@@ -2,6 +2,7 @@
 //! a new field has to be compared.
 
 use serde::de::DeserializeOwned;
+use snowmint_coord::external::is_external;
 use snowmint_core::{Clock as _, Rfc3339, SystemClock};
 use snowmint_wire::grpc::recover_response::Journal;
 use snowmint_wire::grpc::{
@@ -49,6 +50,7 @@ fn worker_body(worker: Worker) -> WorkerBody {
         excluded,
     } = worker;
     WorkerBody {
+        external: is_external(&pool),
         pool,
         number,
         owner,

@@ -1,11 +1,8 @@
 //! Result of decoding one ID.
 
 use serde::Serialize;
+use snowmint_server::decoding::{ForeignId, UuidFacts};
 use snowmint_wire::http::DecodedBody;
-
-use super::reading::Reading;
-use super::uuid_facts::UuidFacts;
-use crate::terminal::foreign_id::ForeignId;
 
 /// One line of JSON: the body of the HTTP response, and the fields that only this command adds.
 #[derive(Debug, Default, Serialize)]
@@ -14,9 +11,6 @@ pub(super) struct DecodedLine {
     pub(super) body: DecodedBody,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) age_ms: Option<i64>,
-    /// Readings of all layouts, if no layout was given.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) readings: Vec<Reading>,
     #[serde(flatten)]
     pub(super) uuid: Option<UuidFacts>,
     #[serde(skip_serializing_if = "Option::is_none")]

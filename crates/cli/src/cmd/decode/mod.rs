@@ -3,26 +3,23 @@
 mod line;
 mod number;
 mod reading;
-mod readings;
 mod source;
 mod uuid;
-mod uuid_facts;
 mod view;
 
 use clap::Args;
 use snowmint_core::UnixMillis;
 use snowmint_core::layout::ReadableLayout;
 use snowmint_core::text::Format;
+use snowmint_server::decoding::{Age, ForeignId, Id, read};
 use snowmint_wire::http::DecodedBody;
 use ulid::Ulid;
 
 use crate::client::{ApiClient, DEFAULT_SERVER};
 use crate::terminal::exit::{Exit, Failure, Outcome, complain};
-use crate::terminal::foreign_id::ForeignId;
-use crate::terminal::id::{self, Id};
 use crate::terminal::input;
 use crate::terminal::output::Output;
-use crate::terminal::when::{self, Age, Zone};
+use crate::terminal::when::{self, Zone};
 use line::DecodedLine;
 use reading::{worker_text, write_readings};
 use view::DecodeView;
@@ -123,10 +120,11 @@ impl Decode {
         }
         let friendly = self.format.is_some_and(Format::needs_layout);
         let in_utc = if friendly { self.zone.friendly_in_utc(text) } else { Ok(text.into()) };
-        let id = id::read(&in_utc.map_err(Failure::usage)?, self.format, self.layout.as_ref())?;
+        let text_in_utc = in_utc.map_err(Failure::usage)?;
+        let id = read(&text_in_utc, self.format, self.layout.as_ref()).map_err(Failure::usage)?;
         let line = match (id, &self.layout) {
             (Id::Number(number), Some(layout)) => number::with_layout(text, number, layout, &view)?,
-            (Id::Number(number), None) => readings::line(text, number, &view),
+            (Id::Number(number), None) => number::with_every_layout(text, number, &view),
             (Id::Uuid(uuid), _) => uuid::line(text, uuid, &view),
             (Id::Ulid(ulid), _) => ulid_line(text, ulid, &view),
             (Id::Foreign(id), _) => foreign_line(text, id, &view),
@@ -172,7 +170,7 @@ fn write_line(line: &DecodedLine, out: &mut Output) -> Outcome {
     out.line(&body.id)?;
     out.field("number", body.number.as_ref().filter(|number| **number != body.id))?;
     if let Some(facts) = &line.uuid {
-        facts.write(out)?;
+        uuid::write_facts(facts, out)?;
     }
     let foreign = line.foreign.as_ref();
     let ulid = line.ulid_random.as_ref().map(|_| "ULID");
@@ -191,5 +189,5 @@ fn write_line(line: &DecodedLine, out: &mut Output) -> Outcome {
     }
     out.field("random", line.ulid_random.as_ref())?;
     out.field("doubt", line.doubt.as_ref())?;
-    write_readings(&line.readings, out)
+    write_readings(&body.readings, out)
 }

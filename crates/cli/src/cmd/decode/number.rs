@@ -2,13 +2,13 @@
 
 use snowmint_core::OutOfRange;
 use snowmint_core::layout::{Field, ReadableLayout};
+use snowmint_server::decoding::{Age, misplaced, readings};
+use snowmint_server::reading_body;
 use snowmint_wire::http::DecodedBody;
 
 use super::line::DecodedLine;
-use super::reading::misplaced;
 use super::view::DecodeView;
 use crate::terminal::exit::{Failure, Outcome};
-use crate::terminal::when::Age;
 
 /// Reads the ID with one layout.
 pub(super) fn with_layout(
@@ -24,7 +24,6 @@ pub(super) fn with_layout(
         body: DecodedBody {
             id: text.into(),
             number: Some(id.to_string()),
-            period: None,
             time: Some(view.zone.show(time)),
             tick: Some(parts.tick.get()),
             worker: has(Field::Worker).then_some(parts.worker),
@@ -32,12 +31,29 @@ pub(super) fn with_layout(
             clock: has(Field::Clock).then_some(parts.clock),
             sequence: has(Field::Sequence).then_some(parts.sequence),
             layout: Some(layout.to_string()),
-            uuid_version: None,
+            ..DecodedBody::default()
         },
         age_ms: Some(Age::at(time, view.now).ms()),
         doubt: misplaced(id, layout, parts),
         ..DecodedLine::default()
     })
+}
+
+/// Reads the ID with every known layout, the most plausible reading first.
+pub(super) fn with_every_layout(text: &str, id: u64, view: &DecodeView<'_>) -> DecodedLine {
+    let readings = readings(id, view.now);
+    DecodedLine {
+        body: DecodedBody {
+            id: text.into(),
+            number: Some(id.to_string()),
+            readings: readings
+                .iter()
+                .map(|reading| reading_body(reading, |time| view.zone.show(time)))
+                .collect(),
+            ..DecodedBody::default()
+        },
+        ..DecodedLine::default()
+    }
 }
 
 fn refused(text: &str, layout: &ReadableLayout, error: &OutOfRange) -> Failure {

@@ -1,12 +1,12 @@
 //! A source as people and programs see it.
 
 use serde_json::{Map, Value};
+use snowmint_server::shards;
 use snowmint_wire::http::{SourceBody, StoreStatusBody};
 
 use crate::client::segment;
 use crate::terminal::exit::Outcome;
 use crate::terminal::output::Output;
-use crate::terminal::shards;
 
 /// Returns the path of a source on a server.
 pub(super) fn path(name: &str) -> String {

@@ -1,6 +1,7 @@
 //! The console: the page at `/`, and the files that it loads. The server serves the files of the
 //! folder `console/` of this package unchanged: nothing is built or loaded from other sites. They
-//! contain no secret, so they need no token; the page calls the server like any other client.
+//! contain no secret, so they need no token; the page calls the server like any other client. The
+//! folder `uplot` in it has the library that draws its charts, as its authors published it.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const IMAGE: &str = "image/svg+xml";
+const TEXT: &str = "text/plain; charset=utf-8";
 
 /// File at `/`; the rest are at `/console/NAME`.
 const INDEX: &str = "index.html";
@@ -56,22 +58,39 @@ const FILES: &[File] = files! {
     "main.js": SCRIPT,
     "api.js": SCRIPT,
     "bits.js": SCRIPT,
+    "chart.js": SCRIPT,
+    "cluster.js": SCRIPT,
     "confirm.js": SCRIPT,
+    "copy.js": SCRIPT,
     "counters.js": SCRIPT,
     "decode.js": SCRIPT,
     "define.js": SCRIPT,
+    "design.js": SCRIPT,
+    "design_facts.js": SCRIPT,
+    "designer.js": SCRIPT,
     "dom.js": SCRIPT,
     "drawing.js": SCRIPT,
     "keys.js": SCRIPT,
     "layouts.js": SCRIPT,
     "metrics.js": SCRIPT,
     "mint.js": SCRIPT,
+    "plan.js": SCRIPT,
+    "pools.js": SCRIPT,
+    "reading.js": SCRIPT,
+    "ring.js": SCRIPT,
     "server.js": SCRIPT,
+    "slots.js": SCRIPT,
     "source.js": SCRIPT,
     "sources.js": SCRIPT,
+    "time.js": SCRIPT,
+    "timeline.js": SCRIPT,
     "token.js": SCRIPT,
     "values.js": SCRIPT,
     "workers.js": SCRIPT,
+    "zones.js": SCRIPT,
+    "uplot/LICENSE": TEXT,
+    "uplot/uPlot.iife.min.js": SCRIPT,
+    "uplot/uPlot.min.css": CSS,
 };
 
 /// Returns the headers that protect a page for people from other sites.

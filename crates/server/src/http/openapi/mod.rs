@@ -26,7 +26,7 @@ use super::console::guards;
 use super::response::no_such_path;
 use super::state::HttpState;
 use super::static_text::StaticText;
-use super::{admin, counters, health, ids, metrics};
+use super::{admin, counters, health, ids, metrics, servers};
 
 pub(super) use token_policy::TokenPolicy;
 
@@ -75,6 +75,8 @@ pub(super) fn described() -> OpenApiRouter<Arc<HttpState>> {
         .routes(routes!(admin::workers))
         .routes(routes!(admin::recovery, admin::recover))
         .routes(routes!(admin::server))
+        .routes(routes!(servers::servers))
+        .routes(routes!(servers::history))
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(metrics::page))

@@ -5,8 +5,10 @@
 
 mod families;
 mod forecasts;
+pub(crate) mod history;
 mod page;
 pub(crate) mod process;
+mod sampling;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +19,7 @@ use snowmint_wire::error::Code;
 
 use crate::clients::tracker::ConnectionTracker;
 use forecasts::Forecasts;
+use history::History;
 pub(crate) use page::CONTENT_TYPE;
 
 /// Protocol of a request.
@@ -102,6 +105,7 @@ pub(crate) struct Meter {
     /// Sources that are, or were, in the catalog.
     tallies: RwLock<BTreeMap<String, Arc<Tally>>>,
     forecasts: Forecasts,
+    history: History,
 }
 
 impl Meter {

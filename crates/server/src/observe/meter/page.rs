@@ -67,7 +67,7 @@ impl Meter {
         }
     }
 
-    fn protocol_snapshot(&self, protocol: Protocol) -> Option<ProtocolSnapshot> {
+    pub(super) fn protocol_snapshot(&self, protocol: Protocol) -> Option<ProtocolSnapshot> {
         let metrics = self.protocol_metrics(protocol)?;
         let errors = Code::ALL.iter().zip(&metrics.errors);
         let errors = errors.map(|(code, count)| (code.row().name, count.load(Ordering::Relaxed)));
@@ -104,10 +104,10 @@ struct OneSource {
 }
 
 #[derive(Debug)]
-struct ProtocolSnapshot {
+pub(super) struct ProtocolSnapshot {
     name: &'static str,
-    errors: Vec<(&'static str, u64)>,
-    times: TimesSeen,
+    pub(super) errors: Vec<(&'static str, u64)>,
+    pub(super) times: TimesSeen,
     connected: usize,
     turned_away: u64,
     gave_way: u64,

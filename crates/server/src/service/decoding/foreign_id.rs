@@ -4,22 +4,24 @@ use serde::Serialize;
 
 /// Content of such an ID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct ForeignId {
+pub struct ForeignId {
     /// Name of the form.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
+    /// Its time.
     #[serde(skip)]
-    pub(crate) unix_ms: u64,
+    pub unix_ms: u64,
     /// Machine, in hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) machine: Option<String>,
+    pub machine: Option<String>,
     /// Process number.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) process: Option<u64>,
+    pub process: Option<u64>,
+    /// Counter.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) counter: Option<u64>,
+    pub counter: Option<u64>,
     /// Random part: hexadecimal digits, or the characters of a push ID.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) random: Option<String>,
+    pub random: Option<String>,
 }
 
 /// Start of the time of KSUIDs: 2014-05-13T16:53:20Z, in seconds.
@@ -30,7 +32,8 @@ const PUSH_DIGITS: &[u8] = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklm
 
 impl ForeignId {
     /// Reads the forms, which no text can be mistaken for another of.
-    pub(crate) fn read(text: &str) -> Option<Self> {
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
         match text.len() {
             24 => object_id(text),
             27 => ksuid(text),

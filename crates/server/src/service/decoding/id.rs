@@ -6,12 +6,11 @@ use snowmint_core::text::{Format, Radix, decode_signed};
 use ulid::Ulid;
 use uuid::Uuid;
 
-use crate::terminal::exit::{Failure, Outcome};
-use crate::terminal::foreign_id::ForeignId;
+use super::foreign_id::ForeignId;
 
 /// Kinds of IDs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Id {
+pub enum Id {
     /// A number of 64 bits.
     Number(u64),
     /// 128 bits, with a version and a variant.
@@ -32,14 +31,16 @@ const TSID_LENGTH: usize = 13;
 const SHORTCODE_LENGTH_MAX: usize = 11;
 
 /// Reads an ID. Without a format, accepts only forms that are distinct from each other: decimal
-/// numbers, negative ones too, and the forms that [`recognised`] lists.
-pub(crate) fn read(
+/// numbers, negative ones too, and the forms that a reader recognises by sight.
+///
+/// # Errors
+/// When the text has no such form; the message quotes it.
+pub fn read(
     text: &str,
     format: Option<Format>,
     layout: Option<&ReadableLayout>,
-) -> Outcome<Id> {
-    let refused =
-        |reason: &dyn std::fmt::Display| Failure::usage(format!("invalid ID {text:?}: {reason}"));
+) -> Result<Id, String> {
+    let refused = |reason: &dyn std::fmt::Display| format!("invalid ID {text:?}: {reason}");
     if format == Some(Format::default()) {
         return decode_signed(text).map(Id::Number).map_err(|error| refused(&error));
     }
@@ -68,10 +69,10 @@ pub(crate) fn read(
 }
 
 /// Returns the layout of friendly forms, which only layouts that mint have.
-fn mintable(layout: &ReadableLayout) -> Outcome<Layout> {
-    layout.mintable().map_err(|error| {
-        Failure::usage(format!("friendly forms need a layout that can mint: {error}"))
-    })
+fn mintable(layout: &ReadableLayout) -> Result<Layout, String> {
+    layout
+        .mintable()
+        .map_err(|error| format!("friendly forms need a layout that can mint: {error}"))
 }
 
 /// Reads the forms that are recognised without `--format`.
@@ -117,7 +118,8 @@ fn read_shortcode(text: &str) -> Option<u64> {
 
 /// Reads a ULID in upper or lower case. Rejects ULIDs beyond the end of their time, which the crate
 /// would cut to 128 bits.
-pub(crate) fn read_ulid(text: &str) -> Option<Ulid> {
+#[must_use]
+pub fn read_ulid(text: &str) -> Option<Ulid> {
     if text.len() != ULID_LENGTH || !matches!(text.as_bytes().first(), Some(b'0'..=b'7')) {
         return None;
     }

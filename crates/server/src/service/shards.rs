@@ -6,7 +6,8 @@ use snowmint_core::generator::shards_max;
 use snowmint_core::layout::Field;
 
 /// Returns the sentence about a layout whose ticks begin at sequence number 0.
-pub(crate) fn of_layout(layout: &Layout) -> String {
+#[must_use]
+pub fn of_layout(layout: &Layout) -> String {
     let most = shards_max(layout);
     match layout.shift(Field::Sequence) {
         0 => {
@@ -37,7 +38,8 @@ fn one_shard_up_to(bits: u8) -> String {
 
 /// Returns the sentence about a source with these keys; `None` if its IDs are no numbers, or each
 /// key of it has numbers of its own.
-pub(crate) fn of_source(keys: &Map<String, Value>) -> Option<String> {
+#[must_use]
+pub fn of_source(keys: &Map<String, Value>) -> Option<String> {
     let text = |key: &str| keys.get(key).and_then(Value::as_str);
     let disguise = keys.get("disguise").and_then(|table| table.get("mode")).and_then(Value::as_str);
     let is_disguised = disguise.is_some_and(|mode| mode != "none");

@@ -1,40 +1,48 @@
-//! Content of a UUID besides its time.
+//! Content of a UUID, its time included.
 
 use serde::Serialize;
 use uuid::{Uuid, Variant};
 
-use crate::terminal::exit::Outcome;
-use crate::terminal::output::Output;
+/// Time from 1582-10-15T00:00:00Z, the origin of versions 1, 2 and 6, to 1970, in steps of 100 ns.
+const GREGORIAN_STEPS_TO_1970: i128 = 0x01b2_1dd2_1381_4000;
+/// Number of 100 ns steps in a millisecond.
+const STEPS_PER_MS: i128 = 10_000;
 
 /// Content of a UUID besides its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct UuidFacts {
+pub struct UuidFacts {
+    /// Version, in words.
     #[serde(skip)]
-    pub(super) version: &'static str,
+    pub version: &'static str,
     /// Standard that defines the layout of the bits.
-    pub(super) variant: &'static str,
+    pub variant: &'static str,
+    /// Clock sequence.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) clock_sequence: Option<u16>,
+    pub clock_sequence: Option<u16>,
     /// Node, in the notation of MAC addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) node: Option<String>,
+    pub node: Option<String>,
     /// Whether the node is a real network card's address: its multicast bit is clear.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) mac_shows: Option<bool>,
+    pub mac_shows: Option<bool>,
     /// Content of version 2 in place of the low bits of the time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) dce: Option<Dce>,
+    pub dce: Option<Dce>,
 }
 
 /// Domain and number of a UUID of version 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Dce {
-    pub(super) domain: u8,
-    pub(super) number: u32,
+pub struct Dce {
+    /// Kind of the number.
+    pub domain: u8,
+    /// Number of a user or a group.
+    pub number: u32,
 }
 
 impl UuidFacts {
-    pub(super) fn of(uuid: Uuid, version: usize) -> Self {
+    /// Returns the content of a UUID of this version; 0 is none.
+    #[must_use]
+    pub fn of(uuid: Uuid, version: usize) -> Self {
         let bytes = uuid.as_bytes();
         let has_node = matches!(version, 1 | 2 | 6);
         let sequence_bits = u16::from_be_bytes([bytes[8], bytes[9]]) & 0x3fff;
@@ -56,30 +64,6 @@ impl UuidFacts {
                 number: u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
             }),
         }
-    }
-
-    pub(super) fn write(&self, out: &mut Output) -> Outcome {
-        out.field("kind", Some("UUID"))?;
-        out.field("version", Some(self.version))?;
-        out.field("variant", Some(self.variant))?;
-        if let Some(node) = &self.node {
-            let shows = match self.mac_shows {
-                Some(true) => "A REAL MAC ADDRESS SHOWS",
-                _ => "random, no MAC address shows",
-            };
-            out.field("node", Some(format_args!("{node} ({shows})")))?;
-        }
-        out.field("clock", self.clock_sequence)?;
-        if let Some(Dce { domain, number }) = self.dce {
-            let of = match domain {
-                0 => "user",
-                1 => "group",
-                2 => "organisation",
-                _ => "site's own kind",
-            };
-            out.field("number", Some(format_args!("{number} (domain {domain}: {of})")))?;
-        }
-        Ok(())
     }
 }
 
@@ -106,4 +90,21 @@ fn variant_name(uuid: Uuid) -> &'static str {
         Variant::Microsoft => "Microsoft",
         _ => "reserved",
     }
+}
+
+/// Returns the time when the UUID was made, as far as it contains it.
+#[must_use]
+pub fn unix_ms(uuid: Uuid, version: usize) -> Option<i64> {
+    let bytes = uuid.as_bytes();
+    let (high, _) = uuid.as_u64_pair();
+    let time_high = u64::from(u16::from_be_bytes([bytes[6] & 0x0f, bytes[7]]));
+    let steps = match version {
+        1 => time_high << 48 | (high >> 16 & 0xffff) << 32 | high >> 32,
+        // The low 32 bits of the time hold a local number: the time is known to 7 minutes only.
+        2 => time_high << 48 | (high >> 16 & 0xffff) << 32,
+        6 => (high >> 16) << 12 | time_high,
+        7 => return i64::try_from(high >> 16).ok(),
+        _ => return None,
+    };
+    i64::try_from((i128::from(steps) - GREGORIAN_STEPS_TO_1970).div_euclid(STEPS_PER_MS)).ok()
 }

@@ -1,27 +1,17 @@
 //! Numbers of 64 bits, read with every known layout and epoch.
 
 use snowmint_core::layout::{PRESETS, Preset, ReadableLayout};
-use snowmint_core::{Layout, Rfc3339};
-use snowmint_wire::http::DecodedBody;
+use snowmint_core::{Layout, Rfc3339, UnixMillis};
 
-use super::line::DecodedLine;
-use super::reading::{Candidate, Reading};
-use super::view::DecodeView;
+use super::reading::{Candidate, LayoutReading};
 
 /// Reads the ID with every known layout, the most plausible reading first.
-pub(super) fn line(text: &str, id: u64, view: &DecodeView<'_>) -> DecodedLine {
-    let mut readings: Vec<Reading> =
-        candidates().map(|candidate| Reading::of(candidate, id, view)).collect();
-    readings.sort_by_key(|reading| (!reading.plausible, reading.cost));
-    DecodedLine {
-        body: DecodedBody {
-            id: text.into(),
-            number: Some(id.to_string()),
-            ..DecodedBody::default()
-        },
-        readings,
-        ..DecodedLine::default()
-    }
+#[must_use]
+pub fn readings(id: u64, now: UnixMillis) -> Vec<LayoutReading> {
+    let mut readings: Vec<LayoutReading> =
+        candidates().map(|candidate| LayoutReading::of(candidate, id, now)).collect();
+    readings.sort_by_key(LayoutReading::rank);
+    readings
 }
 
 /// Returns the layout of the source `default`, the named ones, and these with their other epochs.
@@ -65,27 +55,27 @@ fn of_preset(preset: &Preset) -> Candidate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::when::Zone;
 
-    const NOW: &str = "2026-11-20T00:00:00Z";
+    fn at(time: &str) -> UnixMillis {
+        time.parse::<Rfc3339>().unwrap().0
+    }
 
-    fn readings(id: u64) -> Vec<Reading> {
-        let zone = Zone::default();
-        line("", id, &DecodeView { zone: &zone, now: zone.read(NOW).unwrap() }).readings
+    fn readings(id: u64) -> Vec<LayoutReading> {
+        super::readings(id, at("2026-11-20T00:00:00Z"))
     }
 
     fn plausible(id: u64) -> Vec<String> {
         let plausible = readings(id).into_iter().filter(|reading| reading.plausible);
-        plausible.map(|reading| reading.layout).collect()
+        plausible.map(|reading| reading.name).collect()
     }
 
-    fn reading(id: u64, layout: &str) -> Reading {
-        readings(id).into_iter().find(|reading| reading.layout == layout).unwrap()
+    fn reading(id: u64, layout: &str) -> LayoutReading {
+        readings(id).into_iter().find(|reading| reading.name == layout).unwrap()
     }
 
     #[test]
     fn the_layout_an_id_was_minted_with_is_among_the_plausible_ones() {
-        let minted = Zone::default().read("2026-10-01T12:00:00Z").unwrap();
+        let minted = at("2026-10-01T12:00:00Z");
         for candidate in candidates().filter(|candidate| candidate.name != "baidu-2016") {
             let layout = candidate.layout;
             let (tick, _) = layout.ticks_at(minted).unwrap();
@@ -121,8 +111,9 @@ mod tests {
         ] {
             let reading = reading(id, layout);
             assert!(reading.plausible, "{reading:?}");
-            assert_eq!(reading.time.as_deref(), Some(time), "{layout}");
-            assert!(reading.layout.parse::<ReadableLayout>().is_ok(), "{layout}");
+            let start = reading.layout.start_of(reading.parts.unwrap().tick);
+            assert_eq!(Rfc3339(start).to_string(), time, "{layout}");
+            assert!(reading.name.parse::<ReadableLayout>().is_ok(), "{layout}");
         }
     }
 
@@ -130,12 +121,12 @@ mod tests {
     fn the_nearest_time_and_the_smallest_worker_come_first() {
         assert_eq!(plausible(7_102_577_116_159_582_209)[0], "unix");
         let layout = Layout::new(41, 10, 12).unwrap();
-        let minted = Zone::default().read("2026-11-19T12:00:00Z").unwrap();
+        let minted = at("2026-11-19T12:00:00Z");
         assert_eq!(plausible(layout.compose(minted, 0, 7).unwrap())[0], "default");
         // The costs rise, and the implausible readings stand at the end.
         for id in [7_102_577_116_159_582_209, 1_541_815_603_606_036_480, 175_928_847_299_117_063] {
             let readings = readings(id);
-            assert!(readings.is_sorted_by_key(|reading| (!reading.plausible, reading.cost)));
+            assert!(readings.is_sorted_by_key(LayoutReading::rank));
             assert!(readings.iter().all(|reading| reading.plausible || reading.why.is_some()));
         }
     }
