@@ -36,7 +36,7 @@ settings! {
         /// RESP connections.
         pub(crate) resp: RespSettings,
         pub(crate) compat: CompatSettings,
-        /// Callers and their rights: docs/security.md.
+        /// Callers and their rights: docs/reference/access.md.
         pub(crate) tokens: TokensSection,
         /// TLS, on both ports. The server follows changes of the files.
         pub(crate) tls: TlsSection,

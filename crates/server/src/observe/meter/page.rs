@@ -1,4 +1,4 @@
-//! The page for Prometheus: names and help are a part of the interface (docs/interface.md).
+//! The page for Prometheus: names and help are a part of the interface (docs/reference/metrics.md).
 
 use std::fmt;
 use std::sync::atomic::Ordering;
