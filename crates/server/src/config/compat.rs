@@ -15,7 +15,7 @@ pub type KeySources = BTreeMap<String, String>;
 crate::settings! {
     /// HTTP interfaces of other systems: their clients move to Snowmint by a change of address.
     pub struct CompatSettings {
-        /// HTTP interface of Meituan Leaf, on the same port; docs/how-to/move-from-leaf.md describes the move.
+        /// HTTP interface of Meituan Leaf, on the same port: docs/how-to/move-from-leaf.md.
         pub leaf: LeafSettings,
         /// HTTP interface of Didi Tinyid, with the prefix /tinyid and without.
         pub tinyid: TinyidSettings,
