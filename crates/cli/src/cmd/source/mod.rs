@@ -5,7 +5,7 @@ mod shown;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use serde_json::Value;
-use snowmint_coord::spec::{SourceSpec, keys};
+use snowmint_coord::spec::{SourceSpec, Takes, keys};
 use snowmint_wire::http::{AlterRequest, SourceBody, SourceRequest, SourcesBody, UnreadableBody};
 
 use crate::client::{ApiClient, DEFAULT_SERVER};
@@ -92,8 +92,8 @@ struct SourceKeys(SourceSpec);
 impl Args for SourceKeys {
     fn augment_args(command: Command) -> Command {
         let spelled = |takes| match takes {
-            keys::Takes::Number => "NUMBER",
-            keys::Takes::Flag => "true|false",
+            Takes::Number => "NUMBER",
+            Takes::Flag => "true|false",
             _ => "TEXT",
         };
         command.next_help_heading("Keys").args(keys::KEYS.iter().map(|key| {
