@@ -48,9 +48,20 @@ impl Key {
     }
 
     /// Returns whether it has a meaning for sources of this kind, perhaps under a condition.
-    pub(super) fn is_for(&self, kind: Kind) -> bool {
+    #[must_use]
+    pub fn is_for(&self, kind: Kind) -> bool {
         let mut parts = self.kinds.split([',', ';']);
         self.kinds == "all" || parts.any(|part| part.split_whitespace().next() == Some(kind.name()))
+    }
+
+    /// Returns the condition under which it has a meaning for this kind (`with mint = store`);
+    /// empty if there is none.
+    #[must_use]
+    pub fn condition(&self, kind: Kind) -> &'static str {
+        let parts = self.kinds.split(';').map(str::trim);
+        let mut conditions = parts.filter_map(|part| part.strip_prefix(kind.name()));
+        // A list of kinds is no condition.
+        conditions.find(|rest| rest.starts_with(' ')).map_or("", str::trim)
     }
 
     /// Returns the key with bounds.

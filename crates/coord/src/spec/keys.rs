@@ -350,9 +350,8 @@ pub const KEYS: &[Key] = &[
         Takes::Text,
         "",
         "segment with serials",
-        "date in each serial, and the period in which its number begins at 1 again: yyyyMMdd, yyyy-MM-dd, \
-         yyMMdd (each day), yyyyMM, yyyy-MM, yyMM (each month), yyyy, yy (each year); left out: no \
-         date, and never",
+        "date in each serial; its number begins at 1 again each day (yyyyMMdd, yyyy-MM-dd, yyMMdd), \
+         month (yyyyMM, yyyy-MM, yyMM) or year (yyyy, yy); left out: no date, and never",
     )
     .fixed(),
     key(

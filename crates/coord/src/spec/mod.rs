@@ -36,7 +36,7 @@ impl SourceSpec {
     /// # Errors
     /// [`SpecError`], which names the impossible key.
     pub fn check(&self) -> Result<Plan, SpecError> {
-        plan::check(self)
+        Plan::check(self)
     }
 
     /// Returns the same source with every default for its kind written out. Checking it gives the
