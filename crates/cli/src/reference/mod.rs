@@ -1,5 +1,6 @@
 //! The pages in docs/reference, made from what the program itself uses. A test compares them.
 
+mod command_line;
 mod configuration;
 mod markdown;
 mod sources;
@@ -10,7 +11,8 @@ use std::path::Path;
 const WRITE: &str = "SNOWMINT_WRITE_GENERATED";
 
 /// Each page with its name, and the function that makes it.
-const PAGES: [(&str, fn() -> String); 2] = [
+const PAGES: [(&str, fn() -> String); 3] = [
+    ("command-line.md", command_line::page),
     ("configuration.md", configuration::page),
     ("sources.md", sources::page),
 ];

@@ -25,7 +25,7 @@ use shown::{path, show};
   snowmint source alter orders --lead_max 10s
   snowmint source alter orders --lead_max 10s --if-version 7
   snowmint source disable orders
-  snowmint source restripe orders --increment 3 --stripe 1=10.0.0.1:7700 --stripe 2=10.0.0.2:7700 \
+  snowmint source restripe orders --increment 3 --stripe 1=10.0.0.1:7700 --stripe 2=10.0.0.2:7700 \\
       --stripe 3=10.0.0.3:7700")]
 pub(crate) struct Source {
     #[command(subcommand)]
