@@ -2,6 +2,7 @@
 
 mod command_line;
 mod configuration;
+mod errors;
 mod markdown;
 mod sources;
 
@@ -11,9 +12,10 @@ use std::path::Path;
 const WRITE: &str = "SNOWMINT_WRITE_GENERATED";
 
 /// Each page with its name, and the function that makes it.
-const PAGES: [(&str, fn() -> String); 3] = [
+const PAGES: [(&str, fn() -> String); 4] = [
     ("command-line.md", command_line::page),
     ("configuration.md", configuration::page),
+    ("errors.md", errors::page),
     ("sources.md", sources::page),
 ];
 
