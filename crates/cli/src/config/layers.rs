@@ -147,8 +147,10 @@ fn check_bounds(given: &Given, value: &Value) -> Outcome {
     });
     let Some((takes, Some(row))) = row else { return Ok(()) };
     let number = match (takes, value) {
-        (SettingValues::Number(_), Value::Integer(number)) => u64::try_from(*number).ok(),
-        (SettingValues::Duration, Value::String(text)) => text.parse().ok().map(Span::ms),
+        (SettingValues::Number(_), Value::Integer(number)) => Some((*number).into()),
+        (SettingValues::Duration, Value::String(text)) => {
+            text.parse().ok().map(|span: Span| span.ms().into())
+        }
         _ => None,
     };
     number.map_or(Ok(()), |number| row.check(number)).map_err(|reason| invalid(given, &reason))

@@ -148,7 +148,8 @@ fn the_highest_bound_of_a_counter_has_a_limit() {
         assert_eq!(file(&bound.to_string()).unwrap().limits.bound_max, bound);
     }
     let refused = file("4611686018427387905").unwrap_err();
-    for part in ["line 2: limits.bound_max", "the maximum is 4611686018427387904 (2^62)"] {
+    for part in ["line 2: limits.bound_max", "the maximum is 4611686018427387904 (2^62); lower it"]
+    {
         assert!(refused.contains(part), "{refused}");
     }
 }
@@ -337,7 +338,10 @@ fn hosts_come_as_a_list_or_in_one_text() {
 fn impossible_values_are_refused_with_the_key_and_the_limit() {
     let long = "x".repeat(256);
     for (section, key, value, limit) in [
-        ("limits", "batch_max", "0", "the minimum is 1"),
+        ("limits", "batch_max", "0", "the minimum is 1; raise it"),
+        ("limits", "batch_max", "-1", "the minimum is 1; raise it"),
+        ("limits", "batch_max", "4294967296", "the maximum is 4294967295; lower it"),
+        ("limits", "sources_max", "-1", "the minimum is 0; raise it"),
         ("limits", "passed_on_max", "2", "the minimum is 3"),
         ("limits", "workers_max", "0", "the minimum is 1"),
         ("traces", "one_in", "0", "the minimum is 1"),

@@ -281,8 +281,10 @@ impl SourceSpec {
                 break;
             }
         }
-        *self =
-            serde_json::from_value(whole.into()).map_err(|error| refused(json::reason(&error)))?;
+        *self = serde_json::from_value(whole.into()).map_err(|error| {
+            let bounds = key.bounds().filter(|_| matches!(key.takes, Takes::Number));
+            refused(bounds.map_or_else(|| json::reason(&error), |these| format!("take {these}")))
+        })?;
         Ok(())
     }
 

@@ -128,16 +128,22 @@ impl SettingRow {
     /// Checks a value; a duration is in milliseconds.
     ///
     /// # Errors
-    /// The exceeded bound.
-    pub fn check(&self, value: u64) -> Result<(), String> {
-        let is_low = self.least.is_some_and(|least| value < least);
-        let is_high = self.most.is_some_and(|most| value > most);
-        match (self.least, self.most) {
-            _ if !is_low && !is_high => Ok(()),
-            (Some(least), None) => Err(format!("the minimum is {}", self.shown(least))),
-            (None, Some(most)) => Err(format!("the maximum is {}", self.shown(most))),
-            _ => Err(format!("allowed are {}", self.bounds().unwrap_or_default())),
+    /// The exceeded bound, that of its type included.
+    pub fn check(&self, value: i128) -> Result<(), String> {
+        let type_max = match self.takes {
+            SettingValues::Number(max) => max,
+            _ => u64::MAX,
+        };
+        let (least, most) = (self.least.unwrap_or(0), self.most.unwrap_or(type_max));
+        let (is_low, is_high) = (value < i128::from(least), value > i128::from(most));
+        if !is_low && !is_high {
+            return Ok(());
         }
+        Err(match (self.least, self.most) {
+            (Some(_), Some(_)) => format!("allowed are {}", self.bounds().unwrap_or_default()),
+            _ if is_low => format!("the minimum is {}; raise it", self.shown(least)),
+            _ => format!("the maximum is {}; lower it", self.shown(most)),
+        })
     }
 
     fn shown(&self, bound: u64) -> String {

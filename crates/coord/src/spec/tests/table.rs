@@ -217,6 +217,8 @@ fn keys_are_set_from_text() {
         assert!(spec.set(key, text).is_err(), "{key} = {text}");
         assert_eq!(spec, before, "{key} = {text}");
     }
+    let error = spec.set("serial.width", "256").unwrap_err().to_string();
+    assert!(error.ends_with("take 1 to 12"), "{error}");
 }
 
 /// Keys with which a key has a meaning, and may have every value within its bounds.
