@@ -83,7 +83,7 @@ const KEPT: [(&str, &str, &str); 13] = [
     ("crates/cli/src/cmd/bench/report.rs", "answers", "keys of bench --json"),
     ("crates/cli/src/cmd/bench/observations.rs", "no_answer", "code in bench --json"),
     ("crates/cli/tests/commands/bench.rs", "/answers", "key of bench --json"),
-    ("docs/reference/command-line.md", "`answers", "keys of bench --json"),
+    ("docs/reference/commands.md", "`answers", "keys of bench --json"),
     ("crates/server/console/api.js", "no_answer", "code of an error without a response"),
 ];
 

@@ -7,6 +7,8 @@ mod families;
 mod forecasts;
 mod page;
 pub(crate) mod process;
+#[cfg(test)]
+mod reference;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
