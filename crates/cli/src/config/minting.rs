@@ -27,9 +27,10 @@ settings! {
         /// number (exit code 3).
         ///
         /// The error names the holder. From a program with a token, the server takes the number
-        /// (docs/reference/access.md#programs-that-mint-in-their-own-process). The server does not start
-        /// (exit code 2) if the layout lacks the number, or if own sources that borrow or have
-        /// clock bits share the pool with others. Own sources have the number before all others.
+        /// (docs/reference/access.md#programs-that-mint-in-their-own-process). The server does not
+        /// start (exit code 2) if the layout lacks the number, or if own sources that borrow or
+        /// have clock bits share the pool with others. Own sources have the number before all
+        /// others.
         pub(crate) number: NumberChoice = NumberChoice::Any,
         /// "recycle": a released number is claimed again. "never": each start claims a number that
         /// was never used, until there are none (10 worker bits: 1024 starts). The same for all

@@ -33,8 +33,8 @@ settings! {
         /// (snowmint://HOST:PORT). They call its store over gRPC for worker numbers, windows and
         /// segments. If tokens are required, their tokens need the right join.
         ///
-        /// It opens `snowmint.store.v1` (docs/how-to/mint-in-rust.md), of which each token has a share
-        /// (docs/reference/access.md#programs-that-mint-in-their-own-process).
+        /// It opens `snowmint.store.v1` (docs/how-to/mint-in-rust.md), of which each token has a
+        /// share (docs/reference/access.md#programs-that-mint-in-their-own-process).
         pub(crate) offered: bool,
         /// Location of the token for servers that are used as the store: file:PATH or env:NAME,
         /// never the token itself. Empty: SNOWMINT_TOKEN, or the file that SNOWMINT_TOKEN_FILE

@@ -46,7 +46,7 @@ const NOTES: &str = "
 - `snowmint_ids_total` counts each number of a range or a segment. Requests that a peer forwards count as `http`.
 - `snowmint_source_errors_total`, together with it, shows a source that cannot mint while others can.
 - `snowmint_request_seconds` counts 0 for one ID over HTTP that was available at once.
-- `snowmint_clock_steps_total`: [clocks.md](../explanation/clocks.md) has the meaning of each step. The time reference of
+- `snowmint_clock_steps_total`: [clocks.md](../explanation/clocks.md) says what they mean. The time reference of
   `snowmint_clock_offset_seconds` is the store's clock, most members' clocks or `clock.ntp`.
 - `snowmint_without_store` needs `worker.start_without_store`.
 - `snowmint_layout_left_seconds` has every enabled source of the catalog.
