@@ -8,7 +8,8 @@ mod client;
 mod cmd;
 mod config;
 mod open;
-#[cfg(all(test, feature = "import"))]
+#[cfg(test)]
+#[cfg(feature = "import")]
 mod reference;
 mod security;
 mod system;

@@ -11,8 +11,10 @@ use std::path::Path;
 /// Environment variable that writes the pages instead of comparing them.
 const WRITE: &str = "SNOWMINT_WRITE_GENERATED";
 
-/// Each page with its name, and the function that makes it.
-const PAGES: [(&str, fn() -> String); 4] = [
+/// The name of a page, and the function that makes it.
+type Page = (&'static str, fn() -> String);
+
+const PAGES: [Page; 4] = [
     ("command-line.md", command_line::page),
     ("configuration.md", configuration::page),
     ("errors.md", errors::page),
