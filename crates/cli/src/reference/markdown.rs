@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Returns a text with links to the pages that it names as `docs/NAME.md`.
+/// Returns a text with links to the pages that it names as `docs/FOLDER/NAME.md`.
 pub(super) fn linked(text: &str) -> String {
     let mut linked = String::new();
     for word in text.split_inclusive(char::is_whitespace) {
@@ -10,7 +10,7 @@ pub(super) fn linked(text: &str) -> String {
             linked.push_str(&word.replace('|', "\\|"));
             continue;
         };
-        let is_path = |c: char| c.is_ascii_alphanumeric() || "-_.#".contains(c);
+        let is_path = |c: char| c.is_ascii_alphanumeric() || "-_.#/".contains(c);
         let end = path.find(|c| !is_path(c)).unwrap_or(path.len());
         let end = path[..end].trim_end_matches('.').len();
         let target = &path[..end];
@@ -49,4 +49,18 @@ pub(super) fn filled(text: &str) -> String {
 /// Returns words as code, with commas.
 pub(super) fn coded<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     words.into_iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn linked_names_the_page_and_leads_to_it() {
+    for (text, expected) in [
+        (
+            "how (docs/reference/access.md#shares). Next",
+            "how ([access.md](access.md#shares)). Next",
+        ),
+        ("More: docs/how-to/size-it.md.", "More: [size-it.md](../how-to/size-it.md)."),
+        ("a|b", "a\\|b"),
+    ] {
+        assert_eq!(linked(text), expected);
+    }
 }
