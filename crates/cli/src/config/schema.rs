@@ -218,14 +218,28 @@ mod tests {
         files.chain(folders.iter().flat_map(|folder| documents(folder))).collect()
     }
 
-    /// Returns the configurations that a document shows: indented lines from a section's head on.
+    /// Returns the configurations that a document shows, in fences or indented: from a section's
+    /// head on.
     fn examples(document: &str) -> Vec<String> {
         let sections = defaults();
         let mut examples: Vec<String> = Vec::new();
-        let mut is_inside = false;
+        let (mut fence, mut is_inside) = (None, false);
         for line in document.lines() {
-            let Some(line) = line.strip_prefix("    ").filter(|line| !line.trim().is_empty())
-            else {
+            let text = line.trim_start();
+            if text.starts_with("```") {
+                let indent = line.len() - text.len();
+                fence = if fence.is_none() { Some(indent) } else { None };
+                is_inside = false;
+                continue;
+            }
+            let code = match fence {
+                // END ends a file that a script writes.
+                Some(indent) => {
+                    Some(line.get(indent..).unwrap_or("")).filter(|line| *line != "END")
+                }
+                None => line.strip_prefix("    ").filter(|line| !line.trim().is_empty()),
+            };
+            let Some(line) = code else {
                 is_inside = false;
                 continue;
             };
