@@ -46,7 +46,7 @@ pub use access::{Access, Right, Secret, TokenHash, TokenSettings, Tokens};
 pub use advertised_addrs::AdvertisedAddrs;
 pub use config::{
     CompatSettings, CosIdSettings, Documented, HttpSettings, KeySources, LeafSettings, Limits,
-    RespSettings, SettingText, Settings, TinyidSettings,
+    RespSettings, SettingRow, SettingValues, Settings, TinyidSettings,
 };
 pub use handle::{Handle, ServerDeps, start};
 pub use http::bodies::{recovery_body, source_body};

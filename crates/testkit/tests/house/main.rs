@@ -381,7 +381,7 @@ fn literal(code: &str) -> Option<String> {
     quoted(code).map(|(text, _)| text)
 }
 
-/// Returns what is wrong with the sentence of an error, by the rules of docs/glossary.md.
+/// Returns what is wrong with the sentence of an error, by the rules of CONTRIBUTING.md.
 fn wrong_with(constructor: &str, sentence: &str) -> Option<&'static str> {
     // Names keep their form, such as URL and SQLite.
     let is_name = |word: &str| word.chars().filter(char::is_ascii_uppercase).count() > 1;

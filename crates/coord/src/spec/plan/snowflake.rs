@@ -6,8 +6,7 @@ use snowmint_core::text::Format;
 use super::disguise::DisguisePlan;
 use crate::spec::duration::Span;
 use crate::spec::kind::{Kind, MintBy, OnEmpty, OnRollback, Order, Unique};
-use crate::spec::source_spec::SourceSpec;
-use crate::spec::tables::PrefillSpec;
+use crate::spec::source_spec::{PrefillSpec, SourceSpec};
 
 /// A snowflake source in which everything is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -100,6 +100,28 @@ fn canonical_keys_give_the_same_plan_and_text() {
     }
 }
 
+/// Definitions and identities that a server wrote into its store, with the keys of each request:
+/// stores compare these texts, so another text would be another source. Only additions may change
+/// the file.
+const STORED: &str = include_str!("stored.jsonl");
+
+#[test]
+fn stored_texts_stay_equal_byte_by_byte() {
+    for line in STORED.lines() {
+        let [written, text, identity]: [String; 3] = serde_json::from_str(line).unwrap();
+        let stored = SourceSpec::from_stored(&text).unwrap();
+        // A server writes version and check value of a disguise.
+        let written = Some(spec(&written)).filter(|written| written.disguise.is_none());
+        for spec in written.into_iter().chain([stored]) {
+            // The catalog has the state apart.
+            let canonical = SourceSpec { enabled: None, ..spec.canonical().unwrap() };
+            assert_eq!(canonical.to_stored(), text);
+            assert_eq!(spec.identity().unwrap(), identity);
+        }
+    }
+    assert!(STORED.lines().count() >= 50);
+}
+
 #[test]
 fn empty_definition_gives_the_default_source() {
     let plan = snowflake("{}");

@@ -174,7 +174,7 @@ mod tests {
     const WRITE: &str = "SNOWMINT_WRITE_GENERATED";
 
     #[test]
-    fn the_committed_description_is_that_of_the_code() {
+    fn description_is_made_from_the_code() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
         let (_, about) = described().split_for_parts();
         let made = complete(about, TokenPolicy::NotRequired).to_pretty_json().unwrap() + "\n";

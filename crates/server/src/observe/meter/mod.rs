@@ -8,6 +8,8 @@ mod forecasts;
 pub(crate) mod history;
 mod page;
 pub(crate) mod process;
+#[cfg(test)]
+mod reference;
 mod sampling;
 
 use std::collections::BTreeMap;
