@@ -70,6 +70,7 @@ impl Profile {
                 "a take comes late",
                 "a process dies right after minting",
                 "forwarded",
+                "hand over",
                 "the address leads to another store",
                 "another store is refused",
                 "the other store is a copy",

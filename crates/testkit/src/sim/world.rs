@@ -216,6 +216,9 @@ impl World {
                 }
             }
             81..=82 => {
+                if self.checks_order() && self.rng.percent(50) {
+                    self.hand_over(index).await?;
+                }
                 self.close(index).await;
                 if self.rng.percent(20) {
                     self.start_without_store(index).await?;

@@ -50,7 +50,7 @@ const NOTES: &str = "
   `snowmint_clock_offset_seconds` is the store's clock, most members' clocks or `clock.ntp`.
 - `snowmint_without_store` needs `worker.start_without_store`.
 - `snowmint_layout_left_seconds` has every enabled source of the catalog.
-- Families that begin with `process_` exist on Linux.
+- Families whose name begins with *process* exist on Linux.
 ";
 
 /// Returns values with a sample in every family.
