@@ -95,8 +95,8 @@ codes! {
     /// Causes: a call, a definition or a store of another version, or a store or upstream that the
     /// configuration of this server does not name.
     ///
-    /// Remedy: update this program, or change what the message names, such as [stores] or
-    /// [upstreams].
+    /// Remedy: update this program, or change what the message names, such as `stores` or
+    /// `upstreams`.
     Unsupported =           "unsupported",             400, Err,      2,  12;
     /// No token, or a wrong one.
     ///
