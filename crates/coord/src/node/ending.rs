@@ -35,11 +35,17 @@ impl Node {
     }
 
     /// Records a peer's notice that the members have changed, and returns once this node has listed
-    /// them. Without sections it needs no list.
-    pub async fn members_changed(&self) {
-        let sections = &self.core().ctx.sections;
-        if sections.are_used() {
-            sections.members_changed().await;
+    /// them, or after `wait_ms`: a node that has not joined does not list them. Without sections it
+    /// needs no list.
+    pub async fn members_changed(&self, wait_ms: u64) {
+        let ctx = &self.core().ctx;
+        if ctx.sections.are_used() {
+            let listed = async {
+                ctx.sections.members_changed().await;
+                Ok(())
+            };
+            // The list follows when it can.
+            let _ = ctx.with_deadline(wait_ms, listed).await;
         }
     }
 

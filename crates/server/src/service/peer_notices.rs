@@ -13,6 +13,10 @@ use crate::error::Error;
 /// way, and clients of a cluster learn the next owner from a redirect, not from a closed port.
 const REDIRECTS_MS: u64 = 500;
 
+/// Longest wait for the peers to list the members. One that is frozen or cut off must not keep the
+/// others from their sections; it lists them itself when it can.
+const NOTICES_MS: u64 = 500;
+
 /// Longest hand-over to the peers. Peers that learn of it later take over when they next list the
 /// members, and a store that is away delays the stop no longer.
 const HAND_OVER_MS: u64 = 2_000;
@@ -34,7 +38,7 @@ impl Service {
     /// Without a server's token, where tokens are required.
     pub(crate) async fn members_changed(&self) -> Result<(), Error> {
         self.caller().must_be_a_server()?;
-        self.node.members_changed().await;
+        self.node.members_changed(self.live.limit(|limits| limits.wait_max.ms())).await;
         Ok(())
     }
 
@@ -52,7 +56,7 @@ impl Service {
     /// responds it keeps them to the end.
     pub(crate) async fn hand_over(&self) {
         let handing_over = async {
-            if self.node.announce_stop().await? && self.notify_all(MEMBERS_PATH).await > 0 {
+            if self.node.announce_stop().await? && self.notify_members().await {
                 self.node.hand_over().await?;
                 self.peers().timer().sleep_ms(REDIRECTS_MS).await;
             }
@@ -66,6 +70,15 @@ impl Service {
             () = self.peers().timer().sleep_ms(HAND_OVER_MS) => {
                 tracing::warn!("sections are not handed over within {HAND_OVER_MS} ms");
             }
+        }
+    }
+
+    /// Notifies the peers that this member stops. Returns whether there may be one to take over.
+    async fn notify_members(&self) -> bool {
+        tokio::select! {
+            biased;
+            notified = self.notify_all(MEMBERS_PATH) => notified > 0,
+            () = self.peers().timer().sleep_ms(NOTICES_MS) => true,
         }
     }
 

@@ -337,3 +337,43 @@ async fn cluster_names_a_host_before_any_counter_is_opened() {
         assert!(port.is_none_or(|port| lines[7] == format!(":{port}")), "{lines:?}");
     }
 }
+
+/// Returns how many sections a server holds, by its own count.
+async fn sections_of(server: &Server) -> f64 {
+    let page = server.get("/metrics").await.body;
+    let line = page.lines().find_map(|line| line.strip_prefix("snowmint_counter_sections "));
+    line.unwrap_or_else(|| panic!("{page}")).parse().unwrap()
+}
+
+/// A frozen peer takes calls and does not respond. The others get their sections all the same.
+#[tokio::test]
+async fn silent_peer_does_not_keep_a_stopping_server_from_handing_over() {
+    let store = MemoryStore::new("test").unwrap();
+    let (first, second, silent) =
+        (Listeners::bind().await, Listeners::bind().await, Listeners::bind().await);
+    let _silent = node_at(&store, silent.announced()).await;
+    let first = first.start(&store, |_| ()).await;
+    let second = second.start(&store, |_| ()).await;
+    let mut client = first.resp().await;
+    let has_sections = async {
+        for key in 0.. {
+            client.ask(&["INCR", &format!("counters:k{key}")]).await;
+            if sections_of(&first).await > 0.0 {
+                return;
+            }
+        }
+    };
+    soon(has_sections).await;
+    let passing = async {
+        loop {
+            first.timer.advance_ms(50);
+            second.timer.advance_ms(50);
+            BootTimer.sleep_ms(10).await;
+        }
+    };
+    tokio::select! {
+        () = first.handle.hand_over() => {}
+        () = soon(passing) => unreachable!(),
+    }
+    assert!(sections_of(&first).await < 1.0);
+}

@@ -138,7 +138,7 @@ impl World {
         let handing_over = tokio::spawn(async move {
             if node.announce_stop().await? {
                 for peer in peers {
-                    peer.members_changed().await;
+                    peer.members_changed(1_000).await;
                 }
                 node.hand_over().await?;
             }

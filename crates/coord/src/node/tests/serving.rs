@@ -269,7 +269,7 @@ async fn stopping_server_hands_over_while_it_still_serves() {
     let peers = servers.iter().filter(|server| !std::ptr::eq(*server, &servers[leaving]));
     let peers: Vec<&Server> = peers.collect();
     for peer in &peers {
-        peer.node.members_changed().await;
+        peer.node.members_changed(1_000).await;
     }
     leaves.hand_over().await.unwrap();
     assert_eq!(leaves.stats().sections, 0);
@@ -290,7 +290,7 @@ async fn last_server_keeps_its_sections_at_a_stop() {
     let servers = [server(&world, "one:1").await];
     assert_eq!(keys_of(&servers[0]).await, 50);
     assert!(servers[0].node.announce_stop().await.unwrap());
-    servers[0].node.members_changed().await;
+    servers[0].node.members_changed(1_000).await;
     servers[0].node.hand_over().await.unwrap();
     assert_eq!(keys_of(&servers[0]).await, 50);
     servers[0].node.close().await.unwrap();
