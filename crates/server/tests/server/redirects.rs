@@ -347,7 +347,7 @@ async fn sections_of(server: &Server) -> f64 {
 
 /// A frozen peer takes calls and does not respond. The others get their sections all the same.
 #[tokio::test]
-async fn silent_peer_does_not_keep_a_stopping_server_from_handing_over() {
+async fn silent_peer_does_not_prevent_a_hand_over() {
     let store = MemoryStore::new("test").unwrap();
     let (first, second, silent) =
         (Listeners::bind().await, Listeners::bind().await, Listeners::bind().await);
