@@ -8,6 +8,9 @@ mod client;
 mod cmd;
 mod config;
 mod open;
+#[cfg(test)]
+#[cfg(feature = "import")]
+mod reference;
 mod security;
 mod system;
 mod terminal;

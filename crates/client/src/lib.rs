@@ -35,7 +35,7 @@ mod store;
 
 pub use credentials::Credentials;
 pub use handshake::tls_failure;
-pub use servers_url::{SCHEME, SCHEME_TLS};
+pub use servers_url::{PORT, SCHEME, SCHEME_TLS};
 pub use settings::{ClientDeps, Settings};
 pub use store::RemoteStore;
 

@@ -7,7 +7,8 @@ use snowmint_coord::error::chain;
 use snowmint_coord::{Error, ErrorKind, Timer};
 use snowmint_store_rpc::store_error;
 use snowmint_wire::grpc::store::{
-    DescribeRequest, DescribeResponse, INSTANCE, SERVICE, VERSION, VERSION_MIN, is_understood,
+    DESCRIBE, DescribeRequest, DescribeResponse, INSTANCE, SERVICE, VERSION, VERSION_MIN,
+    is_understood,
 };
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
@@ -27,7 +28,6 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum length of a response: some hundred thousand slots.
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 const AUTHORIZATION: &str = "authorization";
-const DESCRIBE: &str = "/snowmint.store.v1.Store/Describe";
 
 /// A connection. Clones share it.
 #[derive(Clone)]

@@ -9,8 +9,8 @@ pub const SCHEME: &str = "snowmint";
 pub const SCHEME_TLS: &str = "snowmints";
 
 const FORM: &str = "snowmint://HOST:PORT,HOST:PORT, or with TLS snowmints://HOST:PORT,HOST:PORT";
-/// Default port for gRPC.
-const PORT: u16 = 7700;
+/// Port of a server that a URL names without one.
+pub const PORT: u16 = 7700;
 
 /// Addresses of servers, and the token for them. Its `Debug` would show the token: it has none.
 pub(crate) struct ServersUrl {

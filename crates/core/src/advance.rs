@@ -67,6 +67,16 @@ pub enum SequenceStart {
     /// shares a factor with the difference between IDs of consecutive ticks (5, in layouts with 22
     /// bits below the time).
     Carried,
+    /// The number that makes `id % count` the one after that of the last ID, in whatever tick it
+    /// was: IDs take turns over the shards at any rate. It is below `count`, so each tick may lose
+    /// `count - 1` numbers. The first ID of a generator begins at a shard that depends on its tick
+    /// and `seed`. See [`check_shards`](crate::generator::check_shards).
+    Shards {
+        /// Number of shards; 0 and 1 mean zero.
+        count: u64,
+        /// Any number: distinguishes processes that start in one tick.
+        seed: u64,
+    },
 }
 
 /// The parameters that stay the same from call to call.
@@ -74,6 +84,9 @@ pub enum SequenceStart {
 pub struct Rules {
     /// Bits of the sequence; 1 to 62.
     pub sequence_bits: u8,
+    /// Bits of the sequence and of the fields between it and the time: IDs of consecutive ticks are
+    /// 2 to the power of this many IDs of one tick apart.
+    pub tick_bits: u8,
     /// The layout's last tick.
     pub tick_max: u64,
     /// Ticks that an ID may lag the clock, so that unused ticks serve a burst.
@@ -158,7 +171,7 @@ pub fn advance(state: State, now: u64, wanted: u64, window: TickWindow, rules: &
     }
     let latest = now.saturating_add(rules.lead_ticks);
     let earliest = now.saturating_sub(rules.lag_ticks).max(window.floor);
-    let first = begin(state.next, earliest, rules);
+    let first = begin(state.next, earliest, window.floor, rules);
     let tick = first.tick(rules);
     if tick > rules.tick_max {
         return Advance::EpochSpent;
@@ -184,7 +197,7 @@ pub fn advance(state: State, now: u64, wanted: u64, window: TickWindow, rules: &
 }
 
 /// Returns the first ordinal to take: `next`, or a later one where a new tick begins.
-fn begin(next: Ordinal, earliest: u64, rules: &Rules) -> Ordinal {
+fn begin(next: Ordinal, earliest: u64, floor: u64, rules: &Rules) -> Ordinal {
     let tick = next.tick(rules).max(earliest);
     if tick == next.tick(rules) && next.sequence(rules) != 0 {
         return next;
@@ -199,12 +212,39 @@ fn begin(next: Ordinal, earliest: u64, rules: &Rules) -> Ordinal {
             let carried = next.sequence(rules);
             if carried > rules.sequence_max() / 2 { 0 } else { carried }
         }
+        SequenceStart::Shards { count, seed } => {
+            let count = count.min(rules.sequence_max().saturating_add(1)).max(1);
+            match next.get().checked_sub(1).map(Ordinal) {
+                Some(last) if next > Ordinal::first_of(floor, rules) => {
+                    in_turn(last, tick, count, rules)
+                }
+                // Nothing was taken yet.
+                _ => below(count, mixed((tick ^ seed).wrapping_add(MIX_STEP))),
+            }
+        }
     };
     Ordinal(Ordinal::first_of(tick, rules).get().saturating_add(start))
 }
 
+/// Returns the sequence number in `tick` whose ID is in the shard after that of `last`.
+///
+/// Divided by the distance between IDs of one tick, and without the fields that never change, an ID
+/// is `tick << tick_bits | sequence`. No factor of `count` is in that distance (`check_shards`), so
+/// this number modulo `count` names the shard.
+fn in_turn(last: Ordinal, tick: u64, count: u64, rules: &Rules) -> u64 {
+    let modulo = |number: u128| number.checked_rem(u128::from(count)).unwrap_or(0);
+    // A remainder has at most 62 bits, and `tick_bits` is at most 63.
+    let of_tick = |tick: u64| modulo(modulo(u128::from(tick)).wrapping_shl(rules.tick_bits.into()));
+    let due = of_tick(last.tick(rules))
+        .saturating_add(last.sequence(rules).into())
+        .saturating_add(1)
+        .saturating_add(u128::from(count))
+        .saturating_sub(of_tick(tick));
+    u64::try_from(modulo(due)).unwrap_or(0)
+}
+
 /// Maps 64 uniform bits to a number below `bound`.
-fn below(bound: u64, bits: u64) -> u64 {
+pub(crate) fn below(bound: u64, bits: u64) -> u64 {
     let product = u128::from(bits).wrapping_mul(u128::from(bound));
     u64::try_from(product >> 64).unwrap_or(0)
 }

@@ -7,7 +7,7 @@ use allocation_counter::measure;
 use snowmint_core::text::Format;
 use snowmint_core::{
     CachedClock, Clock, ClockSequence, Generator, Layout, LocalGenerator, ManualClock, MintError,
-    Ring, Rollback, Settings, SystemClock, UnixMillis, Window,
+    Ring, Rollback, SequenceStart, Settings, SystemClock, UnixMillis, Window,
 };
 
 /// 4 IDs a tick, so that most mints here meet a new tick or a full one.
@@ -75,7 +75,8 @@ fn generators_allocate_nothing() {
 #[test]
 fn the_ring_and_the_clock_sequence_allocate_nothing() {
     let clock = ManualClock::new(START);
-    let ring = Ring::new(NARROW, 7, None, Window::UNBOUNDED, &clock, ()).unwrap();
+    let ring =
+        Ring::new(NARROW, 7, None, SequenceStart::Zero, Window::UNBOUNDED, &clock, ()).unwrap();
     allocates_nothing("Ring", || mint_over_steps(&clock, || ring.try_mint()));
     let settings = Settings::with_rollback(Rollback::Fail);
     let layout = Layout::CLOCK_SEQUENCE;

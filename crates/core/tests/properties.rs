@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use snowmint_core::disguise::{Disguise, DisguiseError, Key, Keyring};
-use snowmint_core::layout::{Field, UNIT_MS_MAX};
-use snowmint_core::text::{Format, Radix, Text, TextError};
+use snowmint_core::layout::{Field, PRESETS, ReadableLayout, UNIT_MS_MAX};
+use snowmint_core::text::{Format, Radix, Text, TextError, decode_signed};
 use snowmint_core::{Layout, OutOfRange, Parts, Rfc3339, Tick, UnixMillis};
 
 /// Generates every legal layout: any widths and order below the time, any split, unit and epoch.
@@ -40,6 +40,52 @@ fn layouts() -> impl Strategy<Value = Layout> {
             layout.with_worker_split(split % worker).unwrap_or(layout)
         },
     )
+}
+
+/// Generates layouts that are read: fields in any order, fields without bits, any unit, a time of
+/// one number or two. Some can mint, most cannot.
+fn readable_layouts() -> impl Strategy<Value = ReadableLayout> {
+    let fields = [Field::Time, Field::Clock, Field::Worker, Field::Sequence];
+    let order = Just(fields).prop_shuffle();
+    let widths = (1..=48_u8, 0..=4_u8, 0..=16_u8, 0..=16_u8, 0..=64_u8);
+    let unit = prop_oneof![
+        Just(1_000_000_u64),
+        Just(1),
+        Just(100),
+        Just(10_000),
+        Just(1_000_000_000),
+        1..=2_000_000_000_u64
+    ];
+    let epoch = prop_oneof![Just(0_u64), 0..2_000_000_000_000_u64];
+    (order, widths, unit, epoch, any::<u8>(), any::<u8>()).prop_map(
+        |(order, (time, clock, worker, sequence, total), unit_ns, epoch, low, split)| {
+            // Layouts of 63 and 64 bits, whose top bit has a meaning, come often.
+            let rest = time + clock + sequence;
+            let worker = if total >= 60 { total.saturating_sub(rest) } else { worker };
+            let worker = worker.min(64_u8.saturating_sub(rest));
+            let sequence = sequence.min(64 - time - clock);
+            let fields = order.map(|field| match field {
+                Field::Time => (field, time),
+                Field::Clock => (field, clock),
+                Field::Worker => (field, worker),
+                _ => (field, sequence),
+            });
+            let layout = ReadableLayout::from_fields(&fields).expect("legal widths");
+            let layout = layout.with_unit_ns(unit_ns).expect("a legal unit");
+            let layout = layout.with_epoch(UnixMillis::new(epoch)).expect("an epoch with room");
+            let layout = layout.with_time_split(low % 40).unwrap_or(layout);
+            layout.with_worker_split(split % worker.max(1)).unwrap_or(layout)
+        },
+    )
+}
+
+/// Generates a readable layout, among them every preset, and a number that it reads.
+fn readable_layouts_and_ids() -> impl Strategy<Value = (ReadableLayout, u64)> {
+    let presets = prop::sample::select(PRESETS.map(|preset| preset.layout()).to_vec());
+    prop_oneof![readable_layouts(), presets].prop_flat_map(|layout| {
+        let max = layout.id_max();
+        (Just(layout), prop_oneof![8 => 0..=max, 1 => Just(0), 1 => Just(max)])
+    })
 }
 
 /// Generates a layout and an ID of it, from anywhere in its range, its ends included.
@@ -87,11 +133,11 @@ fn near_texts() -> impl Strategy<Value = String> {
 fn near_layouts() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         "(time|clock|worker|sequence)=[0-9]{1,3}",
-        "worker=[0-9]\\+[0-9]",
-        "unit=[0-9]{1,9}(ms|s|)",
+        "(worker|time)=[0-9]{0,2}\\+[0-9]{0,2}",
+        "unit=[0-9]{1,15}(ns|us|ms|s|)",
         "epoch=[0-9]{1,20}",
         "epoch=20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:00:00(Z|\\+08:00)",
-        "(twitter|discord|baidu|js53|sonyflake|twiter)",
+        "(twitter|discord|baidu|js53|sonyflake|seata|cockroachdb|nextcloud|twiter)",
         "[a-z=+ ]{0,8}",
         ".{0,8}",
     ];
@@ -167,6 +213,60 @@ proptest! {
     }
 
     #[test]
+    fn reading_and_packing_are_inverse((layout, id) in readable_layouts_and_ids()) {
+        let parts = layout.unpack(id).unwrap();
+        match layout.pack(parts) {
+            Ok(packed) if layout.time_low_bits() == 0 => prop_assert_eq!(packed, id),
+            // A split time that counts past its second is another ID's time.
+            Ok(packed) => prop_assert_eq!(layout.unpack(packed), Ok(parts)),
+            Err(error) => prop_assert!(layout.time_low_bits() > 0, "{}", error),
+        }
+        let start = layout.start_of(parts.tick);
+        match layout.ticks_at(start) {
+            Ok((first, last)) => {
+                prop_assert!(first <= parts.tick);
+                prop_assert!(parts.tick <= last);
+            }
+            Err(error) => {
+                prop_assert_eq!(error, OutOfRange::AfterEnd { time: start, end: layout.end() });
+                prop_assert!(parts.tick > layout.tick_max());
+            }
+        }
+        prop_assert_eq!(layout.unpack(id | 1 << 63).is_ok(), layout.total_bits() == 64);
+    }
+
+    #[test]
+    fn minting_layouts_read_as_they_mint((layout, id) in layouts_and_ids()) {
+        let readable = layout.readable();
+        prop_assert_eq!(readable.mintable(), Ok(layout));
+        prop_assert_eq!(readable.to_string(), layout.to_string());
+        prop_assert_eq!(readable.unpack(id), layout.unpack(id));
+        prop_assert_eq!(readable.pack(readable.unpack(id).unwrap()), Ok(id));
+        prop_assert_eq!((readable.end(), readable.tick_max()), (layout.end(), layout.tick_max()));
+        let tick = layout.unpack(id).unwrap().tick;
+        prop_assert_eq!(readable.start_of(tick), layout.start_of(tick));
+        prop_assert_eq!(readable.ticks_at(layout.start_of(tick)), Ok((tick, tick)));
+    }
+
+    #[test]
+    fn only_safe_layouts_mint(layout in readable_layouts()) {
+        let is_safe = layout.is_by_time()
+            && layout.bits(Field::Sequence) > 0
+            && layout.unit_ns() % 1_000_000 == 0
+            && layout.time_low_bits() == 0;
+        let mintable = layout.mintable();
+        prop_assert_eq!(mintable.is_ok(), is_safe, "{:?}", mintable);
+        prop_assert_eq!(layout.to_string().parse::<Layout>().ok(), mintable.ok());
+        prop_assert_eq!(layout.to_string().parse(), Ok(layout));
+    }
+
+    #[test]
+    fn negative_numbers_are_the_same_bits(id in any::<u64>()) {
+        prop_assert_eq!(decode_signed(&id.to_string()), Ok(id));
+        prop_assert_eq!(decode_signed(&id.cast_signed().to_string()), Ok(id));
+    }
+
+    #[test]
     fn layout_reads_back_its_own_text(layout in layouts()) {
         prop_assert_eq!(layout.to_string().parse(), Ok(layout));
     }
@@ -181,6 +281,13 @@ proptest! {
             }
             Err(error) => prop_assert!(!error.to_string().is_empty()),
         }
+        match text.parse::<ReadableLayout>() {
+            Ok(layout) => {
+                prop_assert_eq!(layout.to_string().parse(), Ok(layout));
+                prop_assert!(layout.unpack(layout.id_max()).is_ok());
+            }
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
     }
 
     #[test]
@@ -189,6 +296,10 @@ proptest! {
             let text = format.encode(id, None).unwrap();
             prop_assert_eq!(format.decode(&text, None), Ok(id));
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+            if reads_both_cases(format) {
+                prop_assert_eq!(format.decode(&text.to_ascii_uppercase(), None), Ok(id));
+                prop_assert_eq!(format.decode(&text.to_ascii_lowercase(), None), Ok(id));
+            }
         }
     }
 
@@ -228,7 +339,8 @@ proptest! {
         for layout in [Layout::TWITTER, Layout::SONYFLAKE, Layout::DISCORD] {
             for format in Format::ALL {
                 if let Ok(id) = format.decode(&text, Some(&layout)) {
-                    prop_assert_eq!(format.encode(id, Some(&layout)).unwrap(), text.as_str());
+                    let written = format.encode(id, Some(&layout)).unwrap();
+                    prop_assert_eq!(&*written, canonical(format, &text));
                 }
             }
         }
@@ -260,9 +372,30 @@ proptest! {
     }
 }
 
+/// Returns whether a format's digits have one case, and are read in both.
+const fn reads_both_cases(format: Format) -> bool {
+    matches!(
+        format,
+        Format::Number(Radix::Hex | Radix::Base36 | Radix::Base32)
+            | Format::Padded(Radix::Hex | Radix::Base36 | Radix::Base32)
+    )
+}
+
+/// Returns the text as the format writes it, for a text that it can read.
+fn canonical(format: Format, text: &str) -> String {
+    match format {
+        Format::Number(Radix::Base32) | Format::Padded(Radix::Base32) => {
+            text.to_ascii_uppercase().replace(['I', 'L'], "1").replace('O', "0")
+        }
+        _ if reads_both_cases(format) => text.to_ascii_lowercase(),
+        _ => text.into(),
+    }
+}
+
 #[test]
 fn plain_values_stay_small() {
     assert_eq!(size_of::<Layout>(), 24);
+    assert_eq!(size_of::<ReadableLayout>(), 32);
     assert_eq!(size_of::<Parts>(), 32);
     assert_eq!(size_of::<Text>(), 50);
     assert_eq!(size_of::<Rfc3339>(), 8);

@@ -60,26 +60,28 @@ function errorFrom(response, text) {
 /** Readiness; a server that cannot mint returns it with 503. */
 export const readiness = async () => parse(await call("GET", "/readyz", { accepted: [503] }));
 export const server = async () => parse(await call("GET", "/v1/server"));
+/** All members of the namespace, with the report of each server. */
+export const servers = async () => parse(await call("GET", "/v1/servers"));
+/** The last hour of the server with this member ID; of the responding one without it. */
+export const history = async (member) => parse(await call("GET", "/v1/history", { query: member ? { member } : {} }));
+/** The reports on a store in doubt; changes nothing. */
+export const recovery = async () => parse(await call("GET", "/v1/recovery"));
 export const metrics = () => call("GET", "/metrics");
 export const sources = async () => parse(await call("GET", "/v1/sources"));
-export const source = async (name) =>
-  parse(await call("GET", "/v1/sources/{name}", { parts: { name } }));
-export const define = async (definition) =>
-  parse(await call("POST", "/v1/sources", { body: write(definition) }));
+export const source = async (name) => parse(await call("GET", "/v1/sources/{name}", { parts: { name } }));
+export const define = async (definition) => parse(await call("POST", "/v1/sources", { body: write(definition) }));
 /** Alters the source only if it still has this version. */
 export const alter = async (name, version, changes) =>
   parse(await call("PATCH", "/v1/sources/{name}", { parts: { name }, body: write({ version, ...changes }) }));
 export const remove = (name) => call("DELETE", "/v1/sources/{name}", { parts: { name } });
 export const workers = async () => parse(await call("GET", "/v1/workers"));
 export const layouts = async () => parse(await call("GET", "/v1/layouts"));
-export const layout = async (layout) =>
-  parse(await call("GET", "/v1/layouts/{layout}", { parts: { layout } }));
+export const layout = async (layout) => parse(await call("GET", "/v1/layouts/{layout}", { parts: { layout } }));
 /** Mints with a POST, so that a URL contains no key, and a page reload mints nothing. */
 export const mint = async (source, wish) =>
   parse(await call("POST", "/v1/ids/{source}", { parts: { source }, body: write(wish) }));
-/** `by` is either a `source` or a `layout`. */
-export const decode = async (id, by) =>
-  parse(await call("GET", "/v1/decode/{id}", { parts: { id }, query: by }));
+/** `by` is either a `source` or a `layout`; without both, the server reads the ID by all that it knows. */
+export const decode = async (id, by) => parse(await call("GET", "/v1/decode/{id}", { parts: { id }, query: by }));
 export const bound = async (source, key) =>
   parse(await call("GET", "/v1/counters/{source}/{key}", { parts: { source, key } }));
 export const raise = async (source, key, bound) =>

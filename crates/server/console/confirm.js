@@ -15,12 +15,12 @@ yes.addEventListener("click", () => dialog.close("yes"));
 byId("confirm-no").addEventListener("click", () => dialog.close("no"));
 
 /**
- * Returns whether the user confirms a change. `means` are sentences that explain it, `lines` the data to send. With
- * `name`, for a change that cannot be undone, the user must type this name.
+ * Returns whether the user confirms a change. `means` are sentences that explain it, or promises of some, `lines` the
+ * data to send. With `name`, for a change that cannot be undone, the user must type this name.
  */
 export function confirm({ title, means, lines = [], action, name = "" }) {
   byId("confirm-title").textContent = title;
-  byId("confirm-means").replaceChildren(...means.map((sentence) => el("p", {}, sentence)));
+  byId("confirm-means").replaceChildren(...means.filter(Boolean).map(meaning));
   const shown = byId("confirm-lines");
   shown.hidden = lines.length === 0;
   shown.textContent = lines.join("\n");
@@ -36,4 +36,19 @@ export function confirm({ title, means, lines = [], action, name = "" }) {
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
   });
+}
+
+/** Creates the place of a sentence; of a promised one, it is empty until the server has responded. */
+function meaning(sentence) {
+  const place = el("div", {});
+  const show = (texts) =>
+    place.replaceChildren(
+      ...[texts]
+        .flat()
+        .filter(Boolean)
+        .map((text) => el("p", {}, text)),
+    );
+  if (sentence instanceof Promise) sentence.then(show, () => {});
+  else show(sentence);
+  return place;
 }

@@ -4,6 +4,10 @@ import * as api from "./api.js";
 import { confirm } from "./confirm.js";
 import { attempt, byId, el, fill, onSubmit } from "./dom.js";
 import { fromLines, nested, toLines } from "./keys.js";
+import { layoutPlan } from "./plan.js";
+
+/** Layout of a snowflake source that names none. */
+const LAYOUT_DEFAULT = "time=41,worker=10,sequence=12";
 
 const kind = byId("define-kind");
 
@@ -23,10 +27,24 @@ async function offerLayouts() {
   if (list.childElementCount > 0) return;
   try {
     const { layouts } = await api.layouts();
-    fill(list, layouts.filter((layout) => layout.can_mint).map(({ name, about }) => el("option", { value: name }, about)));
+    fill(
+      list,
+      layouts.filter((layout) => layout.can_mint).map(({ name, about }) => el("option", { value: name }, about)),
+    );
   } catch {
     // Without the list, the user can still type a layout.
   }
+}
+
+/** Opens the form with this layout. */
+export function offer(layout) {
+  kind.value = "snowflake";
+  kind.dispatchEvent(new Event("change"));
+  byId("define-layout").value = layout;
+  byId("define-box").open = true;
+  location.hash = "#sources";
+  // The part becomes visible only after the address has changed.
+  setTimeout(() => byId("define-name").focus());
 }
 
 async function define() {
@@ -39,9 +57,11 @@ async function define() {
       if (above.has(key)) throw new Error(`key "${key}" is set twice: in its own field and in a line; remove the line`);
     }
     const keys = new Map([...above, ...lines]);
+    const plan = kind.value === "snowflake" && !keys.has("epoch") ? layoutPlan(layout || LAYOUT_DEFAULT) : "";
     const sure = await confirm({
       title: `Define ${name}?`,
       means: [
+        plan,
         "Every server of the namespace mints from it.",
         "The keys on which the IDs depend (kind, layout, epoch) never change under this name, not even after a deletion.",
         "Only snowmint source restripe changes the stripe.",

@@ -34,32 +34,57 @@ export function fill(node, ...children) {
 }
 
 /**
- * Creates a table. A column is `{ title, cell(row), numeric }`; the first column names the row. On a narrow screen only
- * the table scrolls, also by keyboard.
+ * Creates a table. A column is `{ title, cell(row), numeric, wrap }`; the first column names the row. On a narrow screen each
+ * row is a block of lines, so that nothing is cut; the roles keep it a table for screen readers.
  */
 export function table({ caption, columns, rows, empty, marks }) {
   if (rows.length === 0) return el("p", { class: "empty" }, empty);
-  const side = ({ numeric }) => (numeric ? "number" : undefined);
-  const head = columns.map((column) => el("th", { scope: "col", class: side(column) }, column.title));
+  const side = ({ numeric, wrap }) => (numeric ? "number" : wrap && "wrap");
+  // One node within the cell, so that a narrow screen can put all of it next to the title.
+  const lined = (column, content) =>
+    el(
+      "td",
+      { role: "cell", class: side(column), "data-title": content.length > 0 && column.title },
+      content.length > 0 && el("div", {}, content),
+    );
+  const head = columns.map((column) =>
+    el("th", { role: "columnheader", scope: "col", class: side(column) }, column.title),
+  );
   const lines = rows.map((row) => {
     const cells = columns.map((column, index) =>
       index === 0
-        ? el("th", { scope: "row", class: side(column) }, column.cell(row))
-        : el("td", { class: side(column) }, column.cell(row)),
+        ? el("th", { role: "rowheader", scope: "row", class: side(column) }, column.cell(row))
+        : lined(column, there([column.cell(row)])),
     );
-    return el("tr", { class: marks?.(row) }, cells);
+    return el("tr", { role: "row", class: marks?.(row) }, cells);
   });
   return el(
     "div",
-    { class: "scroll", id: `table-${caption.replace(/\W+/g, "-")}`, role: "region", tabindex: "0", "aria-label": caption },
-    el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, head)), el("tbody", {}, lines)),
+    {
+      class: "scroll",
+      id: `table-${caption.replace(/\W+/g, "-")}`,
+      role: "region",
+      tabindex: "0",
+      "aria-label": caption,
+    },
+    el(
+      "table",
+      { role: "table" },
+      el("caption", {}, caption),
+      el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head)),
+      el("tbody", { role: "rowgroup" }, lines),
+    ),
   );
 }
 
 /** Creates a list of names and values, without the names that have no value. */
 export function facts(pairs) {
   const there = pairs.filter(([, value]) => !NOTHING.includes(value));
-  return el("dl", {}, there.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+  return el(
+    "dl",
+    {},
+    there.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))),
+  );
 }
 
 /** Creates a time, with its distance from now. */
@@ -85,7 +110,8 @@ export function day(time) {
 export function errorText(error) {
   const { status, code, message, retryAfterMs } = error;
   const what = code ? `${status ? `${status} ` : ""}${code}: ` : "";
-  const retry = retryAfterMs === null || retryAfterMs === undefined ? "" : `; retry after ${span(Number(retryAfterMs))}`;
+  const retry =
+    retryAfterMs === null || retryAfterMs === undefined ? "" : `; retry after ${span(Number(retryAfterMs))}`;
   return `${what}${message}${retry}`;
 }
 

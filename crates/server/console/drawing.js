@@ -12,10 +12,33 @@ export function scale(fields) {
   return el("div", { class: "scale", role: "img", "aria-label": described(fields) }, parts);
 }
 
+/** Draws fields to the scale of 64 bits: what is left of them stays empty at the top. */
+export function room(fields) {
+  const total = fields.reduce((sum, { bits }) => sum + bits, 0);
+  const parts = fields.map(({ field, name, bits }) =>
+    wide(bits, el("span", { class: `field ${field}`, title: `${name}: ${bits}` }, String(bits))),
+  );
+  const free = total < 64 && wide(64 - total, el("span", { class: "field unused", title: `unused: ${64 - total}` }));
+  const label = [total < 64 && `unused ${64 - total}`, described(fields)].filter(Boolean).join(", ");
+  return el("div", { class: "scale tall", role: "img", "aria-label": label }, free, parts);
+}
+
 /** Draws every bit of an ID, filled if it is 1, with a table of the fields. `fields` come from `split`. */
 export function bits(fields) {
-  const parts = fields.map(({ field, bits, digits }) =>
-    wide(bits, el("span", { class: `bits ${field}` }, [...digits].map((digit) => el("i", { class: digit === "1" && "one" })))),
+  const parts = fields.map(({ field, name, bits, digits, value }) =>
+    wide(
+      bits,
+      el(
+        "span",
+        { class: `drawn ${field}` },
+        el(
+          "span",
+          { class: "bits" },
+          [...digits].map((digit) => el("i", { class: digit === "1" && "one" })),
+        ),
+        el("span", { class: "drawn-name", title: `${name} ${grouped(value)}` }, name, el("b", {}, grouped(value))),
+      ),
+    ),
   );
   const drawn = el("div", { class: "scale", "aria-hidden": "true" }, parts);
   const columns = [

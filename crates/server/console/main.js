@@ -1,6 +1,7 @@
 // The visible part of the page, and its refreshes. The page refreshes by itself only while a user is probably watching,
 // so that an open console does not prevent a server from being idle.
 
+import * as cluster from "./cluster.js";
 import * as counters from "./counters.js";
 import * as decode from "./decode.js";
 import * as define from "./define.js";
@@ -10,6 +11,7 @@ import * as mint from "./mint.js";
 import * as server from "./server.js";
 import * as source from "./source.js";
 import * as sources from "./sources.js";
+import * as time from "./time.js";
 import * as token from "./token.js";
 import * as workers from "./workers.js";
 
@@ -19,9 +21,9 @@ const PAUSE_AFTER_MS = 5 * 60_000;
 /** Refresh period of the status line while a part without a period of its own is visible. */
 const STATUS_EVERY_MS = 20_000;
 
-const PARTS = { server, sources, workers, mint, decode, layouts };
+const PARTS = { cluster, time, server, sources, workers, mint, decode, layouts };
 
-let part = "server";
+let part = "cluster";
 let about = "";
 let turn = 0;
 let timer;
@@ -29,6 +31,8 @@ let seen = "";
 let seenMs = 0;
 let touchedMs = performance.now();
 let paused = false;
+/** Whether the server accepts the caller; if not, only the sign-in is visible. */
+let accepted = true;
 
 /** Shows the part that the address names: `#sources/orders` is the source orders. An unknown name changes nothing. */
 function read() {
@@ -48,17 +52,17 @@ async function refresh({ byItself = false } = {}) {
   turn += 1;
   const mine = turn;
   const { load, everyMs } = PARTS[part];
-  await server.loadStatus();
+  accepted = await server.loadStatus();
   // A newer call has started meanwhile, for example after a change of the part.
   if (mine !== turn) return;
-  if (!byItself || everyMs > 0) await load(about);
+  if (accepted && (!byItself || everyMs > 0)) await load(about);
   if (mine !== turn) return;
   seenMs = performance.now();
   seen = `as of ${new Date().toLocaleTimeString()}`;
   scheduleRefresh();
 }
 
-const period = () => PARTS[part].everyMs || STATUS_EVERY_MS;
+const period = () => (accepted && PARTS[part].everyMs) || STATUS_EVERY_MS;
 
 function scheduleRefresh() {
   paused = performance.now() - touchedMs > PAUSE_AFTER_MS;
@@ -85,10 +89,12 @@ function shownAgain() {
 /** Clears data that the server returned for one token: the next token may lack the permission. */
 function forget() {
   for (const node of document.querySelectorAll("[data-loaded]")) node.replaceChildren();
+  cluster.forget();
+  time.forget();
   for (const shown of ["source-body", "mint-result", "decode-result"]) byId(shown).hidden = true;
 }
 
-for (const module of [counters, decode, define, layouts, mint, workers]) module.begin();
+for (const module of [counters, decode, define, layouts, mint, time, workers]) module.begin();
 source.begin(refresh);
 token.begin(() => {
   forget();

@@ -1,6 +1,7 @@
 // The form that mints a few IDs, to copy.
 
 import * as api from "./api.js";
+import { copyFrom } from "./copy.js";
 import { attempt, byId, onSubmit, showNotice } from "./dom.js";
 import * as decode from "./decode.js";
 import { choices } from "./sources.js";
@@ -52,16 +53,6 @@ async function mint() {
   });
 }
 
-async function copy() {
-  const ids = byId("mint-ids");
-  const done = byId("mint-done");
-  try {
-    await navigator.clipboard.writeText(ids.value);
-    showNotice(done, "Copied.");
-  } catch {
-    // Browsers permit the clipboard only over https and from this machine.
-    ids.focus();
-    ids.select();
-    showNotice(done, "Selected; press Ctrl+C to copy.");
-  }
+function copy() {
+  return copyFrom(byId("mint-ids"), byId("mint-done"));
 }

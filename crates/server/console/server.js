@@ -14,7 +14,10 @@ let ready;
 let loadError;
 let counted = { issued: new Map() };
 
-/** Refreshes the status line above all parts; it has namespace and version if the server accepts the caller. */
+/**
+ * Refreshes the status line above all parts; it has namespace and version if the server accepts the caller. Returns
+ * whether it does.
+ */
 export async function loadStatus() {
   const line = byId("standing");
   const [readiness, server] = await Promise.allSettled([api.readiness(), api.server()]);
@@ -29,6 +32,7 @@ export async function loadStatus() {
   // A screen reader reads each assignment aloud, also of the same text.
   if (line.textContent !== text) line.textContent = text;
   line.className = `ready-${state}`;
+  return loadError?.status !== 401;
 }
 
 /** Shows the responses that `loadStatus` has fetched, and the metrics. */
@@ -52,10 +56,24 @@ function readinessFacts() {
   const { reasons, codes, not_minting: notMinting = [], without_store_until: until } = ready;
   // The server sends reasons only to callers with some right, and codes to all.
   const texts = reasons.length > 0 ? reasons : codes;
-  const list = texts.length > 0 && el("ul", {}, texts.map((reason) => el("li", {}, reason)));
+  const list =
+    texts.length > 0 &&
+    el(
+      "ul",
+      {},
+      texts.map((reason) => el("li", {}, reason)),
+    );
   return [
     ["Ready", ready.ready ? "yes: can mint, with margin" : ["no", list]],
-    ["Other sources that cannot mint here", notMinting.length > 0 && el("ul", {}, notMinting.map((text) => el("li", {}, text)))],
+    [
+      "Other sources that cannot mint here",
+      notMinting.length > 0 &&
+        el(
+          "ul",
+          {},
+          notMinting.map((text) => el("li", {}, text)),
+        ),
+    ],
     ["Minting offline", until && ["in the rest of the journal’s window, at most until ", when(until)]],
   ];
 }
@@ -66,7 +84,13 @@ function serverFacts() {
   const yes = (is) => (is ? "yes" : "no");
   const clock = { store: "its own", caller: "each caller’s" }[store.clock];
   const presence = { record: "renewed record", session: "session" }[store.presence];
-  const list = (texts) => texts.length > 0 && el("ul", {}, texts.map((text) => el("li", {}, text)));
+  const list = (texts) =>
+    texts.length > 0 &&
+    el(
+      "ul",
+      {},
+      texts.map((text) => el("li", {}, text)),
+    );
   return [
     ["Namespace", about.namespace],
     ["Version", about.version],
@@ -78,8 +102,14 @@ function serverFacts() {
     ["Survives failover", yes(store.safe_over_failover)],
     ["Presence by", presence],
     ["Warnings", list(store.warnings) || undefined],
-    ["Tokens", about.tokens_required ? "required" : "not required: every client that reaches the server may do everything"],
-    ["Your token", shown && (shown.certificate ? `${shown.name}, from your certificate ${shown.certificate}` : shown.name)],
+    [
+      "Tokens",
+      about.tokens_required ? "required" : "not required: every client that reaches the server may do everything",
+    ],
+    [
+      "Your token",
+      shown && (shown.certificate ? `${shown.name}, from your certificate ${shown.certificate}` : shown.name),
+    ],
     ["Token grants", shown && (list(shown.grants) || "none")],
     ["Token rate limits", shown && (list(shown.rates) || "no limit")],
   ];

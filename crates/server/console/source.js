@@ -5,6 +5,7 @@ import { confirm } from "./confirm.js";
 import * as counters from "./counters.js";
 import { attempt, byId, el, facts, fill, onSubmit, table, showNotice } from "./dom.js";
 import { changes, fromLines, keysOf, nested, toLines } from "./keys.js";
+import { recentUse, serialText } from "./plan.js";
 import { grouped } from "./values.js";
 
 /** The name that was requested last: responses may arrive in another order. */
@@ -20,7 +21,7 @@ export function begin(changed) {
   again = changed;
   byId("source-alter").addEventListener("click", beginAlter);
   byId("source-alter-cancel").addEventListener("click", endAlter);
-  byId("source-switch").addEventListener("click", switchOnOrOff);
+  byId("source-switch").addEventListener("click", disableOrEnable);
   byId("source-delete").addEventListener("click", remove);
   onSubmit(byId("source-alter-form"), alter);
 }
@@ -43,11 +44,18 @@ export async function load(name) {
   byId("source-body").hidden = source === undefined;
   if (source === undefined) return;
   shown = source;
-  const { version, next, store_status: status = [], enabled, kind } = source;
-  fill(byId("source-facts"), facts([["Version", grouped(version)], ["Next number", next && grouped(next)]]));
+  const { version, next, store_status: status = [], enabled, kind, serial } = source;
+  fill(
+    byId("source-facts"),
+    facts([
+      ["Version", grouped(version)],
+      ["Serials", serial && serialText(serial)],
+      ["Next number", next && grouped(next)],
+    ]),
+  );
   fill(byId("source-stores"), status.length > 0 && stores(status));
   byId("source-keys").textContent = toLines(keysOf(source)).join("\n");
-  byId("source-switch").textContent = enabled === false ? "Switch on…" : "Switch off…";
+  byId("source-switch").textContent = enabled === false ? "Enable…" : "Disable…";
   byId("source-mint").href = `#mint/${name}`;
   counters.load(kind === "counter" ? name : undefined);
 }
@@ -55,7 +63,10 @@ export async function load(name) {
 function stores(status) {
   const columns = [
     { title: "Store", cell: ({ store }) => store },
-    { title: "Stripe", cell: ({ offset, increment }) => (offset === undefined ? "unknown" : `${offset} of ${increment}`) },
+    {
+      title: "Stripe",
+      cell: ({ offset, increment }) => (offset === undefined ? "unknown" : `${offset} of ${increment}`),
+    },
     { title: "Serving", cell: ({ serving }) => (serving ? "yes" : el("strong", {}, "no")) },
     { title: "Error", cell: ({ error }) => error ?? "" },
   ];
@@ -99,23 +110,25 @@ async function alter() {
 
 const valueText = (value) => (value === undefined ? "not set" : String(value));
 
-async function switchOnOrOff() {
+async function disableOrEnable() {
   await change(async () => {
     const { name, version } = shown;
-    const on = shown.enabled === false;
+    const enables = shown.enabled === false;
     const sure = await confirm({
-      title: on ? `Switch ${name} on?` : `Switch ${name} off?`,
-      means: on
+      title: enables ? `Enable ${name}?` : `Disable ${name}?`,
+      means: enables
         ? ["Every server of the namespace mints from it again, above everything minted before."]
         : [
-            "Every server of the namespace rejects requests for its IDs (409 disabled) until it is switched on again.",
+            "Every server of the namespace rejects requests for its IDs (409 disabled) until it is enabled again.",
             "Its definition and its numbers stay.",
+            recentUse(name),
           ],
-      action: on ? "Switch on" : "Switch off",
+      lines: [`enabled: ${!enables} → ${enables}`],
+      action: enables ? "Enable" : "Disable",
     });
     if (!sure) return undefined;
-    await api.alter(name, version, { enabled: on });
-    return on ? "Switched on." : "Switched off.";
+    await api.alter(name, version, { enabled: enables });
+    return enables ? "Enabled." : "Disabled.";
   });
 }
 
@@ -128,6 +141,7 @@ async function remove() {
         "Every server of the namespace returns 404 for this source.",
         "The name keeps its kind, layout and numbers: the same source, defined again, continues above them.",
         "The server rejects the name with another kind or layout.",
+        recentUse(name),
       ],
       action: "Delete",
       name,

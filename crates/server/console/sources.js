@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { fieldsOf } from "./bits.js";
 import { attempt, byId, day, el, fill, table } from "./dom.js";
 import * as drawing from "./drawing.js";
+import { serialText } from "./plan.js";
 import * as panel from "./source.js";
 import { grouped, readable, span } from "./values.js";
 
@@ -37,7 +38,11 @@ function listed(sources, open) {
         el("a", { href: `#sources/${name}`, id: `open-${name}`, "aria-current": name === open && "true" }, name),
     },
     { title: "Kind", cell: ({ kind }) => kind },
-    { title: "State", cell: ({ enabled }) => (enabled === false ? el("strong", {}, "off") : "on") },
+    {
+      title: "State",
+      cell: ({ enabled }) =>
+        el("span", { class: `pill ${enabled === false ? "gone" : "yes"}` }, enabled === false ? "disabled" : "enabled"),
+    },
     { title: "Details", cell: (source) => shape(source, of(source)) },
     { title: "Lasts until", cell: (source) => of(source) && day(of(source).end) },
     { title: "IDs/s per worker", numeric: true, cell: (source) => of(source) && grouped(of(source).ids_per_second) },
@@ -64,7 +69,12 @@ function shape(source, can) {
   if (kind === "counter") return "numbers counted per key";
   if (kind !== "segment") return "";
   const stripe = increment > 1 && `stripe ${offset} of ${increment}`;
-  const parts = [serial && "serials", stripe, stores && `of stores ${stores}`, step && stepOf(step)];
+  const parts = [
+    serial && `serials: ${serialText(serial)}`,
+    stripe,
+    stores && `of stores ${stores}`,
+    step && stepOf(step),
+  ];
   return parts.filter(Boolean).join(", ");
 }
 
@@ -79,10 +89,20 @@ function unread({ name, why }) {
   return el("p", { class: "notice" }, `This server cannot read the source ${name}: ${why}`);
 }
 
-/** Fills a select element with all sources, keeps the selection, and returns the sources by name. */
+/**
+ * Fills a select element with all sources, keeps the selection, and returns the sources by name. Without a selection it
+ * begins with a source that needs nothing else: an enabled one without a key.
+ */
 export async function choices(select, wanted = select.value) {
   const { sources } = await api.sources();
-  fill(select, sources.map(({ name, kind }) => el("option", { value: name }, `${name} (${kind})`)));
-  if (sources.some(({ name }) => name === wanted)) select.value = wanted;
+  const label = ({ name, kind, enabled }) => `${name} (${kind}${enabled === false ? ", disabled" : ""})`;
+  fill(
+    select,
+    sources.map((source) => el("option", { value: source.name }, label(source))),
+  );
+  const usable = sources.find(
+    ({ kind, enabled, uuid }) => enabled !== false && kind !== "counter" && ![3, 5].includes(uuid?.version),
+  );
+  select.value = (sources.find(({ name }) => name === wanted) ?? usable ?? sources[0])?.name ?? "";
   return new Map(sources.map((source) => [source.name, source]));
 }

@@ -39,8 +39,10 @@ export function begin(changed) {
     show(text);
     const done = kept.write(keep.checked ? text : "");
     notice.hidden = true;
-    if (keep.checked && !done) showNotice(notice, "The browser denies storage to this page: the token is in memory only.");
+    if (keep.checked && !done)
+      showNotice(notice, "The browser denies storage to this page: the token is in memory only.");
     field.value = "";
+    tried = text !== "";
     changed();
   };
   onSubmit(byId("token-form"), () => use(field.value.trim()));
@@ -52,15 +54,27 @@ export function begin(changed) {
 
 /** Whether the server required a token at the last refresh. */
 let wanted = false;
+/** Whether the user has signed in since, so that a rejected token is worth a notice. */
+let tried = false;
 
-/** Shows the caller's identity. `about` is the response of `GET /v1/server`, `loadError` its error. */
+/**
+ * Shows the sign-in alone, or the caller's identity above the parts. `about` is the response of `GET /v1/server`,
+ * `loadError` its error.
+ */
 export function known(about, loadError) {
-  const box = byId("token-box");
   const required = loadError?.status === 401;
-  // The page opens the box when the server requires a token, and closes it when the server accepts one. In between the
-  // user decides.
-  if (required !== wanted) box.open = required;
+  document.body.classList.toggle("signed-out", required);
+  byId("sign-in").hidden = !required;
+  // Otherwise each refresh would count as a failed login.
+  if (required) {
+    show("");
+    kept.write("");
+  }
+  if (required && tried)
+    showNotice(byId("token-notice"), "The server rejects this token: it is unknown, expired or revoked.");
+  if (required && !wanted) byId("token").focus();
   wanted = required;
-  box.hidden = !required && about?.tokens_required !== true;
-  byId("token-status").textContent = required ? "required" : (about?.token?.name ?? "");
+  tried = false;
+  byId("account").hidden = required || about?.tokens_required !== true;
+  byId("token-status").textContent = about?.token ? `Signed in as ${about.token.name}` : "";
 }

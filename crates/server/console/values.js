@@ -43,6 +43,12 @@ export function span(ms) {
   return `${(Math.floor((ms / YEAR_MS) * 10) / 10).toFixed(1)} years`;
 }
 
+/** Returns the length of a tick, which may be shorter than a millisecond. */
+export function unit(ns) {
+  if (ns % 1_000_000 === 0) return span(ns / 1_000_000);
+  return ns % 1_000 === 0 ? `${ns / 1_000} µs` : `${ns} ns`;
+}
+
 /** Returns the distance of a time from now; empty for a time that cannot be parsed, such as after the year 9999. */
 export function distance(time, nowMs) {
   const ms = Date.parse(time) - nowMs;

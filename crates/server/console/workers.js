@@ -1,7 +1,8 @@
-// Worker numbers, with their holders and marks.
+// Worker numbers as a list, with their holders and marks.
 
 import * as api from "./api.js";
 import { ago, attempt, byId, el, fill, table, when } from "./dom.js";
+import { stateOf } from "./slots.js";
 import { grouped } from "./values.js";
 
 export const everyMs = 10_000;
@@ -23,19 +24,13 @@ export async function load() {
   });
 }
 
-/** Returns the state in one word, as in `snowmint worker list`, which also knows `external`. */
-function stateOf({ excluded, own, live }) {
-  if (excluded) return "excluded";
-  if (!live) return "free";
-  return own ? "own" : "live";
-}
-
 function draw() {
+  const now = Date.now();
   const rows = held.checked ? all.filter(({ live }) => live) : all;
   const columns = [
     { title: "Pool", cell: ({ pool }) => pool },
     { title: "Number", numeric: true, cell: ({ number }) => grouped(number) },
-    { title: "State", cell: (slot) => el("span", { class: `state-${stateOf(slot)}` }, stateOf(slot)) },
+    { title: "State", cell: (slot) => el("span", { class: `state-${stateOf(slot, now)}` }, stateOf(slot, now)) },
     { title: "Owner", cell: ({ owner }) => owner ?? "" },
     { title: "Host", cell: ({ host }) => host ?? "" },
     { title: "Process", numeric: true, cell: ({ process }) => (process === undefined ? "" : String(process)) },
@@ -53,7 +48,7 @@ function draw() {
       columns,
       rows: rows.slice(0, ROWS_MAX),
       empty: held.checked ? "No worker number has a live holder." : "No worker number was ever held.",
-      marks: (slot) => stateOf(slot) === "own" && "open",
+      marks: (slot) => stateOf(slot, now) === "own" && "open",
     }),
     rest > 0 && el("p", { class: "empty" }, `Not shown: ${grouped(rest)} more; snowmint worker list prints all.`),
   );

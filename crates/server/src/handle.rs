@@ -103,6 +103,7 @@ pub fn start(settings: Settings, deps: ServerDeps) -> io::Result<Handle> {
     let limits = (&settings.http, settings.compat.cosid.machines_max);
     let grpc = grpc::GrpcState::new(calls, offered, shared, limits, timer)?;
     let looking = grpc.looking();
+    let recording = service.clone().record_history();
     let mut listeners = JoinSet::new();
     if let Some(listener) = http {
         let ctx = ctx.clone();
@@ -128,6 +129,7 @@ pub fn start(settings: Settings, deps: ServerDeps) -> io::Result<Handle> {
             () = stopping(&mut stopped_by_handle) => {}
             () = probing => {}
             () = looking => {}
+            () = recording => {}
         }
         while listeners.join_next().await.is_some() {}
     });
@@ -151,6 +153,12 @@ impl Handle {
     #[must_use]
     pub fn service(&self) -> &Service {
         &self.service
+    }
+
+    /// Hands counters and global orders over to the peers before a stop, while the server still
+    /// serves: callers of the peers notice nothing. Ends within a few seconds.
+    pub async fn hand_over(&self) {
+        self.service.hand_over().await;
     }
 
     /// Begins to stop: accepts no new connections and finishes requests in progress.

@@ -29,16 +29,31 @@ mod resp;
 pub mod service;
 mod trail;
 
+/// IDs whose source and layout are unknown.
+pub mod decoding {
+    pub use crate::service::decoding::{
+        Age, Dce, ForeignId, Id, LayoutReading, UuidFacts, misplaced, read, read_ulid, readings,
+        unix_ms,
+    };
+}
+
+/// Sentences about how evenly `id % N` spreads IDs over N shards.
+pub mod shards {
+    pub use crate::service::shards::{of_layout, of_source};
+}
+
 pub use access::{Access, Right, Secret, TokenHash, TokenSettings, Tokens};
 pub use advertised_addrs::AdvertisedAddrs;
 pub use config::{
     CompatSettings, CosIdSettings, Documented, HttpSettings, KeySources, LeafSettings, Limits,
-    RespSettings, SettingText, Settings, TinyidSettings,
+    RespSettings, SettingRow, SettingValues, Settings, TinyidSettings,
 };
 pub use handle::{Handle, ServerDeps, start};
 pub use http::bodies::{recovery_body, source_body};
+pub use http::decoded::reading_body;
 pub use net::tls::{Pems, Tls, certificate_names};
 pub use observe::trace::Traces;
+pub use service::layout_advice::cannot_mint;
 pub use service::{AuditDefinition, Error, Service, moved_to};
 
 /// Examples of the README, tested as those of this crate.

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use snowmint_core::generator::Rollback;
+use snowmint_core::generator::{Rollback, check_shards};
 use snowmint_core::layout::Lifetime;
-use snowmint_core::{Clock as _, Layout, Observer, Pause, Settings};
+use snowmint_core::{Clock as _, Layout, Observer, Pause, SequenceStart, Settings};
 
 use crate::clock::{ClockChoice, GivenClock, HandleClock};
 use crate::observer::{GivenObserver, LoggingObserver};
@@ -48,6 +48,7 @@ pub struct Builder {
     layout: Layout,
     worker: Option<u64>,
     settings: Settings,
+    shards: Option<u64>,
     dir: Option<PathBuf>,
     stateless: bool,
     short_life: bool,
@@ -65,6 +66,7 @@ impl Builder {
             layout: LAYOUT_DEFAULT,
             worker: None,
             settings: Settings::DEFAULT,
+            shards: None,
             dir: None,
             stateless: false,
             short_life: false,
@@ -103,6 +105,19 @@ impl Builder {
     #[must_use]
     pub fn on_rollback(mut self, rollback: Rollback) -> Self {
         self.settings.rollback = rollback;
+        self
+    }
+
+    /// Spreads IDs over this many shards, chosen by `id % count`: they take turns at any rate, and
+    /// the counts of two shards differ by 1 at most for the handle, and for each [`Lane`] by
+    /// itself. Each tick may lose `count - 1` sequence numbers. Without it, all IDs of a quiet
+    /// process fall into one of 2, 4, 8, ... shards. Replaces the sequence start of
+    /// [`settings`](Self::settings).
+    ///
+    /// [`Lane`]: crate::Lane
+    #[must_use]
+    pub fn shards(mut self, count: u64) -> Self {
+        self.shards = Some(count);
         self
     }
 
@@ -182,8 +197,8 @@ impl Builder {
     /// the clock. In async code, call it at the start or on a blocking thread.
     ///
     /// # Errors
-    /// - `Invalid` when the worker is missing or does not fit the layout, or when the layout ends
-    ///   within a year.
+    /// - `Invalid` when the worker is missing or does not fit the layout, when the layout ends
+    ///   within a year, or when it cannot spread IDs over this many shards.
     /// - `EpochSpent` when the layout has ended.
     /// - `Locked` when another process has the worker open.
     /// - `ClockBehind` when the clock is too far behind the mark.
@@ -194,6 +209,15 @@ impl Builder {
             let message = "no worker number given; call worker(NUMBER) or open a store";
             return Err(Error::invalid(message));
         };
+        let mut settings = self.settings;
+        if let Some(count) = self.shards {
+            settings.sequence_start = SequenceStart::Shards { count, seed: worker };
+        }
+        if let SequenceStart::Shards { count, .. } = settings.sequence_start {
+            check_shards(&self.layout, count).map_err(|error| {
+                Error::invalid(format!("{count} shards are not possible: {error}"))
+            })?;
+        }
         let clock = HandleClock::new(self.clock, self.given_clock)?;
         match self.layout.lifetime_at(clock.read().wall()) {
             Lifetime::Spent { .. } => {
@@ -218,7 +242,7 @@ impl Builder {
         Worker::open(WorkerPlan {
             layout: self.layout,
             worker,
-            settings: self.settings,
+            settings,
             dir: dir.map(|dir| dir.join("workers")),
             lock_wait_ms: self.lock_wait_ms,
             catch_up_ms: self.catch_up_ms,

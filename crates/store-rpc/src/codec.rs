@@ -28,7 +28,7 @@ pub trait Codec<M>: Sized {
 /// - `part: checked(function)`: the same, after the function has read its form without an error;
 /// - `part: none`: always absent, and not read: the error of a response.
 ///
-/// `with name = value` after the shape makes a value that no message has.
+/// `with name = value, …` after the shape makes values that no message has.
 macro_rules! codec {
     (@write $part:ident) => { $crate::codec::Codec::write($part) };
     (@write $part:ident needed($name:literal)) => { Some($crate::codec::Codec::write($part)) };
@@ -49,12 +49,12 @@ macro_rules! codec {
 
     ($(
         $value:ty as $message:ident { $($part:ident $(: $how:ident $(($by:tt))?)?),* $(,)? }
-        = [$($shape:tt)*] $(with $own:ident = $made:expr)?;
+        = [$($shape:tt)*] $(with $($own:ident = $made:expr),+)?;
     )*) => {$(
         impl $crate::codec::Codec<proto::$message> for $value {
             fn write(self) -> proto::$message {
                 let $($shape)* = self;
-                $(let _ = $own;)?
+                $($(let _ = $own;)+)?
                 proto::$message { $($part: codec!(@write $part $($how $(($by))?)?)),* }
             }
 
@@ -62,7 +62,7 @@ macro_rules! codec {
                 // Some messages have no parts.
                 let _ = &message;
                 $(codec!(@read message $part $($how $(($by))?)?);)*
-                $(let $own = $made;)?
+                $($(let $own = $made;)+)?
                 Ok($($shape)*)
             }
         }

@@ -93,8 +93,8 @@ impl Class {
                 "{label} is read-only; check owner, permissions, mount and role"
             )),
             Self::PermissionDenied => Error::store_permission_denied(format!(
-                "user of {label} lacks a permission; grant those in docs/stores.md or name another \
-                 user in the URL"
+                "user of {label} lacks a permission; grant those in docs/reference/stores.md or \
+                 name another user in the URL"
             )),
             Self::Corrupt => Error::corrupt(format!(
                 "{label} is damaged; restore it, then move it forward (snowmint worker \

@@ -15,7 +15,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("etcdctl", "etcd-client"),
     ("groff", "groff"),
     ("initdb", "postgresql"),
-    ("java", "default-jre-headless"),
+    ("java", "default-jdk-headless"),
     ("libfaketimeMT.so.1", "faketime"),
     ("mariadb", "mariadb-server"),
     ("mariadb-dump", "mariadb-server"),

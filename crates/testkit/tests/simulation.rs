@@ -1,5 +1,5 @@
 //! The simulated world, for some seeds at each run, or for one seed that is replayed.
-//! `docs/proof.md` explains how to run more.
+//! `docs/evidence/proof.md` explains how to run more.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 #![allow(clippy::print_stdout, reason = "numbers for the documents")]
 

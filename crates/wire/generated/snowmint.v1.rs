@@ -148,7 +148,7 @@ pub struct DecodeResponse {
     /// The clock sequence, where the layout has one.
     #[prost(uint64, optional, tag = "8")]
     pub clock: ::core::option::Option<u64>,
-    /// The counter within its tick.
+    /// The counter within its tick, where the layout has one.
     #[prost(uint64, optional, tag = "9")]
     pub sequence: ::core::option::Option<u64>,
     /// The layout used for decoding, in full.
@@ -417,7 +417,7 @@ pub struct Layout {
     /// The bits of each field.
     #[prost(message, optional, tag = "4")]
     pub bits: ::core::option::Option<layout::Bits>,
-    /// The length of a tick in milliseconds.
+    /// The length of a tick in whole milliseconds; 0 for a shorter one.
     #[prost(uint32, tag = "5")]
     pub unit_ms: u32,
     /// Start of tick 0 (RFC 3339, UTC).
@@ -432,9 +432,12 @@ pub struct Layout {
     /// IDs that one worker can mint in a second, on average.
     #[prost(uint64, tag = "9")]
     pub ids_per_second: u64,
-    /// Whether IDs can be minted; false for a layout that only decodes old IDs.
+    /// Whether IDs can be minted; false for a layout that only decodes.
     #[prost(bool, tag = "10")]
     pub can_mint: bool,
+    /// The length of a tick in nanoseconds.
+    #[prost(uint64, tag = "11")]
+    pub unit_ns: u64,
 }
 /// Nested message and enum types in `Layout`.
 pub mod layout {

@@ -25,6 +25,8 @@ pub mod store {
     pub const INSTANCE: &str = "snowmint-instance";
     /// The name of the service.
     pub const SERVICE: &str = store_server::SERVICE_NAME;
+    /// The path of the method by which a program learns the instance that its other calls name.
+    pub const DESCRIBE: &str = "/snowmint.store.v1.Store/Describe";
     /// The version of this service that this program speaks. It rises when one side would misread
     /// the other. Fields, verbs, states and reasons that are only new do not raise it. Version 2
     /// renamed codes of errors: an older client takes `store_rolled_back` for an unsupported call.

@@ -24,11 +24,17 @@ fn made() -> BTreeMap<String, Vec<u8>> {
     compiler.include_source_info(false);
     let described = compiler.file_descriptor_set().encode_to_vec();
     compiler.include_source_info(true);
-    tonic_prost_build::configure()
-        .build_transport(false)
-        .out_dir(&scratch)
-        .compile_fds(compiler.file_descriptor_set())
-        .unwrap();
+    // The client of the store's service calls any method by one function, with its path.
+    for (package, has_client) in [("snowmint.v1", true), ("snowmint.store.v1", false)] {
+        let mut files = compiler.file_descriptor_set();
+        files.file.retain(|file| file.package() == package);
+        tonic_prost_build::configure()
+            .build_transport(false)
+            .build_client(has_client)
+            .out_dir(&scratch)
+            .compile_fds(files)
+            .unwrap();
+    }
     let mut made: BTreeMap<_, _> = fs::read_dir(&scratch)
         .unwrap()
         .map(|entry| entry.unwrap())

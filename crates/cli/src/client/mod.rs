@@ -84,10 +84,13 @@ impl ApiClient {
                 snowmint_stores::shown(url).escape_debug()
             ))
         };
-        let (scheme, hosts) = match url.split_once("://") {
-            None => ("http", url),
-            Some(("http" | "snowmint", hosts)) => ("http", hosts),
-            Some(("https" | "snowmints", hosts)) => ("https", hosts),
+        // As a store's URL, a servers' URL needs no port; one of the web has the port of its scheme.
+        let (scheme, port, hosts) = match url.split_once("://") {
+            None => ("http", None, url),
+            Some(("http", hosts)) => ("http", None, hosts),
+            Some(("https", hosts)) => ("https", None, hosts),
+            Some(("snowmint", hosts)) => ("http", Some(snowmint_client::PORT), hosts),
+            Some(("snowmints", hosts)) => ("https", Some(snowmint_client::PORT), hosts),
             Some(_) => return Err(refused("invalid server address")),
         };
         // Every error of this server would show it.
@@ -95,7 +98,13 @@ impl ApiClient {
             return Err(refused("it has a user or a token, which belongs in SNOWMINT_TOKEN"));
         }
         let hosts = hosts.trim_end_matches('/').split(',');
-        let servers = hosts.map(|host| Some(format!("{scheme}://{}", authority(host)?)));
+        let server = |host| {
+            let server = authority(host)?;
+            let port = port.filter(|_| server.port().is_none());
+            let port = port.map_or_else(String::new, |port| format!(":{port}"));
+            Some(format!("{scheme}://{server}{port}"))
+        };
+        let servers = hosts.map(server);
         let servers: Option<_> = servers.collect();
         let servers = servers.ok_or_else(|| refused("invalid server address"))?;
         let credentials = Credentials::from_env().map_err(Failure::usage)?;
@@ -350,6 +359,9 @@ mod tests {
             ("127.0.0.1:7700", &["http://127.0.0.1:7700"][..]),
             ("http://ids.example:80/", &["http://ids.example:80"]),
             ("snowmint://a:1,b:2", &["http://a:1", "http://b:2"]),
+            ("snowmint://a,b:2,[::1]", &["http://a:7700", "http://b:2", "http://[::1]:7700"]),
+            ("snowmints://a/", &["https://a:7700"]),
+            ("http://a", &["http://a"]),
             ("http://[::1]:7700", &["http://[::1]:7700"]),
             ("https://a:1", &["https://a:1"]),
             ("snowmints://a:1,b:2", &["https://a:1", "https://b:2"]),

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use serde::Serialize;
-use snowmint_core::layout::EPOCH_DEFAULT;
-use snowmint_core::{Layout, OutOfRange, Parts, Tick, UnixMillis};
+use snowmint_core::layout::{EPOCH_DEFAULT, ReadableLayout};
+use snowmint_core::{OutOfRange, Parts, Tick, UnixMillis};
 
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::output::print;
@@ -13,8 +13,8 @@ use crate::terminal::when::Zone;
 ///
 /// The result fits `WHERE id BETWEEN lowest AND highest`.
 ///
-/// An instant stands for its whole tick. A span lasts from the first time up to, and not including,
-/// --until.
+/// An instant stands for its whole tick, or for its whole millisecond if a tick is shorter. A span lasts from the first time up to, and not including,
+/// --until. Where IDs have the top bit set, both numbers are negative, as SQL and Java show them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint encode 2026-11-20T12:00:00Z
@@ -30,7 +30,7 @@ pub(crate) struct Encode {
     until: Option<String>,
     /// Layout: a name, a name with overrides, or its fields in written order.
     #[arg(long, value_name = "L", default_value = "time=41,worker=10,sequence=12")]
-    layout: Layout,
+    layout: ReadableLayout,
     /// Zone of times without an offset.
     #[arg(long, value_name = "Z", default_value = "UTC", allow_hyphen_values = true)]
     zone: Zone,
@@ -56,8 +56,26 @@ impl Encode {
         let read = |text: &str| self.zone.read(text).map_err(Failure::usage);
         let from = read(&self.time)?;
         let until = self.until.as_deref().map(read).transpose()?;
-        let (first, last) = ticks(&self.layout, from, until)?;
         let layout = &self.layout;
+        if !layout.is_by_time() {
+            return Err(Failure::usage(format!(
+                "IDs of layout {layout} are not in the order of time, so no range holds those of a \
+                 time; decode IDs to filter them"
+            )));
+        }
+        let (first, last) = ticks(layout, from, until)?;
+        let is_negative = last > layout.tick_max();
+        if is_negative && first <= layout.tick_max() {
+            let end = self.zone.show(layout.end());
+            return Err(Failure::usage(format!(
+                "the span contains {end}, from which on the numbers of the layout are negative; \
+                 name the span before it, or the one after it"
+            )));
+        }
+        let shown = |id: u64| match is_negative {
+            true => id.cast_signed().to_string(),
+            false => id.to_string(),
+        };
         let lowest = layout.pack(Parts { tick: first, ..Parts::default() }).map_err(refused)?;
         let highest = layout
             .pack(Parts {
@@ -67,10 +85,10 @@ impl Encode {
                 sequence: layout.sequence_max(),
             })
             .map_err(refused)?;
-        let end = layout.start_of(last).saturating_add(u64::from(layout.unit_ms()));
+        let end = layout.start_of(Tick::new(last.get().saturating_add(1)));
         let range = Range {
-            lowest: lowest.to_string(),
-            highest: highest.to_string(),
+            lowest: shown(lowest),
+            highest: shown(highest),
             from: self.zone.show(layout.start_of(first)),
             until: self.zone.show(end),
             layout: layout.to_string(),
@@ -82,14 +100,18 @@ impl Encode {
     }
 }
 
-/// Returns the first and the last tick of a span, or the tick of an instant twice.
-fn ticks(layout: &Layout, from: UnixMillis, until: Option<UnixMillis>) -> Outcome<(Tick, Tick)> {
-    let first = layout.tick_at(from).map_err(refused)?;
-    let Some(until) = until else { return Ok((first, first)) };
+/// Returns the first and the last tick of a span, or of an instant.
+fn ticks(
+    layout: &ReadableLayout,
+    from: UnixMillis,
+    until: Option<UnixMillis>,
+) -> Outcome<(Tick, Tick)> {
+    let (first, last) = layout.ticks_at(from).map_err(refused)?;
+    let Some(until) = until else { return Ok((first, last)) };
     if until <= from {
         return Err(Failure::usage("--until is not later than the first time; name a later one"));
     }
-    let last = layout.tick_at(until.saturating_sub(1)).map_err(refused)?;
+    let (_, last) = layout.ticks_at(until.saturating_sub(1)).map_err(refused)?;
     Ok((first, last))
 }
 
@@ -106,11 +128,13 @@ fn refused(error: OutOfRange) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use snowmint_core::Layout;
+
     use super::*;
 
     #[test]
     fn an_instant_is_its_tick_and_a_span_ends_before_its_end() {
-        let layout = Layout::SONYFLAKE;
+        let layout = Layout::SONYFLAKE.readable();
         let at = |ms| layout.epoch().saturating_add(ms);
         let numbers = |from, until| {
             ticks(&layout, from, until).map(|(first, last)| (first.get(), last.get())).ok()
@@ -125,5 +149,16 @@ mod tests {
         assert_eq!(numbers(layout.epoch().saturating_sub(1), None), None);
         assert_eq!(numbers(at(0), Some(layout.end())), Some((0, layout.tick_max().get())));
         assert_eq!(numbers(at(0), Some(layout.end().saturating_add(1))), None);
+    }
+
+    #[test]
+    fn an_instant_holds_all_ticks_of_its_millisecond() {
+        let layout = ReadableLayout::COCKROACHDB;
+        let at = |ms| layout.epoch().saturating_add(ms);
+        let numbers = |from, until| {
+            ticks(&layout, from, until).map(|(first, last)| (first.get(), last.get())).ok()
+        };
+        assert_eq!(numbers(at(1), None), Some((100, 199)));
+        assert_eq!(numbers(at(1), Some(at(3))), Some((100, 299)));
     }
 }

@@ -2,8 +2,9 @@
 
 use clap::Args;
 use serde::Serialize;
-use snowmint_core::layout::{Field, Need, PRESETS, propose};
-use snowmint_core::{Layout as IdLayout, UnixMillis};
+use snowmint_core::UnixMillis;
+use snowmint_core::layout::{Field, Need, PRESETS, ReadableLayout, propose};
+use snowmint_server::{cannot_mint, shards};
 
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::output::Output;
@@ -23,7 +24,7 @@ A layout in full has its fields in written order, from the highest bits to the l
 pub(crate) struct Layout {
     /// Layout: a name, a name with overrides, or its fields in written order.
     #[arg(value_name = "L")]
-    layout: Option<IdLayout>,
+    layout: Option<ReadableLayout>,
     /// Propose layouts for this number of workers.
     #[arg(
         long,
@@ -54,18 +55,25 @@ struct LayoutFacts {
     about: Option<&'static str>,
     bits: u8,
     unit_ms: u32,
+    unit_ns: u64,
     epoch: String,
     end: String,
     workers: u64,
     ids_per_second_per_worker: u128,
     ids_per_second: u128,
+    /// Spread of IDs over `id % N`, in words, if the layout mints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shards: Option<String>,
     can_mint: bool,
+    /// Reason why the layout only decodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    only_decodes: Option<String>,
     /// Remaining lifetime, in words.
     lifetime: String,
 }
 
 impl LayoutFacts {
-    fn of(layout: &IdLayout, now: UnixMillis) -> Self {
+    fn of(layout: &ReadableLayout, now: UnixMillis) -> Self {
         let preset = layout.preset();
         let zone = Zone::default();
         let lifetime = layout.lifetime_at(now);
@@ -75,12 +83,15 @@ impl LayoutFacts {
             about: preset.map(|preset| preset.about()),
             bits: layout.total_bits(),
             unit_ms: layout.unit_ms(),
+            unit_ns: layout.unit_ns(),
             epoch: zone.show(layout.epoch()),
             end: zone.show(layout.end()),
             workers: layout.workers(),
             ids_per_second_per_worker: layout.ids_per_second_per_worker(),
             ids_per_second: layout.ids_per_second(),
-            can_mint: lifetime.left_ms() > 0,
+            shards: layout.mintable().ok().map(|layout| shards::of_layout(&layout)),
+            can_mint: cannot_mint(layout).is_none() && lifetime.left_ms() > 0,
+            only_decodes: cannot_mint(layout),
             lifetime: lifetime.to_string(),
         }
     }
@@ -136,7 +147,7 @@ impl Layout {
         Ok(())
     }
 
-    fn show(&self, layout: &IdLayout, now: UnixMillis, out: &mut Output) -> Outcome {
+    fn show(&self, layout: &ReadableLayout, now: UnixMillis, out: &mut Output) -> Outcome {
         let facts = LayoutFacts::of(layout, now);
         if self.json {
             return out.json(&facts);
@@ -149,9 +160,14 @@ impl Layout {
         let mut from = i32::from(layout.total_bits());
         for (field, bits) in layout.fields().filter(|(_, bits)| *bits > 0) {
             let to = from - i32::from(bits);
-            let split = match layout.worker_low_bits() {
-                low if field == Field::Worker && low > 0 => {
+            let split = match field {
+                Field::Worker if layout.worker_low_bits() > 0 => {
+                    let low = layout.worker_low_bits();
                     format!(", shown as {} + {low}", bits - low)
+                }
+                Field::Time if layout.time_low_bits() > 0 => {
+                    let low = layout.time_low_bits();
+                    format!(": {} of seconds, {low} of the units within", bits - low)
                 }
                 _ => String::new(),
             };
@@ -165,11 +181,15 @@ impl Layout {
         out.line(format_args!("  tick      {}", unit(layout)))?;
         out.line(format_args!("  epoch     {}", facts.epoch))?;
         out.line(format_args!("  lifetime  {}", facts.lifetime))?;
+        out.field("mints", facts.only_decodes.as_ref().map(|why| format!("no: {why}")))?;
         out.line(format_args!("  workers   {}", facts.workers))?;
         out.line(format_args!(
             "  rate      {} IDs/s a worker, {} in all",
             facts.ids_per_second_per_worker, facts.ids_per_second
         ))?;
+        if let Some(shards) = &facts.shards {
+            out.line(format_args!("  shards    {shards}"))?;
+        }
         let exact = if layout.total_bits() <= 53 { "yes" } else { "no: send IDs as strings" };
         out.line(format_args!("  exact in JavaScript  {exact}"))
     }
@@ -180,7 +200,7 @@ impl Layout {
         }
         let proposals = propose(need, now).map_err(|error| Failure::no(error.to_string()))?;
         for layout in proposals.iter() {
-            let facts = LayoutFacts::of(&layout, now);
+            let facts = LayoutFacts::of(&layout.readable(), now);
             if self.json {
                 out.json(&facts)?;
                 continue;
@@ -196,7 +216,7 @@ impl Layout {
 }
 
 /// Returns the widths from the highest field to the lowest: `t41 w10 s12`.
-fn shape(layout: &IdLayout) -> String {
+fn shape(layout: &ReadableLayout) -> String {
     let initial = |field| match field {
         Field::Time => "t",
         Field::Clock => "c",
@@ -211,11 +231,11 @@ fn shape(layout: &IdLayout) -> String {
         .join(" ")
 }
 
-fn unit(layout: &IdLayout) -> String {
-    match (layout.unit_ms() / 1_000, layout.unit_ms() % 1_000) {
-        (seconds, 0) => format!("{seconds} s"),
-        _ => format!("{} ms", layout.unit_ms()),
-    }
+fn unit(layout: &ReadableLayout) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
+    let whole = units.into_iter().find(|(unit_ns, _)| layout.unit_ns().is_multiple_of(*unit_ns));
+    let (unit_ns, name) = whole.unwrap_or((1, "ns"));
+    format!("{} {name}", layout.unit_ns() / unit_ns)
 }
 
 /// Returns the date of a formatted time.
@@ -225,20 +245,41 @@ fn day(time: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use snowmint_core::Layout as IdLayout;
+
     use super::*;
 
     #[test]
     fn shapes_show_the_written_order() {
-        assert_eq!(shape(&IdLayout::SONYFLAKE), "t39 s8 w16");
-        assert_eq!(shape(&IdLayout::CLOCK_SEQUENCE), "t41 c3 w7 s12");
-        assert_eq!(unit(&IdLayout::SONYFLAKE), "10 ms");
-        assert_eq!(unit(&IdLayout::BAIDU), "1 s");
+        assert_eq!(shape(&IdLayout::SONYFLAKE.readable()), "t39 s8 w16");
+        assert_eq!(shape(&IdLayout::CLOCK_SEQUENCE.readable()), "t41 c3 w7 s12");
+        assert_eq!(shape(&ReadableLayout::SEATA), "w10 t41 s12");
+        assert_eq!(unit(&IdLayout::SONYFLAKE.readable()), "10 ms");
+        assert_eq!(unit(&IdLayout::BAIDU.readable()), "1 s");
+        assert_eq!(unit(&ReadableLayout::COCKROACHDB), "10 us");
     }
 
     #[test]
     fn a_spent_layout_cannot_mint() {
         let now = UnixMillis::new(1_795_000_000_000);
-        assert!(!LayoutFacts::of(&IdLayout::BAIDU_2016, now).can_mint);
-        assert!(LayoutFacts::of(&IdLayout::BAIDU, now).can_mint);
+        assert!(!LayoutFacts::of(&ReadableLayout::BAIDU_2016, now).can_mint);
+        assert!(!LayoutFacts::of(&IdLayout::BAIDU_2016.readable(), now).can_mint);
+        assert!(LayoutFacts::of(&IdLayout::BAIDU.readable(), now).can_mint);
+    }
+
+    #[test]
+    fn a_layout_that_only_decodes_says_why() {
+        let now = UnixMillis::new(1_795_000_000_000);
+        for (layout, part) in [
+            (ReadableLayout::SEATA, "not the layout's first field"),
+            (ReadableLayout::COCKROACHDB, "10000 ns"),
+            (ReadableLayout::NEXTCLOUD, "two parts"),
+            (ReadableLayout::BAIDU_2016, "only decodes"),
+        ] {
+            let facts = LayoutFacts::of(&layout, now);
+            assert!(!facts.can_mint);
+            let why = facts.only_decodes.unwrap();
+            assert!(why.contains(part), "{why}");
+        }
     }
 }

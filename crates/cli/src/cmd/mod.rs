@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     /// Commands that print files, or only a first line.
-    const WITHOUT_JSON: [&str; 4] = ["serve", "config", "completions", "man"];
+    const WITHOUT_JSON: [&str; 4] = ["serve", "config schema", "completions", "man"];
 
     fn check(command: &clap::Command, path: &str) {
         let mut below = command.get_subcommands().peekable();

@@ -24,7 +24,8 @@ const PROGRESS_LINES: u64 = 65_536;
 /// Reads one ID a line. Exit code 1 on a duplicate, which is printed.
 ///
 /// Memory stays below --memory: sorted runs go to temporary files, 8 bytes for each decimal ID.
-/// UUIDs and ULIDs are compared as numbers, and other text unchanged, up to 48 characters.
+/// Decimal numbers, negative ones too, UUIDs and ULIDs are compared as numbers. Other text is
+/// compared unchanged, byte by byte, up to 48 characters; the result says so.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint verify ids.txt
@@ -67,6 +68,9 @@ struct VerifyReport {
     not_increasing: Option<Fall>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     increasing: bool,
+    /// Form in which IDs were compared; absent without IDs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared_as: Option<&'static str>,
 }
 
 /// An ID that comes more than once.
@@ -142,23 +146,31 @@ impl Verify {
         let temp_dir = self.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
         let memory_bytes = (self.memory as usize).saturating_mul(1024 * 1024);
         let mut sorter = Sorter::<K>::new(memory_bytes, temp_dir);
-        let mut report = VerifyReport { increasing: self.increasing, ..VerifyReport::default() };
-        let mut before: Option<K> = None;
+        let mut report = VerifyReport {
+            increasing: self.increasing,
+            compared_as: Some(K::FORM),
+            ..VerifyReport::default()
+        };
+        let mut signed = false;
+        // Negative numbers are below the others.
+        let mut before: Option<(bool, K)> = None;
         progress.set_message("reading");
         let mut check_line = |text: &str, line: u64| -> Outcome {
             let key = K::read(text, format).map_err(|error| {
                 Failure::usage(format!("line {line}: invalid ID {text:?}: {error}"))
             })?;
+            let negative = K::is_negative(text, format);
             report.ids += 1;
+            signed |= negative;
             if self.increasing
                 && report.not_increasing.is_none()
                 && let Some(before) = before
-                && key <= before
+                && (!negative, key) <= before
             {
-                report.not_increasing =
-                    Some(Fall { line, id: key.show(format), after: before.show(format) });
+                let after = before.1.show(format, !before.0);
+                report.not_increasing = Some(Fall { line, id: key.show(format, negative), after });
             }
-            before = Some(key);
+            before = Some((!negative, key));
             sorter.push(key)
         };
         if let Some(first) = first {
@@ -183,7 +195,7 @@ impl Verify {
         report.duplicates = found
             .into_iter()
             .map(|(key, times)| Duplicate {
-                id: key.show(format),
+                id: key.show(format, signed),
                 times,
                 lines: places.get(&key).cloned().unwrap_or_default(),
             })
@@ -226,12 +238,21 @@ impl Verify {
                 out.line(format_args!("not increasing: line {line} has {id} after {after}"))?;
             }
             let ids = report.ids;
+            // The order of texts differs from that of the numbers in them.
+            let form = match report.compared_as {
+                Some(TextKey::FORM) => ", compared as text",
+                _ => "",
+            };
             match report.repeated {
-                0 if report.not_increasing.is_none() && report.increasing => out.line(
-                    format_args!("{ids} IDs, all different, each greater than the one before"),
-                ),
-                0 => out.line(format_args!("{ids} IDs, all different")),
-                repeated => out.line(format_args!("{ids} IDs, {repeated} repeat an earlier one")),
+                0 if report.not_increasing.is_none() && report.increasing => {
+                    out.line(format_args!(
+                        "{ids} IDs, all different, each greater than the one before{form}"
+                    ))
+                }
+                0 => out.line(format_args!("{ids} IDs, all different{form}")),
+                repeated => {
+                    out.line(format_args!("{ids} IDs, {repeated} repeat an earlier one{form}"))
+                }
             }
         })?;
         if report.repeated > 0 || report.not_increasing.is_some() {

@@ -30,6 +30,20 @@ pub(crate) struct ConfigArgs {
 }
 
 impl ConfigArgs {
+    /// Keys with the options that override them.
+    pub(crate) const KEYS: [(&str, &'static str); 3] = [
+        ("server.data_dir", "--data-dir"),
+        ("store.url", "--store"),
+        ("store.namespace", "--namespace"),
+    ];
+    /// Likewise, the further options of `serve`.
+    pub(crate) const SERVE_KEYS: [(&str, &'static str); 4] = [
+        ("server.http", "--http"),
+        ("server.resp", "--resp"),
+        ("server.owner", "--owner"),
+        ("server.insecure", "--insecure"),
+    ];
+
     /// Returns whether no option was given.
     pub(crate) fn is_empty(&self) -> bool {
         self.config.is_none()
@@ -54,14 +68,15 @@ impl ConfigArgs {
             let instead = "give the URL as SNOWMINT_STORE__URL, or as store.url in a file";
             warn_of_secret(url.text(), "--store", instead);
         }
-        let own = [
-            ("server.data_dir", "--data-dir", self.data_dir.as_deref()),
-            ("store.url", "--store", self.store.as_ref().map(Hidden::text)),
-            ("store.namespace", "--namespace", self.namespace.as_deref()),
+        let texts = [
+            self.data_dir.as_deref(),
+            self.store.as_ref().map(Hidden::text),
+            self.namespace.as_deref(),
         ];
-        let mut flags: Vec<Given> = own
+        let mut flags: Vec<Given> = Self::KEYS
             .into_iter()
-            .filter_map(|(key, name, text)| Some(Given::flag(key, name, text?)))
+            .zip(texts)
+            .filter_map(|((key, name), text)| Some(Given::flag(key, name, text?)))
             .collect();
         flags.extend(more);
         Config::load(self.config.as_deref(), flags)

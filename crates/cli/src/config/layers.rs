@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use std::fmt;
 
 use serde::Deserialize as _;
+use snowmint_coord::spec::Span;
+use snowmint_server::{Documented as _, SettingValues};
 use toml::de::DeTable;
 use toml::{Table, Value};
 
@@ -108,7 +110,7 @@ pub(super) fn apply(config: &Config, given: &Given) -> Outcome<Config> {
     for part in above {
         match table.get_mut(part) {
             Some(Value::Table(inner)) => table = inner,
-            _ => return Err(unknown(given, &schema())),
+            _ => return Err(unknown(given, &defaults())),
         }
     }
     let is_open = is_open(above);
@@ -123,21 +125,43 @@ pub(super) fn apply(config: &Config, given: &Given) -> Outcome<Config> {
         }
         Some(old) => {
             let value = given.typed(old)?;
+            check_bounds(given, &value)?;
             table.insert(last.clone(), value);
         }
         None if is_open => {
             let value = given.typed(&Value::String(String::new()))?;
             table.insert(last.clone(), value);
         }
-        None => return Err(unknown(given, &schema())),
+        None => return Err(unknown(given, &defaults())),
     }
-    Config::deserialize(whole).map_err(|error| {
-        given.refused(format_args!("{} is invalid: {}", given.shown(), error.message()))
-    })
+    Config::deserialize(whole).map_err(|error| invalid(given, error.message()))
+}
+
+/// Checks a value against the bounds at its field. Its type is checked when it is read.
+fn check_bounds(given: &Given, value: &Value) -> Outcome {
+    let rows = Config::takes();
+    let row = given.path.iter().try_fold((&rows, None), |(takes, _), part| {
+        let SettingValues::Section(rows) = takes else { return None };
+        let row = rows.iter().find(|row| row.key == part)?;
+        Some((&row.takes, Some(row)))
+    });
+    let Some((takes, Some(row))) = row else { return Ok(()) };
+    let number = match (takes, value) {
+        (SettingValues::Number(_), Value::Integer(number)) => Some((*number).into()),
+        (SettingValues::Duration, Value::String(text)) => {
+            text.parse().ok().map(|span: Span| span.ms().into())
+        }
+        _ => None,
+    };
+    number.map_or(Ok(()), |number| row.check(number)).map_err(|reason| invalid(given, &reason))
+}
+
+fn invalid(given: &Given, reason: &str) -> Failure {
+    given.refused(format_args!("{} is invalid: {reason}", given.shown()))
 }
 
 /// Returns every key with its default.
-pub(super) fn schema() -> Table {
+pub(crate) fn defaults() -> Table {
     // Plain data with text keys always becomes a table.
     Table::try_from(Config::default()).unwrap_or_default()
 }
@@ -145,21 +169,21 @@ pub(super) fn schema() -> Table {
 /// Returns whether a table has keys of the operator's own, each with a text value: by default, it
 /// has none.
 fn is_open(path: &[String]) -> bool {
-    let schema = schema();
-    let table = path.iter().try_fold(&schema, |table, part| table.get(part)?.as_table());
+    let defaults = defaults();
+    let table = path.iter().try_fold(&defaults, |table, part| table.get(part)?.as_table());
     table.is_some_and(Table::is_empty)
 }
 
 /// Returns every key of a table, with dots.
-pub(super) fn keys(table: &Table) -> Vec<String> {
+pub(crate) fn keys(table: &Table) -> Vec<String> {
     let mut keys = Vec::new();
     flatten(&mut Vec::new(), table.clone(), &mut |path: &[String], _| keys.push(path.join(".")));
     keys
 }
 
-fn unknown(given: &Given, schema: &Table) -> Failure {
+fn unknown(given: &Given, defaults: &Table) -> Failure {
     let key = given.key();
-    let near = keys(schema)
+    let near = keys(defaults)
         .into_iter()
         .map(|known| (distance(&known, &key), known))
         .min()

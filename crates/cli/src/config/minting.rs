@@ -2,9 +2,9 @@
 //! them, and the clocks that it trusts.
 
 use serde::{Deserialize, Deserializer, Serialize};
-use snowmint_coord::spec::Span;
+use snowmint_coord::spec::{Span, words};
 use snowmint_coord::{AfterCrash, NodeSettings, Reuse};
-use snowmint_server::{Documented, settings};
+use snowmint_server::{Documented, SettingValues, settings};
 
 use crate::system::ntp::Ntp;
 use crate::terminal::exit::{Failure, Outcome};
@@ -25,31 +25,41 @@ settings! {
         /// "any" (a free one). "ordinal": the number that the host name ends in, as in a
         /// StatefulSet's pod snowmint-0. The server does not start if another process holds the
         /// number (exit code 3).
+        ///
+        /// The error names the holder. From a program with a token, the server takes the number
+        /// (docs/reference/access.md#programs-that-mint-in-their-own-process). The server does not
+        /// start (exit code 2) if the layout lacks the number, or if own sources that borrow or
+        /// have clock bits share the pool with others. Own sources have the number before all
+        /// others.
         pub(crate) number: NumberChoice = NumberChoice::Any,
         /// "recycle": a released number is claimed again. "never": each start claims a number that
         /// was never used, until there are none (10 worker bits: 1024 starts). The same for all
         /// servers of a namespace, for ever.
+        ///
+        /// The store rejects a server that disagrees with the first one of the namespace
+        /// (`conflict`). "never" excludes worker.number.
         pub(crate) reuse: WorkerReuse = WorkerReuse::Recycle,
         /// Time ahead of the clock for which a worker number is reserved in the store: minting
-        /// continues this long without the store. From 1s to 1d; at least three ticks of the
-        /// layout.
+        /// continues this long without the store. At least three ticks of the layout.
         ///
         /// Below a second the node would call the store all the time; above a day a crash would
         /// keep its number from others for as long.
-        #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
+        #[within(SECOND_MS..=DAY_MS)]
         pub(crate) window: Span = Span::from_ms(NodeSettings::default().window_ms),
         /// Time without minting, after which the server writes the journal only with each extend of
         /// the window, not five times a second. It extends the window each half of worker.window
-        /// (15s by default). The next ID waits for one write of the journal (milliseconds). From 1s
-        /// to 1d.
+        /// (15s by default). The next ID waits for one write of the journal (milliseconds).
         ///
-        /// Below a second a source would be idle between two requests of a quiet minute.
-        #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
+        /// Below a second a source would be idle between two requests of a quiet minute. More:
+        /// docs/explanation/clocks.md#idle.
+        #[within(SECOND_MS..=DAY_MS)]
         pub(crate) idle_after: Span = Span::from_ms(10 * SECOND_MS),
         /// Whether serve may start, and mint snowflakes, while the store does not respond. It mints
         /// in the rest of the window that the previous process had, by its journal (up to
         /// worker.window). It never does so after a clean stop. Numbers and counters wait for the
         /// store.
+        ///
+        /// More: docs/explanation/guarantees.md#starting-without-the-store.
         pub(crate) start_without_store: bool,
         /// Action when a crash left this owner's number reserved beyond the clock, and no journal
         /// knows better. other-worker: claim another number at once. wait: claim it, and wait for
@@ -57,11 +67,11 @@ settings! {
         /// not start (exit code 3).
         pub(crate) after_crash: CrashPolicy = CrashPolicy::OtherWorker,
         /// Longest lead of IDs over the clock with after_crash = "lead"; if the number is reserved
-        /// further ahead, the server claims another. From 1s to 1d.
+        /// further ahead, the server claims another.
         ///
         /// A crash without a journal leaves a mark at most a window ahead, plus half a window while
         /// the mark is being moved.
-        #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
+        #[within(SECOND_MS..=DAY_MS)]
         pub(crate) lead_max: Span = Span::from_ms(MINUTE_MS),
     }
 
@@ -71,21 +81,23 @@ settings! {
         /// no clock (sqlite, etcd, zookeeper, memory), the median of the live members' clocks
         /// counts, once two others are live. Then the time between two checks is allowed in
         /// addition: 10s at most, or counters.lease if that is longer. With fewer members,
-        /// clock.ntp counts. From 100ms to 1d.
+        /// clock.ntp counts.
         ///
         /// Below 100 ms slow responses of the store look like a wrong clock.
-        #[serde(deserialize_with = "from_to::<100, DAY_MS, _>")]
+        #[within(100..=DAY_MS)]
         pub(crate) skew_max: Span = Span::from_ms(NodeSettings::default().clock_skew_max_ms),
         /// Longest jump ahead of this machine's clock, against the time that has passed, that the
-        /// server accepts without confirmation. From 1s to 30d.
+        /// server accepts without confirmation.
         ///
         /// The limit keeps a configuration from trusting a clock that is years ahead.
-        #[serde(deserialize_with = "from_to::<SECOND_MS, { 30 * DAY_MS }, _>")]
+        #[within(SECOND_MS..=30 * DAY_MS)]
         pub(crate) jump_max: Span = Span::from_ms(NodeSettings::default().clock_jump_max_ms),
         /// Time server, HOST or HOST:PORT, for stores without a clock, while there are not two
         /// other members. The server compares this machine's clock with it at the start and while
         /// running, at most once a minute. Nothing waits for a time server that does not respond.
         /// Empty: none.
+        ///
+        /// `clock.skew_max` limits the difference.
         #[serde(deserialize_with = "time_server")]
         pub(crate) ntp: String,
     }
@@ -95,21 +107,37 @@ settings! {
         /// Time for which this server owns its counters and sources of global order after its last
         /// renewal in the store. It renews three times in this time, and stops serving them when
         /// the store does not respond for two thirds of it. After a crash, peers take over once
-        /// this time and an eighth of it (at least 0.5s) have passed. From 1s to 5m.
+        /// this time and an eighth of it (at least 0.5s) have passed.
         ///
-        /// A dead process also holds its worker number for this time.
-        #[serde(deserialize_with = "from_to::<SECOND_MS, { 5 * MINUTE_MS }, _>")]
+        /// A dead process also holds its worker number for this time, and counts as present.
+        #[within(SECOND_MS..=5 * MINUTE_MS)]
         pub(crate) lease: Span = Span::from_ms(LEASE_MS),
         /// Approximate limit of the memory, in bytes, that the keys of all counter sources take
         /// together. Beyond it, the server forgets keys of the largest source, and their numbers
         /// jump.
+        ///
+        /// Costs of a key: docs/explanation/counters.md#keys.
         pub(crate) memory_max_bytes: usize = NodeSettings::default().counter_bytes_max,
     }
 }
 
-impl Documented for NumberChoice {}
-impl Documented for WorkerReuse {}
-impl Documented for CrashPolicy {}
+impl Documented for NumberChoice {
+    fn takes() -> SettingValues {
+        SettingValues::NumberOr(NUMBER_MAX, &["any", "ordinal"])
+    }
+}
+
+impl Documented for WorkerReuse {
+    fn takes() -> SettingValues {
+        SettingValues::Word(words::<Self>())
+    }
+}
+
+impl Documented for CrashPolicy {
+    fn takes() -> SettingValues {
+        SettingValues::Word(words::<Self>())
+    }
+}
 
 /// Choice of the worker number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -230,18 +258,6 @@ fn ordinal(host: &str) -> Option<u64> {
     let (_, digits) = name.rsplit_once('-')?;
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     (plain && (digits == "0" || !digits.starts_with('0'))).then(|| digits.parse().ok())?
-}
-
-/// Deserializes a duration within limits, both inclusive.
-fn from_to<'de, const MIN_MS: u64, const MAX_MS: u64, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Span, D::Error> {
-    let span = Span::deserialize(deserializer)?;
-    if (MIN_MS..=MAX_MS).contains(&span.ms()) {
-        return Ok(span);
-    }
-    let (min, max) = (Span::from_ms(MIN_MS), Span::from_ms(MAX_MS));
-    Err(serde::de::Error::custom(format_args!("allowed are {min} to {max}")))
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use snowmint_coord::spec::SourceSpec;
-use snowmint_server::{CompatSettings, Documented, HttpSettings, Limits, RespSettings, settings};
+use snowmint_server::{
+    CompatSettings, Documented, HttpSettings, Limits, RespSettings, SettingValues, settings,
+};
 
 use super::given::ValueOrigin;
 use super::minting::{ClockSection, CountersSection, WorkerSection};
@@ -36,7 +38,7 @@ settings! {
         /// RESP connections.
         pub(crate) resp: RespSettings,
         pub(crate) compat: CompatSettings,
-        /// Callers and their rights: docs/security.md.
+        /// Callers and their rights: docs/reference/access.md.
         pub(crate) tokens: TokensSection,
         /// TLS, on both ports. The server follows changes of the files.
         pub(crate) tls: TlsSection,
@@ -67,6 +69,9 @@ settings! {
     pub(crate) struct TokensSection {
         /// File of tokens; the server follows its changes. Empty: every caller that reaches the
         /// server may request anything, within the limits.
+        ///
+        /// The server rejects a file that every user of the machine can write
+        /// (docs/reference/access.md#files).
         pub(crate) file: String,
         /// Whether /metrics is open to all callers even if tokens are required.
         pub(crate) open_metrics: bool,
@@ -81,6 +86,8 @@ settings! {
         pub(crate) key: String,
         /// File (PEM) of the authorities that sign client certificates. Every client must then have
         /// a certificate, which may stand for a token. Empty: clients need none.
+        ///
+        /// More: docs/reference/access.md#certificates-that-stand-for-a-token.
         pub(crate) client_ca: String,
     }
 
@@ -103,13 +110,18 @@ settings! {
         pub(crate) filter: String = "info".into(),
         /// Whether each request gets a log line: protocol, request, source, count, outcome and
         /// duration. Needs filter = "info" or more.
+        ///
+        /// The target is `snowmint::access`, the level info. The fields are `protocol`, `request`
+        /// (method and path without the query, or command; 200 characters at most), `source` and
+        /// `count` where they are known, `outcome` (`ok`, or the error's code) and `micros`.
         pub(crate) access: bool,
     }
 
     /// `[disguise]`
     pub(crate) struct DisguiseSection {
-        /// Keys of sources with a disguise, by number: 1 = "file:PATH" or 1 = "env:NAME". Add a new
-        /// number to rotate; keep an old one as long as its IDs are decoded.
+        /// Keys of sources with a disguise, by number: 1 = "file:PATH" or 1 = "env:NAME", with 32
+        /// or 64 hexadecimal digits in it. Add a new number to rotate; keep an old one as long as
+        /// its IDs are decoded.
         pub(crate) keys: BTreeMap<String, Hidden>,
     }
 
@@ -121,8 +133,17 @@ settings! {
     }
 }
 
-impl Documented for Hidden {}
-impl Documented for Places {}
+impl Documented for Hidden {
+    fn takes() -> SettingValues {
+        SettingValues::Text
+    }
+}
+
+impl Documented for Places {
+    fn takes() -> SettingValues {
+        SettingValues::Named
+    }
+}
 
 impl TlsSection {
     /// Returns whether TLS is used.

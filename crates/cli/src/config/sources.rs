@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use snowmint_coord::catalog::check_name;
-use snowmint_coord::spec::{SourceSpec, keys};
+use snowmint_coord::spec::{SourceSpec, Takes, keys};
 use toml::Value;
 
 use super::given::{Given, Raw};
@@ -55,14 +55,16 @@ fn as_text(given: &Given, key: &str) -> Outcome<String> {
     };
     let takes = keys::find(key).map(|key| key.takes);
     let wanted = match (takes, value) {
-        (Some(keys::Takes::Text), Value::String(text)) => return Ok(text.clone()),
-        (Some(keys::Takes::Number), Value::Integer(number)) => return Ok(number.to_string()),
-        (Some(keys::Takes::Flag), Value::Boolean(flag)) => return Ok(flag.to_string()),
+        (Some(Takes::Text | Takes::Word(_) | Takes::Duration), Value::String(text)) => {
+            return Ok(text.clone());
+        }
+        (Some(Takes::Number), Value::Integer(number)) => return Ok(number.to_string()),
+        (Some(Takes::Flag), Value::Boolean(flag)) => return Ok(flag.to_string()),
         // The table itself has the better error for an unknown key.
         (None, _) => return Ok(given.shown()),
-        (Some(keys::Takes::Text), _) => "a text in quotes",
-        (Some(keys::Takes::Number), _) => "a whole number",
-        (Some(keys::Takes::Flag), _) => "true or false",
+        (Some(Takes::Text | Takes::Word(_) | Takes::Duration), _) => "a text in quotes",
+        (Some(Takes::Number), _) => "a whole number",
+        (Some(Takes::Flag), _) => "true or false",
     };
     Err(given.refused(format_args!("expected {wanted}, not {}", given.shown())))
 }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use serde::{Deserialize as _, Deserializer};
 use snowmint_client::Credentials;
 use snowmint_coord::Error;
 use snowmint_server::settings;
@@ -24,12 +23,18 @@ settings! {
         /// Namespace; isolates deployments that share a store.
         pub(crate) namespace: String = "default".into(),
         /// Attempts at a step when other writers win, in redis, etcd and zookeeper; then the call
-        /// fails (exit code 4). From 1 to 10000.
-        #[serde(deserialize_with = "attempts_max")]
+        /// fails (exit code 4).
+        ///
+        /// The error is `unavailable`, with the number of attempts. With waits of up to 64 ms, ten
+        /// thousand attempts take five minutes, the longest of all waits.
+        #[within(1..=10_000)]
         pub(crate) attempts_max: u32 = snowmint_stores::Settings::default().attempts_max,
         /// Whether programs may mint in their own process through this server
         /// (snowmint://HOST:PORT). They call its store over gRPC for worker numbers, windows and
         /// segments. If tokens are required, their tokens need the right join.
+        ///
+        /// It opens `snowmint.store.v1` (docs/how-to/mint-in-rust.md), of which each token has a
+        /// share (docs/reference/access.md#programs-that-mint-in-their-own-process).
         pub(crate) offered: bool,
         /// Location of the token for servers that are used as the store: file:PATH or env:NAME,
         /// never the token itself. Empty: SNOWMINT_TOKEN, or the file that SNOWMINT_TOKEN_FILE
@@ -48,16 +53,6 @@ settings! {
 /// Returns the default store of a data directory.
 pub(crate) fn default_url(data_dir: &Path) -> String {
     format!("sqlite:{}", data_dir.join("snowmint.db").display())
-}
-
-/// Deserializes the number of attempts. With waits of up to 64 ms, ten thousand attempts take five
-/// minutes, the longest of all waits.
-fn attempts_max<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    let attempts_max = u32::deserialize(deserializer)?;
-    if (1..=10_000).contains(&attempts_max) {
-        return Ok(attempts_max);
-    }
-    Err(serde::de::Error::custom("allowed are 1 to 10000"))
 }
 
 impl StoreSection {

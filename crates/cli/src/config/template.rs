@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use snowmint_coord::spec::keys;
-use snowmint_server::{Documented as _, SettingText};
+use snowmint_server::{Documented as _, SettingRow, SettingValues};
 use toml::{Table, Value};
 
-use super::layers::schema;
+use super::layers::defaults;
 use super::sections::Config;
 
 /// Width of comment lines.
@@ -28,7 +28,7 @@ pub(crate) fn template() -> String {
         "Complete configuration of Snowmint, with every default. A key is also the environment variable \
          SNOWMINT_SECTION__KEY. A flag overrides the environment, and the environment overrides this file.",
     );
-    section(&mut file, "", Config::KEYS, &schema());
+    section(&mut file, "", &Config::takes(), &defaults());
     file.push('\n');
     file.push_str(EXAMPLE);
     comment(&mut file, "The keys of a source:");
@@ -41,28 +41,38 @@ pub(crate) fn template() -> String {
 }
 
 /// Writes the keys of a section and those below them, each under its text.
-fn section(file: &mut String, above: &str, keys: &[SettingText], defaults: &Table) {
-    for SettingText { key, lines, below } in keys {
-        let text = lines.iter().copied().take_while(|line| !line.is_empty()).collect::<String>();
+fn section(file: &mut String, above: &str, takes: &SettingValues, defaults: &Table) {
+    let SettingValues::Section(rows) = takes else { return };
+    for row in rows {
+        let key = row.key;
+        let text = row.first_paragraph();
         // Writing to a string cannot fail.
-        match defaults.get(*key) {
+        match defaults.get(key) {
             Some(Value::Table(defaults)) => {
                 let name = format!("{above}{key}");
                 // A section of sections only has no text, and no place of its own.
                 if !text.is_empty() {
                     file.push('\n');
-                    comment(file, text.trim());
+                    comment(file, &text);
                     let _ = writeln!(file, "[{name}]");
                 }
-                section(file, &format!("{name}."), below, defaults);
+                section(file, &format!("{name}."), &row.takes, defaults);
             }
             Some(default) => {
-                comment(file, text.trim());
+                comment(file, &with_bounds(text, row));
                 let _ = writeln!(file, "{key} = {default}");
             }
             // Not a key of the file.
             None => {}
         }
+    }
+}
+
+/// Returns a text with the bounds of its key as a sentence.
+pub(super) fn with_bounds(text: String, row: &SettingRow) -> String {
+    match row.bounds() {
+        None => text,
+        Some(bounds) => format!("{text} Allowed: {bounds}."),
     }
 }
 

@@ -1,9 +1,13 @@
-use snowmint_server::{Documented as _, Secret};
+use snowmint_server::Secret;
 
-use super::layers::{keys, of_environment, of_file, schema};
+use super::layers::{defaults, keys, of_environment, of_file};
 use super::*;
 
-fn load(file: &str, environment: &[(&str, &str)], flags: Vec<Given>) -> Result<Config, String> {
+pub(super) fn load(
+    file: &str,
+    environment: &[(&str, &str)],
+    flags: Vec<Given>,
+) -> Result<Config, String> {
     let mut given = of_file(file, "snowmint.toml").map_err(message_of)?;
     let variables = environment.iter().map(|(name, value)| (name.into(), value.into()));
     given.extend(of_environment(variables).map_err(message_of)?);
@@ -25,8 +29,8 @@ fn message_of(failure: Failure) -> String {
 fn the_printed_file_has_every_key_and_changes_nothing() {
     let template = template();
     let read: toml::Table = template.parse().unwrap();
-    assert_eq!(keys(&read), keys(&schema()));
-    assert_eq!(read, schema());
+    assert_eq!(keys(&read), keys(&defaults()));
+    assert_eq!(read, defaults());
     assert_eq!(load(&template, &[], Vec::new()), Ok(Config::default()));
     for key in snowmint_coord::spec::keys::KEYS {
         assert!(template.contains(&format!("  {}: ", key.name)), "{} is missing", key.name);
@@ -144,7 +148,8 @@ fn the_highest_bound_of_a_counter_has_a_limit() {
         assert_eq!(file(&bound.to_string()).unwrap().limits.bound_max, bound);
     }
     let refused = file("4611686018427387905").unwrap_err();
-    for part in ["line 2: limits.bound_max", "the maximum is 4611686018427387904 (2^62)"] {
+    for part in ["line 2: limits.bound_max", "the maximum is 4611686018427387904 (2^62); lower it"]
+    {
         assert!(refused.contains(part), "{refused}");
     }
 }
@@ -160,9 +165,11 @@ fn durations_have_limits_that_errors_name() {
         ("counters.lease", "1s", "999ms", "5m", "301s", "1s to 5m"),
     ] {
         let (section, name) = key.split_once('.').unwrap();
-        let keys = Config::KEYS.iter().find(|known| known.key == section).unwrap().below;
-        let text = keys.iter().find(|known| known.key == name).unwrap().lines.concat();
-        assert!(text.contains(&format!("From {limits}")), "{text}");
+        let template = template();
+        let (_, keys) = template.split_once(&format!("\n[{section}]\n")).unwrap();
+        let (text, _) = keys.split_once(&format!("\n{name} = ")).unwrap();
+        let text = text.replace("\n# ", " ");
+        assert!(text.ends_with(&format!(" Allowed: {limits}.")), "{text}");
         let file = |value: &str| format!("[{section}]\n{name} = \"{value}\"\n");
         for value in [min, max] {
             load(&file(value), &[], Vec::new()).unwrap();
@@ -331,7 +338,15 @@ fn hosts_come_as_a_list_or_in_one_text() {
 fn impossible_values_are_refused_with_the_key_and_the_limit() {
     let long = "x".repeat(256);
     for (section, key, value, limit) in [
-        ("limits", "batch_max", "0", "the minimum is 1"),
+        ("limits", "batch_max", "0", "the minimum is 1; raise it"),
+        ("limits", "batch_max", "-1", "the minimum is 1; raise it"),
+        ("limits", "batch_max", "4294967296", "the maximum is 4294967295; lower it"),
+        ("limits", "sources_max", "-1", "the minimum is 0; raise it"),
+        ("limits", "passed_on_max", "2", "the minimum is 3"),
+        ("limits", "workers_max", "0", "the minimum is 1"),
+        ("traces", "one_in", "0", "the minimum is 1"),
+        ("compat.tinyid", "segment_length", "0", "the minimum is 1"),
+        ("compat.cosid", "machines_max", "0", "the minimum is 1"),
         ("http", "connections_max", "0", "the minimum is 1"),
         ("http", "hosts", "[\"http://ids.example\"]", "write HOST or HOST:PORT"),
         ("http", "hosts", "[\"*\"]", "write HOST or HOST:PORT"),

@@ -14,8 +14,11 @@ settings! {
     pub(crate) struct TracesSection {
         /// Address of the collector: http://HOST:PORT or https://HOST:PORT (default port 4317).
         /// Empty: no spans.
+        ///
+        /// More: docs/how-to/watch-it.md#traces.
         pub(crate) endpoint: Hidden,
         /// One request in this many has a span, unless a traceparent of the caller decides.
+        #[within(1..)]
         pub(crate) one_in: u64 = 1,
         /// File (PEM) of the authority that signs the collector's certificate. Empty: those that
         /// the system trusts.
@@ -51,9 +54,6 @@ impl TracesSection {
     /// Checks conditions over several values.
     pub(super) fn check(&self) -> Outcome {
         let collector = self.collector()?;
-        if self.one_in == 0 {
-            return Err(Failure::usage("traces.one_in 0 is below the minimum of 1; raise it"));
-        }
         if !self.ca.is_empty() && !collector.is_some_and(|(tls, _)| tls) {
             return Err(Failure::usage("traces.ca needs https:// in traces.endpoint; set it"));
         }

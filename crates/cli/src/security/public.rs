@@ -25,7 +25,8 @@ pub(crate) fn check(config: &Config, key: &str, addresses: &[SocketAddr]) -> Out
     };
     Err(Failure::usage(format!(
         "{key} = {public} is open to other machines, and {lacks}; configure them \
-         (docs/security.md), or set --insecure (server.insecure) if a firewall limits access"
+         (docs/how-to/give-access.md), or set --insecure (server.insecure) if a firewall limits \
+         access"
     )))
 }
 

@@ -1,6 +1,6 @@
-//! Times for people: formatted and parsed in a chosen zone, and ages.
+//! Times for people: formatted and parsed in a chosen zone.
 
-use std::fmt;
+use std::borrow::Cow;
 use std::str::FromStr;
 
 use jiff::civil::DateTime;
@@ -108,78 +108,49 @@ impl Zone {
             .map(UnixMillis::new)
             .map_err(|_| format!("time {text:?} is before 1970; use a later one"))
     }
-}
 
-/// Distance of a time from now, shown in the two largest units that are not zero.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Age {
-    /// Milliseconds since the time; negative for future times.
-    ms: i128,
-}
-
-impl Age {
-    pub(crate) fn at(time: UnixMillis, now: UnixMillis) -> Self {
-        Self { ms: i128::from(now.get()) - i128::from(time.get()) }
-    }
-
-    pub(crate) fn of_signed(unix_ms: i64, now: UnixMillis) -> Self {
-        Self { ms: i128::from(now.get()) - i128::from(unix_ms) }
-    }
-
-    /// Returns an age of `ms` milliseconds.
-    pub(crate) fn from_ms(ms: i64) -> Self {
-        Self { ms: ms.into() }
-    }
-
-    /// Returns the milliseconds, negative for future times, clamped to 64 bits.
-    pub(crate) fn ms(self) -> i64 {
-        i64::try_from(self.ms).unwrap_or(if self.ms < 0 { i64::MIN } else { i64::MAX })
-    }
-}
-
-/// Units of an age, from the largest, in ms; a year is a mean Gregorian one.
-const UNITS: [(&str, u128); 6] = [
-    ("year", 31_556_952_000),
-    ("day", 86_400_000),
-    ("hour", 3_600_000),
-    ("minute", 60_000),
-    ("second", 1_000),
-    ("ms", 1),
-];
-
-impl fmt::Display for Age {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut rest = self.ms.unsigned_abs();
-        if rest == 0 {
-            return f.write_str("now");
-        }
-        if self.ms < 0 {
-            f.write_str("in ")?;
-        }
-        let mut written = 0;
-        for (unit, unit_ms) in UNITS {
-            let count = rest / unit_ms;
-            rest %= unit_ms;
-            if count == 0 {
-                // "3 years 5 ms" would look more exact than the age is.
-                if written > 0 {
-                    break;
-                }
-                continue;
-            }
-            let (space, plural) = (
-                if written > 0 { " " } else { "" },
-                if count == 1 || unit == "ms" { "" } else { "s" },
-            );
-            write!(f, "{space}{count} {unit}{plural}")?;
-            written += 1;
-            if written == 2 {
-                break;
-            }
-        }
-        if self.ms > 0 { f.write_str(" ago") } else { Ok(()) }
+    /// Returns a friendly text whose time is in this zone as Snowmint writes it, in UTC. CosId
+    /// writes it in the zone of its process. Leaves other texts unchanged, which their reader
+    /// rejects.
+    pub(crate) fn friendly_in_utc<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, String> {
+        let digits = text.get(..FRIENDLY_DIGITS).filter(|word| is_digits(word));
+        let (Some(digits), false) = (digits, self.0 == TimeZone::UTC) else {
+            return Ok(Cow::Borrowed(text));
+        };
+        let part = |from, to| digits.get(from..to).and_then(|part| part.parse::<i16>().ok());
+        let byte = |from, to| part(from, to).and_then(|part| i8::try_from(part).ok());
+        let local = || {
+            let (hour, minute, second) = (byte(8, 10)?, byte(10, 12)?, byte(12, 14)?);
+            let nanos = i32::from(part(14, 17)?) * 1_000_000;
+            DateTime::new(part(0, 4)?, byte(4, 6)?, byte(6, 8)?, hour, minute, second, nanos).ok()
+        };
+        let Some(local) = local() else { return Ok(Cow::Borrowed(text)) };
+        let zoned = self.0.to_ambiguous_zoned(local).unambiguous().map_err(|_| {
+            format!(
+                "time {local} of {text:?} comes twice or never in this zone, where clocks change;                  name the offset, such as --zone +02:00"
+            )
+        })?;
+        let utc = zoned.timestamp().to_zoned(TimeZone::UTC).datetime();
+        let rest = text.get(FRIENDLY_DIGITS..).unwrap_or_default();
+        Ok(Cow::Owned(format!(
+            "{:04}{:02}{:02}{:02}{:02}{:02}{:03}{rest}",
+            utc.year(),
+            utc.month(),
+            utc.day(),
+            utc.hour(),
+            utc.minute(),
+            utc.second(),
+            utc.millisecond()
+        )))
     }
 }
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Digits of the time in a friendly text: `yyyyMMddHHmmssSSS`.
+const FRIENDLY_DIGITS: usize = 17;
 
 #[cfg(test)]
 mod tests {
@@ -238,20 +209,26 @@ mod tests {
     }
 
     #[test]
-    fn ages_have_two_units() {
-        let now = UnixMillis::new(1_000_000_000_000);
-        for (before_ms, text) in [
-            (0_u64, "now"),
-            (1, "1 ms ago"),
-            (999, "999 ms ago"),
-            (1_500, "1 second 500 ms ago"),
-            (61_000, "1 minute 1 second ago"),
-            (86_400_000 * 2 + 1, "2 days ago"),
-            (31_556_952_000 * 10 + 86_400_000 * 204, "10 years 204 days ago"),
+    fn friendly_texts_are_read_in_the_requested_zone() {
+        let read = |name: &str, text: &str| zone(name).friendly_in_utc(text).map(Cow::into_owned);
+        for (name, text, utc) in [
+            // CosId's example.
+            ("Asia/Shanghai", "20220320133617924-5-0", "20220320053617924-5-0"),
+            ("UTC", "20220320133617924-5-0", "20220320133617924-5-0"),
+            ("+08:00", "20220101000000000-5-0", "20211231160000000-5-0"),
+            ("Europe/Berlin", "20260701120000001-1", "20260701100000001-1"),
+            // Their reader says what is wrong.
+            ("Asia/Shanghai", "20221301000000000-5-0", "20221301000000000-5-0"),
+            ("Asia/Shanghai", "2022-5-0", "2022-5-0"),
+            ("Asia/Shanghai", "ä", "ä"),
         ] {
-            assert_eq!(Age::at(now.saturating_sub(before_ms), now).to_string(), text);
+            assert_eq!(read(name, text), Ok(utc.into()), "{name} {text}");
         }
-        assert_eq!(Age::at(now.saturating_add(7_200_000), now).to_string(), "in 2 hours");
-        assert_eq!(Age::at(UnixMillis::MAX, now).ms(), i64::MIN);
+        // Clocks change in Berlin: 2:30 comes never on one day, and twice on another.
+        for text in ["20260329023000000-1-2", "20261025023000000-1-2"] {
+            let error = read("Europe/Berlin", text).unwrap_err();
+            assert!(error.contains("+02:00"), "{error}");
+            assert!(read("+02:00", text).is_ok());
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! Keys by which IDs are compared: a number, a wider number, or a text. Each has a fixed length, so
 //! that runs of them need no framing in a file.
 
-use snowmint_core::text::{Format, Radix};
+use snowmint_core::text::{Format, decode_signed};
+use snowmint_server::decoding::read_ulid;
 use uuid::Uuid;
-
-use crate::terminal::id;
 
 /// Longest text that is compared unchanged.
 const TEXT_BYTES_MAX: usize = 48;
@@ -14,17 +13,25 @@ pub(crate) trait SortKey: Copy + Ord {
     /// Number of its bytes in a file.
     const BYTES: usize;
 
+    /// Name of the form in which IDs are compared.
+    const FORM: &'static str;
+
     /// Returns the key of an ID.
     fn read(text: &str, format: Option<Format>) -> Result<Self, String>;
-    /// Returns the ID of a key.
-    fn show(&self, format: Option<Format>) -> String;
+    /// Returns whether the text is a negative number, which is below all others. Keys of negative
+    /// numbers are in their order.
+    fn is_negative(_text: &str, _format: Option<Format>) -> bool {
+        false
+    }
+    /// Returns the ID of a key. `signed`: numbers with the top bit set are negative.
+    fn show(&self, format: Option<Format>, signed: bool) -> String;
     /// Appends its bytes.
     fn store(&self, bytes: &mut Vec<u8>);
     /// Reads its bytes back, always as many as were stored.
     fn load(bytes: &[u8]) -> Self;
 }
 
-/// A number of 64 bits.
+/// A number of 64 bits. A negative number has the key of the number with the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NumberKey(u64);
 
@@ -46,19 +53,33 @@ pub(crate) struct WideKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TextKey([u8; TEXT_BYTES_MAX]);
 
+/// Returns whether numbers of a form may have a sign: decimal ones, which no width pads.
+fn is_signed(format: Option<Format>) -> bool {
+    format.unwrap_or_default() == Format::default()
+}
+
 impl SortKey for NumberKey {
     const BYTES: usize = 8;
+    const FORM: &'static str = "numbers";
 
     #[inline]
     fn read(text: &str, format: Option<Format>) -> Result<Self, String> {
-        format
-            .unwrap_or(Format::Number(Radix::Decimal))
-            .decode(text, None)
-            .map(Self)
-            .map_err(|error| error.to_string())
+        let read = match format {
+            Some(format) if !is_signed(Some(format)) => format.decode(text, None),
+            _ => decode_signed(text),
+        };
+        read.map(Self).map_err(|error| error.to_string())
     }
 
-    fn show(&self, format: Option<Format>) -> String {
+    #[inline]
+    fn is_negative(text: &str, format: Option<Format>) -> bool {
+        is_signed(format) && text.starts_with('-')
+    }
+
+    fn show(&self, format: Option<Format>, signed: bool) -> String {
+        if signed && is_signed(format) {
+            return self.0.cast_signed().to_string();
+        }
         // Without a layout only the friendly forms fail, and those are never read.
         format
             .unwrap_or_default()
@@ -77,9 +98,10 @@ impl SortKey for NumberKey {
 
 impl SortKey for WideKey {
     const BYTES: usize = 17;
+    const FORM: &'static str = "UUIDs and ULIDs";
 
     fn read(text: &str, _: Option<Format>) -> Result<Self, String> {
-        if let Some(ulid) = id::read_ulid(text) {
+        if let Some(ulid) = read_ulid(text) {
             return Ok(Self { value: ulid.0, is_ulid: true });
         }
         Uuid::try_parse(text)
@@ -87,7 +109,7 @@ impl SortKey for WideKey {
             .map_err(|_| "expected a UUID or a ULID as before; --format text accepts any".into())
     }
 
-    fn show(&self, _: Option<Format>) -> String {
+    fn show(&self, _: Option<Format>, _: bool) -> String {
         if self.is_ulid {
             ulid::Ulid(self.value).to_string()
         } else {
@@ -108,6 +130,7 @@ impl SortKey for WideKey {
 
 impl SortKey for TextKey {
     const BYTES: usize = TEXT_BYTES_MAX;
+    const FORM: &'static str = "text";
 
     fn read(text: &str, _: Option<Format>) -> Result<Self, String> {
         let bytes = text.as_bytes();
@@ -121,7 +144,7 @@ impl SortKey for TextKey {
         Ok(Self(fixed(bytes)))
     }
 
-    fn show(&self, _: Option<Format>) -> String {
+    fn show(&self, _: Option<Format>, _: bool) -> String {
         let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(TEXT_BYTES_MAX);
         // The bytes were read from text. They are escaped: an ID must not control the terminal that
         // shows it.
@@ -148,6 +171,8 @@ fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
 
 #[cfg(test)]
 mod tests {
+    use snowmint_core::text::Radix;
+
     use super::*;
 
     fn there_and_back<K: SortKey + std::fmt::Debug>(text: &str, format: Option<Format>) {
@@ -156,12 +181,14 @@ mod tests {
         key.store(&mut bytes);
         assert_eq!(bytes.len(), K::BYTES);
         assert_eq!(K::load(&bytes), key);
-        assert_eq!(key.show(format), text);
+        assert_eq!(key.show(format, text.starts_with('-')), text);
     }
 
     #[test]
     fn keys_are_stored_and_shown_as_they_were_read() {
         there_and_back::<NumberKey>("18446744073709551615", None);
+        there_and_back::<NumberKey>("-1", None);
+        there_and_back::<NumberKey>("-9223372036854775808", None);
         there_and_back::<NumberKey>("LygHa16AHYF", Some(Format::Number(Radix::Base62)));
         there_and_back::<WideKey>("01939c2b-5a3b-7cc4-8f3d-6b4f5d2a1c9e", None);
         there_and_back::<WideKey>("01ARZ3NDEKTSV4RRFFQ69G5FAV", None);
@@ -169,9 +196,21 @@ mod tests {
         there_and_back::<TextKey>(&"x".repeat(TEXT_BYTES_MAX), None);
     }
 
+    /// As without a form, which means the same.
+    #[test]
+    fn decimal_form_has_negative_numbers() {
+        let decimal = Some(Format::default());
+        let key = NumberKey::read("-1", decimal).unwrap();
+        assert_eq!(key, NumberKey::read("-1", None).unwrap());
+        assert!(NumberKey::is_negative("-1", decimal) && !NumberKey::is_negative("1", decimal));
+        assert_eq!((key.show(decimal, true), key.show(None, true)), ("-1".into(), "-1".into()));
+        assert!(!NumberKey::is_negative("-1", Some(Format::Number(Radix::Hex))));
+    }
+
     #[test]
     fn texts_that_have_no_key_are_refused() {
-        assert!(NumberKey::read("-1", None).is_err());
+        assert!(NumberKey::read("-0", None).is_err());
+        assert!(NumberKey::read("-1", Some(Format::Number(Radix::Hex))).is_err());
         assert!(WideKey::read("12", None).is_err());
         assert!(TextKey::read(&"x".repeat(TEXT_BYTES_MAX + 1), None).is_err());
         assert!(TextKey::read("a\0", None).is_err());

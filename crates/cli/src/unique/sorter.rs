@@ -202,7 +202,7 @@ mod tests {
             assert!(sorter.block.capacity() * size_of::<NumberKey>() <= memory_bytes.max(16));
         }
         let mut found = Vec::new();
-        sorter.each_repeated(|key, times| found.push((key.show(None), times))).unwrap();
+        sorter.each_repeated(|key, times| found.push((key.show(None, false), times))).unwrap();
         found
     }
 

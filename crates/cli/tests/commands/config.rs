@@ -15,6 +15,14 @@ fn the_printed_file_is_a_configuration() {
 }
 
 #[test]
+fn printed_schema_is_json_of_the_same_keys() {
+    let schema = json(&run(&["config", "schema"]).ok());
+    let file: toml::Table = run(&["config"]).ok().parse().unwrap();
+    let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(names, file.keys().collect::<Vec<_>>());
+}
+
+#[test]
 fn a_wrong_key_is_named_with_its_file_and_line() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("snowmint.toml");

@@ -29,8 +29,9 @@ fn values_of<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines().filter_map(move |line| line.strip_prefix(key)?.strip_prefix('='))
 }
 
-/// Returns how many MiB the server takes at most, by docs/operating.md and docs/security.md: all of
-/// it at once, without half TLS handshakes. `limit_of` returns the limit that a key sets.
+/// Returns how many MiB the server takes at most, by docs/how-to/size-it.md and
+/// docs/reference/access.md: all of it at once, without half TLS handshakes. `limit_of` returns
+/// the limit that a key sets.
 pub(super) fn memory_max_mib(limit_of: impl Fn(&str) -> u64) -> u64 {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;

@@ -74,6 +74,29 @@ fn option_without_effect_is_rejected() {
     assert_eq!(run(&[&["mint", "ulid"][..], &config, data_dir].concat()).ok(), "1\n");
 }
 
+/// The default data directory belongs to the default store; a given one has the journal of the given
+/// store. Without a journal no process knows that the store is older than it was.
+#[test]
+fn journal_in_a_given_data_directory_finds_an_older_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, copy) = (directory.path().join("ids.db"), directory.path().join("copy.db"));
+    let (store, data) = (format!("sqlite:{}", file.display()), directory.path().join("data"));
+    let mint = |count: &str, more: &[&str]| {
+        run(&[&["mint", "numbers", "-n", count, "--store", &store][..], more].concat())
+    };
+    let kept = ["--data-dir", data.to_str().unwrap()];
+    mint("5", &kept).ok();
+    std::fs::copy(&file, &copy).unwrap();
+    mint("5000", &kept).ok();
+    for log in ["ids.db-wal", "ids.db-shm"] {
+        assert!(!directory.path().join(log).exists(), "{log}: the copy is not whole");
+    }
+    std::fs::copy(&copy, &file).unwrap();
+    let refused = mint("5", &kept);
+    assert_eq!((refused.code, refused.out.as_str()), (3, ""), "{}", refused.err);
+    assert!(refused.err.contains("recover"), "{}", refused.err);
+}
+
 #[test]
 fn many_commands_with_one_named_worker_make_no_duplicate() {
     let directory = tempfile::tempdir().unwrap();

@@ -94,7 +94,8 @@ fn log_states_the_time_when_the_clock_reaches_the_marks() {
     server.says(&["failed to claim a worker number", "minting continues at ", continues]);
 }
 
-/// docs/operating.md describes this for a lost store: nothing exists but the configuration.
+/// docs/how-to/back-up-and-restore.md describes this for a lost store: nothing exists but the
+/// configuration.
 #[test]
 fn lost_store_is_created_and_moved_before_the_first_start() {
     let directory = tempfile::tempdir().unwrap();

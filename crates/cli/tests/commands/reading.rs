@@ -27,6 +27,75 @@ fn published_examples_decode_as_documented() {
 }
 
 #[test]
+fn ids_of_other_systems_decode_to_their_known_time() {
+    let negative = "-7055142081907384320";
+    let full = "worker=10,time=41,sequence=12,unit=1ms,epoch=1588435200000";
+    for (args, time, worker) in [
+        (&["--layout", "seata", "5674781293195218178"][..], "2022-03-28T02:51:01.228Z", Some(630)),
+        (&["--layout", full, "5674781293195218178"], "2022-03-28T02:51:01.228Z", Some(630)),
+        (&["--layout", "cockroachdb", "568469873039769601"], "2020-06-30T21:47:17.622Z", Some(1)),
+        (&["--layout", "nextcloud", "4688076898113587"], "2025-10-13T15:12:07.984Z", Some(785)),
+        (&["--layout", "baidu-2016", "--", negative], "2026-11-20T22:14:13.000Z", Some(1)),
+        (&["--layout", "tsid", "0AWG1PRQQFZ8D"], "2022-12-18T18:10:05.117Z", Some(895)),
+        (&["--layout", "instagram", "BsOGulcndj-"], "2019-01-04T17:05:45.106Z", Some(1910)),
+        (&["65920080aabbccddee112233"], "2024-01-01T00:00:00.000Z", None),
+        (&["0ujtsYcgvSTl8PAuAdqWYSMnLOv"], "2017-10-10T04:00:47.000Z", None),
+        (&["9m4e2mr0ui3e8a215n4g"], "2011-03-22T17:50:19.000Z", None),
+        (&["--", "-JhLeOlGIEjaIOFHR0xd"], "2015-02-04T22:15:31.153Z", None),
+    ] {
+        let line = json(&run(&[&["decode", "--json"], args].concat()).ok());
+        assert_eq!(line["time"], time, "{args:?}");
+        assert_eq!(line["worker"].as_u64(), worker, "{args:?}");
+    }
+    let text = run(&["decode", "9m4e2mr0ui3e8a215n4g"]).ok();
+    for part in ["  kind      xid\n", "  machine   60f486\n", "  process   58408\n"] {
+        assert!(text.contains(part), "{part} is missing in {text}");
+    }
+    let object_id = json(&run(&["decode", "507c7f79bcf86cd7994f6c0e", "--json"]).ok());
+    assert_eq!(
+        (&object_id["kind"], &object_id["counter"]),
+        (&"ObjectId".into(), &5_205_006.into())
+    );
+    // No sequence, no field of that name.
+    let line =
+        json(&run(&["decode", "--json", "--layout", "cockroachdb", "568469873039769601"]).ok());
+    assert_eq!((line.get("sequence"), &line["tick"]), (None, &17_348_323_762_200_u64.into()));
+}
+
+#[test]
+fn negative_number_of_63_bits_is_refused_with_a_hint() {
+    let ran = run(&["decode", "--layout", "twitter", "--", "-1"]);
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    assert!(ran.err.contains("give it one more bit"), "{}", ran.err);
+    let read = json(&run(&["decode", "--json", "--layout", "twitter,time=42", "--", "-1"]).ok());
+    assert_eq!(read["worker"], 1_023);
+}
+
+#[test]
+fn layouts_that_only_decode_do_not_mint() {
+    for (layout, part) in [
+        ("seata", "time is not the layout's first field"),
+        ("cockroachdb", "10000 ns"),
+        ("nextcloud", "two parts"),
+        ("baidu-2016,epoch=2026-01-01T00:00:00Z", "`baidu-2016` only decodes"),
+    ] {
+        let ran = run(&["mint", "--worker", "1", "--no-state", "--layout", layout]);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{layout}");
+        assert!(ran.err.contains(part), "{}", ran.err);
+        let facts = json(&run(&["layout", layout, "--json"]).ok());
+        assert!(layout.contains(',') || facts["can_mint"] == false, "{facts}");
+    }
+    let text = run(&["layout", "nextcloud"]).ok();
+    for part in ["31 of seconds, 10 of the units within", "  mints     no: "] {
+        assert!(text.contains(part), "{part} is missing in {text}");
+    }
+    let friendly = ["decode", "1", "--format", "friendly", "--layout", "seata"];
+    let ran = run(&friendly);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("friendly forms need a layout that can mint"), "{}", ran.err);
+}
+
+#[test]
 fn text_output_has_a_line_per_field() {
     let out =
         run(&["decode", "175928847299117063", "--layout", "discord", "--zone", "+08:00"]).ok();
@@ -52,7 +121,16 @@ fn decode_without_a_layout_marks_misreadings() {
     assert!(!line_of("discord").contains("implausible"));
     assert!(line_of("yitter").contains("implausible"));
     let line = json(&run(&["decode", "175928847299117063", "--json"]).ok());
-    assert_eq!(line["readings"].as_array().unwrap().len(), 14);
+    let readings = line["readings"].as_array().unwrap();
+    // The layout of `default`, 26 names, and 6 other epochs.
+    assert_eq!(readings.len(), 33);
+    let plausible = |reading: &serde_json::Value| reading["plausible"].as_bool().unwrap();
+    assert!(readings.is_sorted_by_key(|reading| !plausible(reading)), "{line}");
+    assert!(readings.iter().all(|reading| plausible(reading) || reading["why"].is_string()));
+    // The text has the same readings in the same order.
+    let names = readings.iter().map(|reading| reading["layout"].as_str().unwrap());
+    let listed = out.lines().skip(3).map(|line| line.split_whitespace().next().unwrap());
+    assert!(names.eq(listed), "{out}");
 }
 
 #[test]
@@ -78,6 +156,39 @@ fn other_forms_of_an_id_decode_to_the_same() {
     let missing = run(&["decode", "20160430111825796-32-7", "--format", "friendly"]);
     assert_eq!(missing.code, 2);
     assert!(missing.err.contains("--layout"), "{}", missing.err);
+}
+
+#[test]
+fn texts_of_cosid_decode_as_cosid_writes_them() {
+    // Its Radix36IdConverter writes capitals; its friendly form has the zone of the process.
+    let decode = |args: &[&str]| {
+        let layout = ["decode", "--json", "--layout", "cosid", "--format"];
+        json(&run(&[&layout[..], args].concat()).ok())
+    };
+    let friendly = "20220320133617924-5-0";
+    for args in [
+        &["base36", "28XOQD7HM874"][..],
+        &["base36", "28xoqd7hm874"],
+        &["friendly", friendly, "--zone", "Asia/Shanghai"],
+        &["friendly-padded", "20220320133617924-0005-0000", "--zone", "+08:00"],
+        &["friendly", "20220320053617924-5-0"],
+    ] {
+        let line = decode(args);
+        assert_eq!(line["number"], "295913926632165376", "{args:?}");
+        assert_eq!(line["worker"], 5, "{args:?}");
+    }
+    let twice = run(&[
+        "decode",
+        "20261025023000000-1-2",
+        "--format",
+        "friendly",
+        "--layout",
+        "cosid",
+        "--zone",
+        "Europe/Berlin",
+    ]);
+    assert_eq!(twice.code, 2);
+    assert!(twice.err.contains("--zone +02:00"), "{}", twice.err);
 }
 
 #[test]
@@ -110,6 +221,7 @@ fn ids_come_from_standard_input_one_a_line() {
 #[test]
 fn unreadable_ids_are_named_and_the_rest_is_decoded() {
     let ran = run_with(&["decode", "--layout", "twitter", "--json"], "1\nx\n-5\n2\n");
+    assert!(ran.err.contains("invalid ID \"-5\""), "{}", ran.err);
     assert_eq!(ran.code, 2);
     assert_eq!(ran.out.lines().count(), 2);
     assert!(ran.err.contains("invalid ID \"x\""), "{}", ran.err);
@@ -119,7 +231,8 @@ fn unreadable_ids_are_named_and_the_rest_is_decoded() {
         &["decode", "1", "--zone", "Middle/Earth"],
         &["decode", "1", "--format", "base64"],
         &["decode", "18446744073709551615", "--layout", "twitter"],
-        &["decode", "-1"],
+        &["decode", "-1", "--layout", "js53"],
+        &["decode", "-9223372036854775809"],
         &["decode", "99999999999999999999"],
         &["frobnicate"],
         &[],
@@ -186,11 +299,24 @@ fn encode_brackets_an_instant_and_a_span() {
         day["highest"].as_str().unwrap().parse().unwrap(),
     );
     assert_eq!((highest - lowest + 1) >> 22, 86_400_000);
+    // After its last second of 28 bits, uid-generator makes negative numbers.
+    let out = run(&["encode", "2026-11-20T22:14:13Z", "--layout", "baidu-2016"]).ok();
+    let lowest = -7_055_142_081_907_384_320_i64 - (1 << 13);
+    assert_eq!(out, format!("lowest   {lowest}\nhighest  {}\n", lowest + (1 << 35) - 1));
+    let span = ["encode", "2024-11-20", "--until", "2024-11-21", "--layout", "baidu-2016"];
+    let ran = run(&span);
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    assert!(ran.err.contains("2024-11-20T13:24:16.000Z"), "{}", ran.err);
+    // A millisecond has 100 ticks of CockroachDB, and each has 2^15 nodes.
+    let out = run(&["encode", "2020-06-30T21:47:17.622Z", "--layout", "cockroachdb"]).ok();
+    let lowest = 17_348_323_762_200_u64 << 15;
+    assert_eq!(out, format!("lowest   {lowest}\nhighest  {}\n", lowest + (100 << 15) - 1));
     for args in [
         &["encode", "2025-12-31T23:59:59.999Z"][..],
         &["encode", "tomorrow"],
         &["encode", "2026-11-21", "--until", "2026-11-20"],
         &["encode", "2099-01-01"],
+        &["encode", "2026-11-20", "--layout", "seata"],
     ] {
         let ran = run(args);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}");
@@ -200,7 +326,7 @@ fn encode_brackets_an_instant_and_a_span() {
 #[test]
 fn layouts_are_listed_shown_and_proposed() {
     let list = run(&["layout"]).ok();
-    assert_eq!(list.lines().count(), 14, "{list}");
+    assert_eq!(list.lines().count(), 27, "{list}");
     let one = run(&["layout", "sonyflake"]).ok();
     for part in ["39 bits, 24 to 62", "10 ms", "65536", "25600 IDs/s", "2014-09-01"] {
         assert!(one.contains(part), "{part} is missing in {one}");

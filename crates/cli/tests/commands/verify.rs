@@ -46,6 +46,55 @@ fn decrease_is_reported_only_with_the_increasing_flag() {
 }
 
 #[test]
+fn negative_numbers_are_below_the_others() {
+    for (input, code) in [
+        ("-10\n-3\n-2\n", 0),
+        ("-3\n-2\n-10\n", 1),
+        ("5\n-3\n", 1),
+        ("-3\n5\n18446744073709551615\n", 0),
+        ("-1\n18446744073709551615\n", 1),
+    ] {
+        let ran = run_with(&["verify", "--increasing"], input);
+        assert_eq!(ran.code, code, "{input:?}: {}", ran.out);
+    }
+    let ran = run_with(&["verify", "--increasing"], "5\n-3\n-3\n");
+    assert_eq!(
+        ran.out,
+        "duplicate -3 occurs 2 times\nnot increasing: line 2 has -3 after 5\n3 IDs, 1 repeat an earlier one\n"
+    );
+}
+
+#[test]
+fn equal_and_lower_ids_do_not_increase() {
+    let ran = run_with(&["verify", "--increasing"], "5\n5\n");
+    assert_eq!(
+        ran.out,
+        "duplicate 5 occurs 2 times\nnot increasing: line 2 has 5 after 5\n2 IDs, 1 repeat an earlier one\n"
+    );
+    let ran = run_with(&["verify", "--increasing"], "-2\n-3\n");
+    assert_eq!(ran.out, "not increasing: line 2 has -3 after -2\n2 IDs, all different\n");
+    let ran = run_with(&["verify", "--increasing", "--format", "decimal"], "-3\n-2\n5\n");
+    assert_eq!(ran.ok(), "3 IDs, all different, each greater than the one before\n");
+}
+
+#[test]
+fn comparison_as_text_is_named() {
+    let ran = run_with(&["verify", "--increasing"], "INV-10\nINV-9\n");
+    assert_eq!(
+        ran.ok(),
+        "2 IDs, all different, each greater than the one before, compared as text\n"
+    );
+    for (input, form) in [
+        ("INV-1\n", "text"),
+        ("1\n", "numbers"),
+        ("01ARZ3NDEKTSV4RRFFQ69G5FAV\n", "UUIDs and ULIDs"),
+    ] {
+        assert_eq!(json(&run_with(&["verify", "--json"], input).ok())["compared_as"], form);
+    }
+    assert_eq!(json(&run_with(&["verify", "--json"], "").ok()).get("compared_as"), None);
+}
+
+#[test]
 fn other_forms_are_compared_too() {
     let uuids = "01939c2b-5a3b-7cc4-8f3d-6b4f5d2a1c9e\n01939C2B-5A3B-7CC4-8F3D-6B4F5D2A1C9E\n";
     let ran = run_with(&["verify"], uuids);
@@ -61,7 +110,8 @@ fn other_forms_are_compared_too() {
 fn invalid_id_is_rejected_with_its_line() {
     for (input, part) in [
         ("1\n2\nx\n", "line 3"),
-        ("1\n-2\n", "line 2"),
+        ("1\n-0\n", "line 2"),
+        ("1\n-9223372036854775809\n", "line 2"),
         ("1\n18446744073709551616\n", "line 2"),
         ("01939c2b-5a3b-7cc4-8f3d-6b4f5d2a1c9e\n5\n", "line 2"),
     ] {

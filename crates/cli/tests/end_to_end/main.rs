@@ -24,6 +24,7 @@ mod minting;
 mod offline;
 mod order;
 mod recovery;
+mod recovery_again;
 mod recovery_from_here;
 mod recovery_of_namespaces;
 mod recovery_unnoticed;

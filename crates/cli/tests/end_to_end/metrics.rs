@@ -314,14 +314,14 @@ fn dashboard_alerts_and_documents_name_exported_metrics() {
         assert!(is_shown, "{family} is on no panel of the dashboard");
     }
 
-    let documents = read("docs/interface.md");
+    let documents = read("docs/reference/metrics.md");
     let documented = names(&documents);
     for (family, samples) in families.iter().filter(|(family, _)| family.starts_with("snowmint_")) {
         let is_documented = samples.iter().any(|sample| documented.contains(sample.as_str()))
             || documented.contains(family.as_str());
-        assert!(is_documented, "docs/interface.md does not tell of {family}");
+        assert!(is_documented, "metrics.md does not tell of {family}");
     }
     let is_exported = |name: &&str| samples.contains(*name) || families.contains_key(*name);
     let unknown: Vec<_> = documented.iter().filter(|name| !is_exported(name)).collect();
-    assert!(unknown.is_empty(), "docs/interface.md has {unknown:?}, which no server exports");
+    assert!(unknown.is_empty(), "metrics.md has {unknown:?}, which no server exports");
 }

@@ -1,5 +1,6 @@
-//! Recovery, by the command lines in `docs/operating.md`, of a store that was rolled back under
-//! three servers. Each server has a folder of its own, which no command reads, as in containers.
+//! Recovery, by the command lines in `docs/how-to/back-up-and-restore.md`, of a store that was
+//! rolled back under three servers. Each server has a folder of its own, which no command reads, as
+//! in containers.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -29,7 +30,7 @@ kind = \"segment\"
 ";
 
 /// Text with the steps of a recovery.
-const DOCUMENT: &str = include_str!("../../../../docs/operating.md");
+const DOCUMENT: &str = include_str!("../../../../docs/how-to/back-up-and-restore.md");
 
 /// Command lines of the document, in its order: whether each plans, and whether it calls a server.
 const LINES: [(bool, bool); 4] = [(true, false), (true, true), (false, false), (false, true)];
@@ -37,8 +38,8 @@ const LINES: [(bool, bool); 4] = [(true, false), (true, true), (false, false), (
 /// Returns the words of the document's command that plans a recovery or moves the store, through a
 /// server or with a configuration. A line that no test runs has no place in the document.
 fn documented(plans: bool, calls: bool) -> Vec<&'static str> {
-    let (_, steps) = DOCUMENT.split_once("\n- Restore:\n").unwrap();
-    let (steps, _) = steps.split_once("\n- ").unwrap();
+    let (_, steps) = DOCUMENT.split_once("\n## Restore\n").unwrap();
+    let (steps, _) = steps.split_once("\n## ").unwrap();
     let lines = steps.lines().map(str::trim).filter(|line| line.starts_with("snowmint "));
     let lines: Vec<&str> = lines.collect();
     let kind = |line: &&str| (line.contains("--dry-run"), line.contains("--server"));
@@ -101,6 +102,11 @@ impl Shop {
     /// Plans a recovery as an operator: with the store's URL, or through a running server.
     pub(super) fn plan(&self, through: Option<&Server>) -> Output {
         self.as_documented(true, through, &[])
+    }
+
+    /// Plans it with more options.
+    pub(super) fn plan_more(&self, through: Option<&Server>, more: &[&str]) -> Output {
+        self.as_documented(true, through, more)
     }
 
     /// Recovers the store as an operator in the same ways.

@@ -125,6 +125,15 @@ fn server_left_out_stays_unready_below_its_journal() {
     assert!(response.contains("store_rolled_back"), "{response}");
     // It puts the store in doubt no more: the other server continues.
     assert!(next(&first) > again);
+    // The operator gives the number that the reason names, and nothing else moves.
+    let raised = ["--segment", "invoices=200000"];
+    let planned = text(&shop.plan_more(Some(&first), &raised));
+    assert!(planned.contains("next number of invoices: at least 200000"), "{planned}");
+    assert!(!planned.contains("next number of numbers"), "{planned}");
+    let raised = shop.recover(None, &raised);
+    assert!(raised.status.success(), "{}", text(&raised));
+    assert!(next(&second) >= 200_000);
+    until("the first continues there, too", || next(&first) >= 200_000);
     for server in [first, second] {
         assert_eq!(server.stop(), 0);
     }

@@ -6,7 +6,7 @@
 //! them. One [`checker`] gets all reports.
 //!
 //! `SNOWMINT_FAULTS_ROUNDS=N` causes each fault N times as often; with `-- --nocapture` every test
-//! prints its rows of the table in docs/faults.md.
+//! prints its rows of the table in docs/evidence/faults.md.
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 #![allow(clippy::disallowed_methods, reason = "they wait in real time for real processes")]
 #![allow(clippy::print_stdout, reason = "rows of a table")]

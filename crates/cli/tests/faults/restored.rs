@@ -1,5 +1,6 @@
 //! A store is restored to an older state under three servers while clients and embedded clients
-//! mint, and is recovered by the steps of `docs/guarantees.md`. No command reads a server's folder.
+//! mint, and is recovered by the steps of `docs/how-to/recover-a-store.md`. No command
+//! reads a server's folder.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -9,13 +9,19 @@ use snowmint_client::RemoteStore;
 use snowmint_coord::spec::Kind;
 use snowmint_coord::store::{StoreConnector, StoreConnectors};
 use snowmint_coord::{
-    Exclude, IdBatch, Mark, MemoryStore, NewDefinition, Node, NodeSettings, Platform, Pool, Reuse,
-    SourceSpec, SourceState, Store,
+    Exclude, Extend, IdBatch, Mark, MemoryStore, NewDefinition, Node, NodeSettings, Platform, Pool,
+    Reuse, SourceSpec, SourceState, Store, Term,
 };
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_server::Handle;
+use snowmint_store_rpc::StoreRequest as _;
 use snowmint_wire::grpc::store as proto;
 use tokio::net::TcpListener;
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::Endpoint;
+use tonic::{Request, Status};
+use tonic_prost::ProstCodec;
 
 use crate::between::{self, Between, Form};
 use crate::common::{self, SETTINGS};
@@ -107,6 +113,19 @@ impl Program {
     }
 }
 
+/// Sends a message to a method, without the checks of a client.
+async fn send<Q, A>(server: &Now, path: &'static str, message: Request<Q>) -> Result<A, Status>
+where
+    Q: prost::Message + 'static,
+    A: prost::Message + Default + 'static,
+{
+    let endpoint = Endpoint::from_shared(format!("http://{}", server.address())).unwrap();
+    let mut grpc = Grpc::new(endpoint.connect().await.unwrap());
+    grpc.ready().await.unwrap();
+    let codec: ProstCodec<Q, A> = ProstCodec::default();
+    Ok(grpc.unary(message, PathAndQuery::from_static(path), codec).await?.into_inner())
+}
+
 fn refused<T: std::fmt::Debug>(outcome: snowmint_coord::Result<T>) -> (&'static str, String) {
     let error = outcome.unwrap_err();
     (error.kind().code(), error.to_string())
@@ -181,11 +200,9 @@ async fn version_with_other_codes_is_rejected_by_both_sides() {
         "{message}"
     );
     for version in [0, 1] {
-        let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", now.address()));
-        let channel = channel.unwrap().connect().await.unwrap();
         let question = proto::DescribeRequest { version, ..proto::DescribeRequest::default() };
-        let status = proto::store_client::StoreClient::new(channel).describe(question).await;
-        let status = status.unwrap_err();
+        let described = send(&now, proto::DESCRIBE, Request::new(question)).await;
+        let status = described.map(|_: proto::DescribeResponse| ()).unwrap_err();
         assert_eq!(status.code(), tonic::Code::Unimplemented, "{status:?}");
         for part in ["speaks version 1 of", "update the program"] {
             assert!(status.message().contains(part), "{status:?}");
@@ -263,19 +280,15 @@ async fn newer_definition_does_not_affect_other_sources() {
 async fn older_server_reports_that_it_is_older() {
     let store = MemoryStore::new("all").unwrap();
     let now = Now::start(&store, common::any().await).await;
-    let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", now.address()));
-    let channel = channel.unwrap().connect().await.unwrap();
-    let mut raw_client = proto::store_client::StoreClient::new(channel);
-    let described = raw_client
-        .describe(proto::DescribeRequest { version: 9, ..proto::DescribeRequest::default() })
-        .await
-        .unwrap();
-    let described = described.into_inner();
+    let question = proto::DescribeRequest { version: 9, ..proto::DescribeRequest::default() };
+    let described = send(&now, proto::DESCRIBE, Request::new(question)).await;
+    let described: proto::DescribeResponse = described.unwrap();
     assert_eq!(described.version, proto::VERSION);
     let unknown = proto::SetStateRequest { name: "default".into(), state: 9 };
-    let mut unknown = tonic::Request::new(unknown);
+    let mut unknown = Request::new(unknown);
     unknown.metadata_mut().insert(proto::INSTANCE, described.instance.parse().unwrap());
-    let status = raw_client.set_state(unknown).await.unwrap_err();
+    let outcome = send(&now, proto::SetStateRequest::PATH, unknown).await;
+    let status = outcome.map(|_: proto::DefinitionResponse| ()).unwrap_err();
     assert_eq!(status.code(), tonic::Code::Unimplemented, "{status:?}");
     assert!(status.message().contains("unknown to this version"), "{status:?}");
     assert_eq!(store.get("default").await.unwrap().state, SourceState::Enabled);
@@ -335,6 +348,46 @@ async fn client_counts_through_a_server_that_reaches_its_store() {
             last = end;
         }
         program.node.close().await.unwrap();
+    }
+    now.stop().await;
+}
+
+/// Results of an extend belong to its items by their order, and each ID to a caller that waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn response_with_another_number_of_items_is_rejected() {
+    let store = MemoryStore::new("all").unwrap();
+    let now = Now::start(&store, common::any().await).await;
+    let extend = |slot| Extend {
+        pool: "workers-10".into(),
+        slot,
+        term: Term::new(1),
+        holder: None,
+        from: Mark::ZERO,
+        to: Mark::new(1),
+        request: 7,
+        ahead_max_ms: None,
+    };
+    let items = [extend(0), extend(1)];
+    let clock = SystemClock.unix_ms();
+    let counted = remote(&[&now.address()]).await.extend(&items, clock).await.unwrap();
+    assert!(counted.len() == 2 && counted.iter().all(Result::is_err), "{counted:?}");
+    for (form, results, ids) in [(Form::Fewer, 1, 4), (Form::More, 3, 6)] {
+        let between = Between::start(form, &now.address(), "127.0.0.1:0").await;
+        let remote = remote(&[&between.address()]).await;
+        let owner = remote.owner_client().unwrap();
+        let extended = remote.extend(&items, clock).await.map(drop);
+        let minted = owner.mint("default", 5, WITHIN_MS).await.map(drop);
+        let counted = owner.count("counters", b"alice", 5, WITHIN_MS).await.map(drop);
+        let of = |source| format!("{ids} IDs of source {source:?}, expected 5;");
+        for (outcome, part) in [
+            (extended, format!("{results} results, expected 2;")),
+            (minted, of("default")),
+            (counted, of("counters")),
+        ] {
+            let (code, message) = refused(outcome);
+            assert_eq!(code, "internal", "{message}");
+            assert!(message.contains(&part), "{message}");
+        }
     }
     now.stop().await;
 }

@@ -34,8 +34,8 @@ pub struct Record {
     pub mark: Mark,
     /// End (first number never reserved) of all reservations, for each segment source.
     pub segments: BTreeMap<String, Mark>,
-    /// The same for reservations of embedded clients through this process. They also give numbers
-    /// back through other servers, so the store may have less.
+    /// Ends of reservations of which the store may have less. Embedded clients through this process
+    /// also give numbers back through other servers; and a journal may be a restored older state.
     pub for_programs: BTreeMap<String, Mark>,
     /// First ID never issued to the process or an embedded client, for each source with IDs that
     /// differ from its numbers.
@@ -236,6 +236,15 @@ impl<'a> JournalContent<&'a RawValue> {
 }
 
 impl Record {
+    /// Records that this may be a restored older state: unused numbers may have gone back to the
+    /// store since. The ends stay, for reports: the store may be restored, too.
+    pub(crate) fn doubt_ends(&mut self) {
+        for (name, end) in std::mem::take(&mut self.segments) {
+            let known = self.for_programs.entry(name).or_default();
+            *known = end.max(*known);
+        }
+    }
+
     /// Returns the progress of the store as this record knows it.
     #[must_use]
     pub fn known(&self) -> Known {

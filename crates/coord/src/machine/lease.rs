@@ -98,6 +98,13 @@ struct Wanting {
     error: Option<Error>,
 }
 
+impl Wanting {
+    /// Returns the milliseconds until the next claim; none while one is in flight.
+    fn next_claim_ms(&self, now: Now) -> Option<u64> {
+        (!self.sent).then(|| self.retry_at.since(now.elapsed))
+    }
+}
+
 impl LeaseMachine {
     /// Creates a lease without any claim yet. `seed` is any random number.
     #[must_use]
@@ -192,7 +199,7 @@ impl LeaseMachine {
 
     fn poll(&mut self, now: Now, positions: &[Position]) -> Vec<LeaseAction> {
         match &mut self.phase {
-            Phase::Wanting(wanting) if !wanting.sent && now.elapsed >= wanting.retry_at => {
+            Phase::Wanting(wanting) if wanting.next_claim_ms(now) == Some(0) => {
                 wanting.sent = true;
                 vec![LeaseAction::Claim { request: wanting.request }]
             }
@@ -338,7 +345,7 @@ impl LeaseMachine {
     #[must_use]
     pub fn next_poll_ms(&self, now: Now, positions: &[Position]) -> Option<u64> {
         match &self.phase {
-            Phase::Wanting(wanting) => (!wanting.sent).then(|| wanting.retry_at.since(now.elapsed)),
+            Phase::Wanting(wanting) => wanting.next_claim_ms(now),
             Phase::Holding(windows) => {
                 let position = |index: usize| positions.get(index).copied().unwrap_or_default();
                 let each = windows.iter().enumerate();

@@ -52,7 +52,7 @@ impl PresenceMachine {
 
     /// Returns the renewal that is due now, if any.
     pub fn poll(&mut self, now: Now) -> Option<PresenceAction> {
-        if self.gone.is_some() || self.sent_at.is_some() || now.elapsed < self.next_at {
+        if self.next_poll_ms(now) != Some(0) {
             return None;
         }
         self.sent_at = Some(now.elapsed);
@@ -105,7 +105,7 @@ impl PresenceMachine {
         self.gone.is_none() && now.elapsed.since(self.live_since) < self.ttl_ms
     }
 
-    /// Returns the milliseconds until the next poll.
+    /// Returns the milliseconds until the next renewal.
     #[must_use]
     pub fn next_poll_ms(&self, now: Now) -> Option<u64> {
         (self.gone.is_none() && self.sent_at.is_none()).then(|| self.next_at.since(now.elapsed))

@@ -6,7 +6,7 @@
 //! declares that it does not serve something is skipped while another server does. This is only a
 //! preference: the store decides who owns a section.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use snowmint_core::{ElapsedMillis, MIX_STEP, mixed};
 
@@ -45,6 +45,11 @@ pub struct SectionAssignment {
     ordered: Vec<usize>,
     /// Sections for which the store reported another owner, and the time of the report.
     held: HashMap<u16, (Server, ElapsedMillis)>,
+    /// Sections that this process has stopped to serve, and the store may still hold for it: no
+    /// other server has them yet.
+    leaving: BTreeSet<u16>,
+    /// Whether the store was asked for the peers before.
+    is_listed: bool,
 }
 
 /// Location of a section.
@@ -74,7 +79,8 @@ impl SectionAssignment {
             owners = owners_of(&servers, &serves, Serves::Counters);
             ordered = owners_of(&servers, &serves, Serves::All);
         }
-        Self { servers, serves, own, owners, ordered, held: HashMap::new() }
+        let (held, leaving) = (HashMap::new(), BTreeSet::new());
+        Self { servers, serves, own, owners, ordered, held, leaving, is_listed: false }
     }
 
     /// Returns whether this is the assignment for these servers, in the order of their addresses.
@@ -83,9 +89,27 @@ impl SectionAssignment {
         self.own == Some(own) && ours.eq(servers.iter().map(|(server, serves)| (server, serves)))
     }
 
-    /// Returns the same assignment with sections that other servers own.
-    pub(crate) fn holding(self, held: HashMap<u16, (Server, ElapsedMillis)>) -> Self {
-        Self { held, ..self }
+    /// Returns the same assignment with sections that other servers own, and sections that this
+    /// process is about to relinquish. `is_listed`: the store was asked for the peers before.
+    pub(crate) fn holding(
+        self,
+        held: HashMap<u16, (Server, ElapsedMillis)>,
+        leaving: BTreeSet<u16>,
+        is_listed: bool,
+    ) -> Self {
+        Self { held, leaving, is_listed, ..self }
+    }
+
+    /// Returns whether this process is about to relinquish a section: callers wait, since the next
+    /// owner would send them back.
+    pub(crate) fn is_leaving(&self, section: u16) -> bool {
+        self.leaving.contains(&section)
+    }
+
+    /// Returns whether the store was asked for the peers before. If not, this process knows of no
+    /// server but itself.
+    pub(crate) const fn is_listed(&self) -> bool {
+        self.is_listed
     }
 
     /// Returns the server to which a section is assigned; `None` if the first to acquire it owns
@@ -101,6 +125,12 @@ impl SectionAssignment {
     #[must_use]
     pub fn is_own(&self, section: u16) -> bool {
         self.owner(section).is_none_or(|server| Some(server.member) == self.own)
+    }
+
+    /// Returns whether a section is assigned to this process as one of several servers.
+    #[must_use]
+    pub fn is_assigned_here(&self, section: u16) -> bool {
+        self.owner(section).is_some_and(|server| Some(server.member) == self.own)
     }
 
     /// Returns the place to request a key of a section.
@@ -276,8 +306,11 @@ mod tests {
         let assignment = SectionAssignment::new(Some(two[0].member), two.clone());
         let section = (0..SECTIONS).find(|section| assignment.is_own(*section)).unwrap();
         assert_eq!(assignment.place(section), SectionLocation::Here);
-        let assignment =
-            assignment.holding(HashMap::from([(section, (two[1].clone(), ElapsedMillis::new(7)))]));
+        let assignment = assignment.holding(
+            HashMap::from([(section, (two[1].clone(), ElapsedMillis::new(7)))]),
+            BTreeSet::new(),
+            true,
+        );
         assert_eq!(assignment.place(section), SectionLocation::With(two[1].clone()));
         assert!(!assignment.is_holder_stale(section, ElapsedMillis::new(11)));
         assert!(assignment.is_holder_stale(section, ElapsedMillis::new(12)));

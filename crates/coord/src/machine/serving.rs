@@ -78,12 +78,30 @@ pub(crate) struct Serving {
     busy: bool,
     again_at: ElapsedMillis,
     looked_at: Option<ElapsedMillis>,
+    /// This process stops: it serves nothing from now on.
+    is_stopping: bool,
 }
 
 impl Serving {
     /// Returns what this member serves.
     pub(crate) const fn serves(&self) -> Serves {
         self.status.serves
+    }
+
+    /// Withdraws everything for good, because this process stops.
+    pub(crate) fn stop(&mut self) {
+        self.is_stopping = true;
+        self.looked_at = None;
+    }
+
+    /// Returns whether this process stops.
+    pub(crate) const fn is_stopping(&self) -> bool {
+        self.is_stopping
+    }
+
+    /// Returns whether the store knows that this member serves nothing.
+    pub(crate) fn is_stop_announced(&self) -> bool {
+        self.status.serves == Serves::Nothing && self.announced >= self.status.revision
     }
 
     /// Returns whether a poll is due. Collecting the reasons takes time, and a driver may wake
@@ -100,6 +118,7 @@ impl Serving {
     pub(crate) fn poll(&mut self, now: ElapsedMillis, reasons: WithdrawalReasons) -> bool {
         let (order, all) =
             (self.order.poll(now, reasons.clock), self.all.poll(now, reasons.unreached));
+        let all = all || self.is_stopping;
         let serves = match (order, all) {
             (_, true) => Serves::Nothing,
             (true, false) => Serves::Counters,
@@ -204,6 +223,22 @@ mod tests {
         assert_eq!(serving.serves(), Serves::Nothing);
         assert!(serving.poll(at(10_000), reasons(true, false)));
         assert_eq!(serving.serves(), Serves::Counters);
+    }
+
+    #[test]
+    fn stopping_member_serves_nothing_from_the_next_poll_on() {
+        let mut serving = Serving::default();
+        assert!(serving.is_due(at(0)));
+        assert!(!serving.is_due(at(1)));
+        serving.stop();
+        assert!(serving.is_due(at(1)), "a stop does not wait for the next poll");
+        assert!(!serving.is_stop_announced(), "before the poll");
+        assert!(serving.poll(at(1), clock(false)));
+        assert_eq!(serving.serves(), Serves::Nothing);
+        assert!(!serving.is_stop_announced());
+        serving.announced(at(2), 1, true);
+        assert!(serving.is_stop_announced());
+        assert!(!serving.poll(at(WITHDRAWAL_MS_MAX), clock(false)), "it never resumes");
     }
 
     #[test]

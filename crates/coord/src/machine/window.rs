@@ -156,11 +156,11 @@ impl WindowMachine {
             self.use_seen = UseSeen { taken_until: position.taken_until, at: Some(now.elapsed) };
         }
         self.idle |= self.is_unused(now);
-        if now.elapsed >= self.retry_at {
-            actions.extend(self.extend_if_due(at, position, now.chance).map(WindowAction::Extend));
+        if self.next_extend_ms(now, position) == Some(0) {
+            actions.extend(self.extend(at, now.chance).map(WindowAction::Extend));
         }
-        if !self.is_unused(now) {
-            actions.extend(self.journal_if_due(at, position).map(WindowAction::Journal));
+        if self.next_journal_ms(now, position) == Some(0) {
+            actions.extend(self.move_journal(at).map(WindowAction::Journal));
         }
         actions.extend(self.open_if_more().map(WindowAction::Open));
         actions
@@ -189,22 +189,44 @@ impl WindowMachine {
         idle_after_ms.is_some_and(|idle_after_ms| unused_ms >= idle_after_ms)
     }
 
-    fn extend_if_due(
-        &mut self,
-        at: UnixMillis,
-        position: Position,
-        chance: fn() -> u64,
-    ) -> Option<Extend> {
+    /// Returns the milliseconds until an extend is sent; none while one is in flight, or none is
+    /// wanted.
+    fn next_extend_ms(&self, now: Now, position: Position) -> Option<u64> {
+        let retry_ms = self.retry_at.since(now.elapsed);
+        if let Some(pending) = &self.pending {
+            return (!pending.sent).then_some(retry_ms);
+        }
+        let window_ms = self.window_policy.window_ms;
+        let end = self.mark.unix_millis();
+        (position.wanted && window_ms > 0)
+            .then(|| self.ms_until_left(window_ms / 2, end, now, position).max(retry_ms))
+    }
+
+    /// Returns the milliseconds until the journal's mark is moved; none while a write is in flight,
+    /// or there is nothing to write.
+    fn next_journal_ms(&self, now: Now, position: Position) -> Option<u64> {
+        let policy = self.window_policy.journal?;
+        // There is nothing to write until the store's mark is further ahead.
+        let room = self.mark.unix_millis() > self.journal_mark;
+        let waits =
+            position.wanted && room && self.journal_pending.is_none() && !self.is_unused(now);
+        waits.then(|| self.ms_until_left(policy.renew_below_ms, self.journal_mark, now, position))
+    }
+
+    /// Returns the milliseconds until at most `left_ms` are left before `end`. By the wall clock
+    /// alone, the machine would poll a held clock again and again, each time after half of what is
+    /// left.
+    fn ms_until_left(&self, left_ms: u64, end: UnixMillis, now: Now, position: Position) -> u64 {
+        let at = self.at(now, position);
+        let ms = end.since(at).saturating_sub(left_ms);
+        if position.held { ms.saturating_add(ms.min(at.since(now.wall))) } else { ms }
+    }
+
+    fn extend(&mut self, at: UnixMillis, chance: fn() -> u64) -> Option<Extend> {
         if let Some(pending) = &mut self.pending {
             // Repeat the same request: the store knows whether it has done it.
-            return (!std::mem::replace(&mut pending.sent, true)).then(|| pending.extend.clone());
-        }
-        let left_ms = self.mark.unix_millis().since(at);
-        if !position.wanted
-            || self.window_policy.window_ms == 0
-            || left_ms > self.window_policy.window_ms / 2
-        {
-            return None;
+            pending.sent = true;
+            return Some(pending.extend.clone());
         }
         let to = Mark::from(at.saturating_add(self.window_policy.window_ms)).min(Mark::MAX);
         if to <= self.mark {
@@ -226,27 +248,14 @@ impl WindowMachine {
 
     /// Moves the journal's mark for a write that happens anyway, due or not.
     pub fn journal(&mut self, now: Now, position: Position) {
-        if !self.over && !self.is_unused(now) {
-            self.journal_below(u64::MAX, self.at(now, position), position);
+        if !self.over && self.next_journal_ms(now, position).is_some() {
+            self.move_journal(self.at(now, position));
         }
     }
 
-    fn journal_if_due(&mut self, at: UnixMillis, position: Position) -> Option<UnixMillis> {
-        self.journal_below(self.window_policy.journal?.renew_below_ms, at, position)
-    }
-
-    /// Moves the journal's mark, if at most `left_ms_max` is left.
-    fn journal_below(
-        &mut self,
-        left_ms_max: u64,
-        at: UnixMillis,
-        position: Position,
-    ) -> Option<UnixMillis> {
+    /// Moves the journal's mark.
+    fn move_journal(&mut self, at: UnixMillis) -> Option<UnixMillis> {
         let policy = self.window_policy.journal?;
-        let left_ms = self.journal_mark.since(at);
-        if !position.wanted || self.journal_pending.is_some() || left_ms > left_ms_max {
-            return None;
-        }
         // Nothing can be minted beyond the store's mark.
         let to = at.saturating_add(policy.ahead_ms).min(self.mark.unix_millis());
         if to <= self.journal_mark {
@@ -364,33 +373,8 @@ impl WindowMachine {
         if self.over {
             return None;
         }
-        let at = self.at(now, position);
-        // Milliseconds until this much of the window is used. By the wall clock alone, the machine
-        // would poll a held clock again and again, each time after half of what is left.
-        let over_in_ms = |ms: u64| {
-            let held_ms = ms.saturating_add(ms.min(at.since(now.wall)));
-            if position.held { held_ms } else { ms }
-        };
-        let retry_ms = self.retry_at.since(now.elapsed);
-        let extend = match &self.pending {
-            Some(pending) => (!pending.sent).then_some(retry_ms),
-            None => (position.wanted && self.window_policy.window_ms > 0).then(|| {
-                let left_ms = self.mark.unix_millis().since(at);
-                over_in_ms(left_ms.saturating_sub(self.window_policy.window_ms / 2)).max(retry_ms)
-            }),
-        };
-        let journal = self
-            .window_policy
-            .journal
-            .filter(|_| {
-                // There is nothing to write until the store's mark is further ahead.
-                let room = self.mark.unix_millis() > self.journal_mark;
-                position.wanted && self.journal_pending.is_none() && room && !self.is_unused(now)
-            })
-            .map(|policy| {
-                over_in_ms(self.journal_mark.since(at).saturating_sub(policy.renew_below_ms))
-            });
-        extend.into_iter().chain(journal).min()
+        let next = [self.next_extend_ms(now, position), self.next_journal_ms(now, position)];
+        next.into_iter().flatten().min()
     }
 
     /// Returns whether the slot can be minted from now, with at least `margin_ms` to spare. An idle

@@ -37,6 +37,10 @@ pub struct FastForward {
     pub forget_journals: Vec<String>,
     /// Whether the store gets a new identity.
     pub new_identity: bool,
+    /// Whether the step is rejected where another database server has the rows than the one that
+    /// wrote them. Otherwise the step accepts that server: its operator vouches that no process
+    /// uses the former one.
+    pub same_server: bool,
 }
 
 impl FastForward {

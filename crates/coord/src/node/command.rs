@@ -12,6 +12,11 @@ use crate::sources::SourceInner;
 pub(super) enum DriverCommand {
     /// Keep a snowflake source supplied; reply when it can mint.
     Attach { source: Arc<SourceInner>, reply: oneshot::Sender<Result<()>> },
+    /// Announce that this process serves no sections any more, and reply when the store knows:
+    /// whether there are sections that peers send callers here for.
+    AnnounceStop { reply: oneshot::Sender<bool> },
+    /// Relinquish the sections that peers serve, and reply when none is left.
+    HandOver { reply: oneshot::Sender<()> },
     /// Close everything, and reply whether everything was released.
     Close { reply: oneshot::Sender<Result<()>> },
 }

@@ -77,6 +77,7 @@ use crate::journal::disk;
 use crate::machine::section_assignment::SectionAssignment;
 use crate::model::catalog::SourceState;
 use crate::model::history::Recalled;
+use crate::model::member::MemberInfo;
 use crate::model::name::check_name;
 use crate::model::pool::SECTIONS_POOL;
 pub use crate::model::pool::{is_worker_pool, pool_of};
@@ -267,13 +268,21 @@ impl Node {
     /// # Errors
     /// Any error of the store.
     pub async fn others(&self) -> Result<Vec<String>> {
-        let ctx = &self.core().ctx;
-        let members = self.core().reads.members(ctx.clock.unix_ms());
-        let mut members = ctx.store_call(Verb::Members, members).await?;
+        let mut members = self.members().await?;
         let own = self.incarnation();
         members.retain(|info| info.live && Some(info.member.incarnation) != own);
         let addresses = members.into_iter().map(|info| info.member.address);
         Ok(addresses.filter(|address| !address.is_empty()).collect())
+    }
+
+    /// Returns the members that the store knows, live or not.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub async fn members(&self) -> Result<Vec<MemberInfo>> {
+        let ctx = &self.core().ctx;
+        let members = self.core().reads.members(ctx.clock.unix_ms());
+        ctx.store_call(Verb::Members, members).await
     }
 
     /// Returns all worker numbers that were ever claimed, without the sections of counters, of
@@ -315,6 +324,13 @@ impl Node {
         &self.core().settings.owner
     }
 
+    /// Returns the address at which peers reach this node, in the format of the server there. Empty
+    /// for a process that serves no other.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.core().settings.address
+    }
+
     /// Returns the configured name of the node's host. May be empty.
     #[must_use]
     pub fn host(&self) -> &str {
@@ -354,6 +370,24 @@ impl Node {
         // The caller needs the present owners, not those at the time of the last count.
         sections.recheck();
         sections.assignment()
+    }
+
+    /// Returns the owners of sections of counters, for a client that asks for all servers. Waits up
+    /// to `wait_ms` until this node has asked the store for its peers: a node that has just joined
+    /// would name itself as the owner of all. A node that has not joined does not wait.
+    pub async fn listed_assignment(&self, wait_ms: u64) -> Arc<SectionAssignment> {
+        let ctx = &self.core().ctx;
+        ctx.sections.begin();
+        ctx.sections.recheck();
+        if self.incarnation().is_some() {
+            let listed = async {
+                ctx.sections.await_listed().await;
+                Ok(())
+            };
+            // Without a list the node's own view is the best there is.
+            let _ = ctx.with_deadline(wait_ms, listed).await;
+        }
+        ctx.sections.assignment()
     }
 
     /// Returns the longest time in milliseconds until another process has taken over the sections

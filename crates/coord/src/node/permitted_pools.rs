@@ -179,7 +179,7 @@ mod tests {
         let settings = NodeSettings::default();
         let ahead = |specs: &[&str]| permitted(&settings, specs).ahead_max_ms("workers-10", NOW);
         assert_eq!(ahead(&[]), 70_000);
-        assert_eq!(ahead(&["{}"]), 75_000, "what docs/clocks.md says");
+        assert_eq!(ahead(&["{}"]), 75_000, "what docs/explanation/clocks.md says");
         assert_eq!(ahead(&["{}", r#"{"lead_max":"20s"}"#, r#"{"on_rollback":"fail"}"#]), 90_000);
         let slow = r#"{"layout":"time=31,worker=10,sequence=22,unit=60s"}"#;
         assert_eq!(ahead(&["{}", slow]), 375_000, "three ticks");

@@ -6,7 +6,7 @@ use super::state::Node;
 use crate::error::{Error, Result, Verb};
 use crate::model::fast_forward::FastForward;
 use crate::model::history::StoreIdentity;
-use crate::node::recovery::{Configured, Recovery, accept_other_server};
+use crate::node::recovery::{Configured, Recovery, Reports, accept_other_server};
 use crate::spec::SourceSpec;
 
 /// Longest time for a store to move all of its rows: some tens of thousands at most.
@@ -16,10 +16,12 @@ const POLL_MS: u64 = 50;
 
 impl Node {
     /// Returns what is known of the store, before it is moved forward. `sources` are those of the
-    /// configuration, `without` the lost journals. Changes nothing.
+    /// configuration, `without` the lost journals. Changes nothing. Waits for each server to report
+    /// again, ten seconds at most.
     ///
     /// # Errors
-    /// Those of [`Recovery::look`]; `Unsupported` where the store is reached through servers.
+    /// Those of [`Reports::repeated`] and [`Recovery::look`]; `Unsupported` where the store is
+    /// reached through servers.
     pub async fn recovery(
         &self,
         sources: &BTreeMap<String, SourceSpec>,
@@ -28,7 +30,8 @@ impl Node {
         let core = self.core();
         let configured = Configured { sources, settings: &core.settings };
         let (store, now) = (self.store().as_ref(), core.ctx.clock.unix_ms());
-        let look = Recovery::look(Some(store), Vec::new(), without, configured, now);
+        let reports = Reports::repeated(store, &*core.ctx.timer).await?;
+        let look = Recovery::look(Some(store), reports, Vec::new(), without, configured, now);
         core.ctx.store_call(Verb::Standing, look).await
     }
 

@@ -58,6 +58,7 @@ impl StoreKnowledge {
             seen_at_ms: ctx.clock.unix_ms().get(),
             has_reported: false,
             is_heard_of: false,
+            reports: 0,
         })
     }
 

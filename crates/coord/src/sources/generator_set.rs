@@ -72,6 +72,7 @@ impl GeneratorConfig {
             StartPlan::Zero => SequenceStart::Zero,
             StartPlan::RandomBelow(bound) => SequenceStart::RandomBelow { bound, seed },
             StartPlan::Carried => SequenceStart::Carried,
+            StartPlan::Shards(count) => SequenceStart::Shards { count, seed },
         };
         Settings { rollback, burst_ms: self.burst_ms, sequence_start, ..Settings::DEFAULT }
     }
@@ -131,8 +132,8 @@ impl GeneratorSet {
             }
             RollbackPlan::Ring { lead_max_ms } => {
                 let SlotWindow { worker, window, .. } = first;
-                let lead = Some(lead_max_ms);
-                let ring = Ring::new(config.layout, worker, lead, window, clock, observer)?;
+                let (lead, start) = (Some(lead_max_ms), settings.sequence_start);
+                let ring = Ring::new(config.layout, worker, lead, start, window, clock, observer)?;
                 Ok(Self::Ring(Box::new(ring)))
             }
             _ => {

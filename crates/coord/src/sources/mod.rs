@@ -15,6 +15,8 @@ mod id_codec;
 mod id_text;
 mod journal_budget;
 mod keys;
+mod lease_stamp;
+mod member_notices;
 mod multi_store;
 mod node_context;
 mod ordered;
@@ -153,6 +155,14 @@ impl Source {
     #[inline]
     pub fn is_decimal(&self) -> bool {
         self.inner.decimal.load(Ordering::Acquire)
+    }
+
+    /// Checks that the source may mint: it is defined and enabled.
+    ///
+    /// # Errors
+    /// `NotFound` once deleted; `Disabled`.
+    pub fn check_enabled(&self) -> Result<()> {
+        self.inner.check_enabled()
     }
 
     /// Returns the source's state.
@@ -307,6 +317,15 @@ impl Source {
             Some(remote) => remote.section(key),
             None => Ok(self.inner.counter()?.section(key)),
         }
+    }
+
+    /// Checks that a request may begin in this process: the source is enabled, and no other process
+    /// is known to own the section of the key. Takes no number, and does not check the key.
+    ///
+    /// # Errors
+    /// `NotOwner` with the owner; `NotFound` and `Disabled`.
+    pub fn check_owner(&self, key: Option<&[u8]>) -> Result<()> {
+        self.inner.check_owner(key)
     }
 
     /// Sets what to do, besides the definition's policy, when the queue of a prefilled source is

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -13,6 +14,8 @@ use snowmint_core::ElapsedMillis;
 use tokio::sync::Notify;
 
 use super::counter::{KeyRoom, KeyTable};
+use super::lease_stamp::LeaseStamp;
+use super::member_notices::MemberNotices;
 use crate::ids::Mark;
 use crate::machine::demand::Demand;
 use crate::machine::section_assignment::{SectionAssignment, SectionLocation, Server};
@@ -47,30 +50,6 @@ pub(super) struct WindowBounds {
     pub(super) limit: u64,
 }
 
-/// The lease on all sections, in one word: its membership, and its end on our elapsed clock. A
-/// number taken in one membership is not returned in another: another process may have owned the
-/// section in between.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LeaseStamp(u64);
-
-impl LeaseStamp {
-    const NONE: Self = Self(0);
-    const UNTIL_BITS: u32 = 44;
-
-    const fn new(membership: u64, until: ElapsedMillis) -> Self {
-        Self(membership << Self::UNTIL_BITS | until.get() & ((1 << Self::UNTIL_BITS) - 1))
-    }
-
-    /// Returns whether a number taken while the lease was `self` may be returned, now that the
-    /// lease is `after`.
-    pub(super) const fn covers(self, after: Self, now: ElapsedMillis) -> bool {
-        let until_ms = after.0 & ((1 << Self::UNTIL_BITS) - 1);
-        self.0 != 0
-            && self.0 >> Self::UNTIL_BITS == after.0 >> Self::UNTIL_BITS
-            && now.get() < until_ms
-    }
-}
-
 /// Location of a section that this process does not own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NotOwned {
@@ -101,6 +80,8 @@ pub(crate) struct SectionWindows {
     misdirected: Mutex<BTreeSet<u16>>,
     /// Whether a caller was redirected, or asked for the owners, since the driver last checked.
     recheck: AtomicBool,
+    /// Notices that the members have changed.
+    pub(crate) member_notices: MemberNotices,
     /// Notified when windows have opened, or an attempt has failed.
     pub(super) news: Notify,
     /// Owners of the sections.
@@ -131,6 +112,7 @@ impl SectionWindows {
             closed: AtomicBool::new(false),
             misdirected: Mutex::default(),
             recheck: AtomicBool::new(false),
+            member_notices: MemberNotices::default(),
             news: Notify::new(),
             assignment: ArcSwap::default(),
             tables: Mutex::default(),
@@ -145,8 +127,8 @@ impl SectionWindows {
         self.used.load(Ordering::Acquire)
     }
 
-    /// Records that a source with sections was opened.
-    pub(super) fn begin(&self) {
+    /// Records that a source with sections was opened, or that a client asks for the owners.
+    pub(crate) fn begin(&self) {
         self.used.store(true, Ordering::Release);
         self.wake.notify_one();
     }
@@ -230,7 +212,7 @@ impl SectionWindows {
     }
 
     pub(super) fn lease(&self) -> LeaseStamp {
-        LeaseStamp(self.lease.load(Ordering::Acquire))
+        LeaseStamp::from_word(self.lease.load(Ordering::Acquire))
     }
 
     /// Records demand and wakes the driver.
@@ -249,6 +231,9 @@ impl SectionWindows {
             return NotOwned::Closed;
         }
         let assignment = self.assignment.load();
+        if assignment.is_leaving(section) {
+            return NotOwned::Pending;
+        }
         let is_own = assignment.is_own(section);
         if is_own {
             // Also while another server still has it: it may have been released since.
@@ -275,6 +260,30 @@ impl SectionWindows {
         }
     }
 
+    /// Takes in a peer's notice that the members have changed, and waits until they are listed.
+    pub(crate) async fn members_changed(&self) {
+        let notice = self.member_notices.add();
+        self.wake.notify_one();
+        self.until(|| self.member_notices.listed() >= notice || self.is_closed()).await;
+    }
+
+    /// Waits until the driver has asked the store for the peers.
+    pub(crate) async fn await_listed(&self) {
+        self.until(|| self.assignment.load().is_listed()).await;
+    }
+
+    /// Waits until this is so, after news.
+    async fn until(&self, is_so: impl Fn() -> bool) {
+        loop {
+            let mut news = pin!(self.news.notified());
+            news.as_mut().enable();
+            if is_so() {
+                return;
+            }
+            news.await;
+        }
+    }
+
     // The driver calls the following.
 
     pub(crate) fn take_misdirected(&self) -> BTreeSet<u16> {
@@ -298,7 +307,7 @@ impl SectionWindows {
 
     /// Sets the end of the lease.
     pub(crate) fn lease_until(&self, membership: u64, until: ElapsedMillis) {
-        self.lease.store(LeaseStamp::new(membership, until).0, Ordering::Release);
+        self.lease.store(LeaseStamp::new(membership, until).word(), Ordering::Release);
     }
 
     /// Records that this process owns a section: everything below the floor of its lease may have
@@ -336,7 +345,7 @@ impl SectionWindows {
 
     /// Closes all sections: the lease is over.
     pub(crate) fn shut_all(&self) {
-        self.lease.store(LeaseStamp::NONE.0, Ordering::Release);
+        self.lease.store(LeaseStamp::NONE.word(), Ordering::Release);
         for cell in self.cells.get().into_iter().flat_map(|cells| cells.iter()) {
             cell.limit.store(0, Ordering::Release);
         }

@@ -182,6 +182,15 @@ impl SourceInner {
         }
     }
 
+    /// Checks that a request may begin in this process.
+    pub(super) fn check_owner(&self, key: Option<&[u8]>) -> Result<()> {
+        self.check_enabled()?;
+        match (&self.backing, key) {
+            (Backing::Counter(counter), Some(key)) => counter.check_owner(key),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn try_mint(&self) -> Result<u64> {
         if self.serial.is_some() {
             self.check_enabled()?;

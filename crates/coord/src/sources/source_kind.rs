@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use snowmint_core::text::Format;
+
 use super::defined::Defined;
+use super::id_batch::Decoded;
 use super::segment::Unused;
 use super::values::SourceStats;
 use crate::error::Result;
@@ -31,6 +34,21 @@ pub(crate) trait SourceKind: fmt::Debug + Send + Sync {
     /// Mints texts. `None` from a kind that mints numbers, or takes no key where one is given.
     fn mint_texts(&self, _count: u32, _key: Option<&str>) -> Option<Result<Vec<String>>> {
         None
+    }
+
+    /// Returns the parts of an ID of the source `name`. Numbers are read in the given format, or
+    /// else in the source's own or in decimal; disguises are undone.
+    ///
+    /// # Errors
+    /// `Invalid` with the fault in the text.
+    fn decode(
+        &self,
+        name: &str,
+        defined: &Defined,
+        text: &str,
+        format: Option<Format>,
+    ) -> Result<Decoded> {
+        defined.decode_number(name, text, format)
     }
 
     /// Drops the prefetched IDs unused: the store may issue them again.

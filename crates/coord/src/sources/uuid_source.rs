@@ -5,9 +5,13 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use snowmint_core::UnixMillis;
+use snowmint_core::text::Format;
 use ulid::Ulid;
 use uuid::{ContextV7, Timestamp, Uuid};
 
+use super::defined::{Defined, quoted};
+use super::id_batch::Decoded;
 use super::source_kind::SourceKind;
 use crate::error::{Error, Result};
 use crate::platform::clock::NodeClock;
@@ -112,6 +116,13 @@ impl SourceKind for UuidSource {
     fn mint_texts(&self, count: u32, key: Option<&str>) -> Option<Result<Vec<String>>> {
         Some((0..count).map(|_| self.mint(key).map(|id| id.to_string())).collect())
     }
+
+    fn decode(&self, _: &str, _: &Defined, text: &str, _: Option<Format>) -> Result<Decoded> {
+        Uuid::try_parse(text).map(|uuid| Decoded::Uuid { uuid }).map_err(|error| {
+            let text = quoted(text);
+            Error::invalid(format!("{text} is not a UUID: {error}; check the text"))
+        })
+    }
 }
 
 impl fmt::Debug for UuidSource {
@@ -145,6 +156,19 @@ impl UlidSource {
 impl SourceKind for UlidSource {
     fn mint_texts(&self, count: u32, key: Option<&str>) -> Option<Result<Vec<String>>> {
         key.is_none().then(|| Ok((0..count).map(|_| self.mint().to_string()).collect()))
+    }
+
+    fn decode(&self, _: &str, _: &Defined, text: &str, _: Option<Format>) -> Result<Decoded> {
+        match Ulid::from_string(text) {
+            Ok(ulid) => {
+                let time = UnixMillis::new(ulid.timestamp_ms());
+                Ok(Decoded::Ulid { bits: ulid.0, time })
+            }
+            Err(error) => {
+                let text = quoted(text);
+                Err(Error::invalid(format!("{text} is not a ULID: {error}; check the text")))
+            }
+        }
     }
 }
 

@@ -3,61 +3,18 @@
 
 use serde_json::{Map, Value};
 
-use super::kind::Kind;
-
-/// Written form of a key's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
-    /// Text, in quotes in TOML and JSON. Durations are texts too: `5s`.
-    Text,
-    /// Whole number.
-    Number,
-    /// `true` or `false`.
-    Flag,
-}
-
-/// One key of a source.
-#[derive(Clone, Copy, Debug)]
-pub struct Key {
-    /// Name, with dots: `prefill.boost`.
-    pub name: &'static str,
-    /// Written form of its value.
-    pub takes: Takes,
-    /// Default, as text; empty where there is nothing to write.
-    pub default: &'static str,
-    /// Kinds of source for which it has a meaning: `all`, or names of kinds, each perhaps with a
-    /// condition (`segment; snowflake with mint = store`).
-    pub kinds: &'static str,
-    /// Meaning, in a sentence.
-    pub doc: &'static str,
-}
-
-impl Key {
-    /// Returns the name of its table, or its own where it is in none.
-    fn table(&self) -> &'static str {
-        self.name.split_once('.').map_or(self.name, |(table, _)| table)
-    }
-
-    /// Returns whether it has a meaning for sources of this kind, perhaps under a condition.
-    fn is_for(&self, kind: Kind) -> bool {
-        let mut parts = self.kinds.split([',', ';']);
-        self.kinds == "all" || parts.any(|part| part.split_whitespace().next() == Some(kind.name()))
-    }
-}
-
-const fn key(
-    name: &'static str,
-    takes: Takes,
-    default: &'static str,
-    kinds: &'static str,
-    doc: &'static str,
-) -> Key {
-    Key { name, takes, default, kinds, doc }
-}
+use super::bounds;
+use super::key::{Key, Takes, key};
+use super::kind::{
+    Confirm, DisguiseMode, KeyNames, Kind, MintBy, OnEmpty, OnRollback, Order, SerialReset,
+    StepRule, Unique,
+};
+use super::words::words;
 
 /// Every key of a source.
 pub const KEYS: &[Key] = &[
-    key("kind", Takes::Text, "snowflake", "all", "snowflake, segment, counter, uuid or ulid"),
+    key("kind", Takes::Word(words::<Kind>), "snowflake", "all", "snowflake, segment, counter, uuid or ulid")
+        .fixed(),
     key("enabled", Takes::Flag, "true", "all", "false: the source rejects requests to mint"),
     key(
         "layout",
@@ -65,7 +22,8 @@ pub const KEYS: &[Key] = &[
         "time=41,worker=10,sequence=12",
         "snowflake",
         "name of a layout, with overrides, or its fields in written order",
-    ),
+    )
+    .fixed(),
     key(
         "epoch",
         Takes::Text,
@@ -82,54 +40,60 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "mint",
-        Takes::Text,
+        Takes::Word(words::<MintBy>),
         "process",
         "snowflake",
         "process: each process mints in the window that the store granted it; store: the store mints at \
          each request, and a process prefetches nothing",
-    ),
+    )
+    .fixed(),
     key(
         "worker",
         Takes::Number,
         "",
         "snowflake with mint = store",
         "worker number in all IDs that the store mints; for several stores, see the key stores",
-    ),
+    )
+    .fixed(),
     key(
         "unique",
-        Takes::Text,
+        Takes::Word(words::<Unique>),
         "source",
         "snowflake",
         "scope in which no ID comes twice: source (this one), or namespace (all its sources with this value)",
-    ),
+    )
+    .fixed(),
     key(
         "order",
-        Takes::Text,
+        Takes::Word(words::<Order>),
         "local",
         "snowflake",
         "local: IDs increase in each process; global: over all processes",
-    ),
+    )
+    .fixed(),
     key(
         "on_rollback",
-        Takes::Text,
+        Takes::Word(words::<OnRollback>),
         "hold, or clock-sequence where the layout has clock bits",
         "snowflake",
         "policy when the clock is set back: hold, wait, fail, clock-sequence, ring or borrow",
     ),
     key(
         "lead_max",
-        Takes::Text,
+        Takes::Duration,
         "5s; 10s with borrow",
         "snowflake with hold, borrow or ring",
         "longest lead of IDs over the clock; beyond it, minting fails",
-    ),
+    )
+    .within(&bounds::LEAD_MS),
     key(
         "wait_max",
-        Takes::Text,
+        Takes::Duration,
         "5ms",
         "snowflake with wait, wait_for = twice",
         "largest step back that is waited out; beyond it, minting fails",
-    ),
+    )
+    .within(&bounds::WAIT_MS),
     key(
         "wait_for",
         Takes::Text,
@@ -139,17 +103,26 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "burst",
-        Takes::Text,
+        Takes::Duration,
         "0ms",
         "snowflake",
         "longest lag of IDs behind the clock, so that unused ticks just past serve a burst",
-    ),
+    )
+    .within(&bounds::BURST_MS),
     key(
         "sequence_start",
         Takes::Text,
         "zero",
         "snowflake",
         "start of a tick's sequence: zero, random, random:N (below N) or carried",
+    ),
+    key(
+        "shards",
+        Takes::Number,
+        "1",
+        "snowflake with mint = process",
+        "number of shards, chosen by id % shards: IDs take turns over them at any rate; each tick \
+         may lose shards - 1 sequence numbers",
     ),
     key("prefill.enabled", Takes::Flag, "false", "snowflake", "mint into a queue ahead of need"),
     key(
@@ -165,42 +138,48 @@ pub const KEYS: &[Key] = &[
         "50",
         "snowflake",
         "percentage of the queue; a refill starts when less is left",
-    ),
+    )
+    .within(&bounds::PREFILL_THRESHOLD),
     key(
         "prefill.schedule",
-        Takes::Text,
+        Takes::Duration,
         "",
         "snowflake",
         "interval of additional refills; left out: only on need",
-    ),
+    )
+    .within(&(1..=u64::MAX)),
     key(
         "prefill.on_empty",
-        Takes::Text,
+        Takes::Word(words::<OnEmpty>),
         "error",
         "snowflake",
         "result when the queue is empty: error, or wait (up to prefill.wait_max)",
     ),
     key(
         "prefill.wait_max",
-        Takes::Text,
+        Takes::Duration,
         "100ms",
         "snowflake",
         "longest wait for an empty queue, with prefill.on_empty = wait",
-    ),
+    )
+    .within(&bounds::WAIT_MS),
     key(
         "disguise.mode",
-        Takes::Text,
+        Takes::Word(words::<DisguiseMode>),
         "none",
         "snowflake, segment",
         "none, full (hides the order) or ordered (IDs still sort by time; snowflake only)",
-    ),
+    )
+    .fixed(),
     key(
         "disguise.key",
         Takes::Number,
         "1",
         "snowflake, segment",
         "number of the disguise key; the keys are in each server's own configuration",
-    ),
+    )
+    .within(&(0..=0xFFFF_FFFF))
+    .fixed(),
     key(
         "disguise.version",
         Takes::Number,
@@ -209,21 +188,25 @@ pub const KEYS: &[Key] = &[
         "derivation of the source's key from the configured one: 2, for this source alone (unique = \
          namespace: for all sources of the namespace with that value), or 1, the same for all sources, \
          as in 0.1.0",
-    ),
+    )
+    .within(&(1..=2))
+    .fixed(),
     key(
         "disguise.bits",
         Takes::Number,
         "63",
         "segment with full",
         "most bits of a disguised number: 63, or 53 for JavaScript readers",
-    ),
+    )
+    .fixed(),
     key(
         "disguise.check",
         Takes::Text,
         "",
         "snowflake, segment",
         "check value of the disguise key, written by the server that defines the source",
-    ),
+    )
+    .fixed(),
     key(
         "text",
         Takes::Text,
@@ -233,7 +216,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "step.rule",
-        Takes::Text,
+        Takes::Word(words::<StepRule>),
         "adaptive",
         "segment",
         "numbers taken from the store at once; adaptive: by their rate and the store's latency; \
@@ -246,22 +229,26 @@ pub const KEYS: &[Key] = &[
         "segment with fixed or leaf",
         "numbers taken at once; with leaf, at first and at least; fixed with 1: nothing is prefetched, \
          and each request takes its numbers from the store",
-    ),
-    key("step.min", Takes::Number, "100", "segment with adaptive", "fewest numbers taken at once"),
+    )
+    .within(&bounds::STEP),
+    key("step.min", Takes::Number, "100", "segment with adaptive", "fewest numbers taken at once")
+        .within(&bounds::STEP),
     key(
         "step.max",
         Takes::Number,
         "1000000",
         "segment with adaptive or leaf",
         "most numbers taken at once",
-    ),
+    )
+    .within(&bounds::STEP),
     key(
         "step.lasts",
-        Takes::Text,
+        Takes::Duration,
         "10s",
         "segment with adaptive",
         "time that the numbers taken at once should last at the present rate",
-    ),
+    )
+    .within(&bounds::STEP_LASTS_MS),
     key(
         "step.waste_max",
         Takes::Number,
@@ -269,29 +256,38 @@ pub const KEYS: &[Key] = &[
         "segment with adaptive",
         "most numbers that are lost if a process is killed, in percent of all that it took from the \
          store; step.min are taken in any case; 100: no bound",
-    ),
+    )
+    .within(&bounds::STEP_WASTE),
     key(
         "offset",
         Takes::Number,
         "1",
         "segment",
         "stripe of the source, from 1 to increment: it has offset, offset + increment, ...",
-    ),
+    )
+    .within(&bounds::NUMBER)
+    .fixed(),
     key(
         "increment",
         Takes::Number,
         "1",
         "segment",
         "number of stripes: the distance from a number to the next",
-    ),
-    key("first", Takes::Number, "1", "segment", "lowest number"),
+    )
+    .within(&bounds::NUMBER)
+    .fixed(),
+    key("first", Takes::Number, "1", "segment", "lowest number")
+        .within(&bounds::NUMBER)
+        .fixed(),
     key(
         "first_at",
         Takes::Number,
         "1",
         "segment",
         "position of the first number in the store's count; written by source restripe",
-    ),
+    )
+    .within(&bounds::NUMBER)
+    .fixed(),
     key(
         "until",
         Takes::Number,
@@ -299,7 +295,8 @@ pub const KEYS: &[Key] = &[
         "segment",
         "end number: the source has only lower numbers, and none from it on was handed out; written by \
          source restripe while it calls all deployments",
-    ),
+    )
+    .within(&(1..=u64::MAX)),
     key(
         "upstream",
         Takes::Text,
@@ -307,7 +304,8 @@ pub const KEYS: &[Key] = &[
         "segment",
         "upstream, NAME:KEY: the source allocates its numbers from KEY of another system, NAME of \
          [upstreams], while both serve; ended by import --cut-over",
-    ),
+    )
+    .fixed(),
     key(
         "stores",
         Takes::Text,
@@ -316,69 +314,82 @@ pub const KEYS: &[Key] = &[
         "A,B,C: stores, named under [stores], each with its own stripe of the numbers; with mint = \
          store A=3,B=4: stores that mint, each with its own worker number; IDs increase within a \
          store only",
-    ),
-    key("counter.start", Takes::Number, "1", "counter", "lowest number of every key"),
+    )
+    .fixed(),
+    key("counter.start", Takes::Number, "1", "counter", "lowest number of every key")
+        .within(&bounds::COUNTER_START)
+        .fixed(),
     key(
         "counter.step",
         Takes::Number,
         "10000",
         "counter",
         "numbers taken from the store at once, for all keys of a section",
-    ),
+    )
+    .within(&bounds::STEP),
     key(
         "counter.confirm",
-        Takes::Text,
+        Takes::Word(words::<Confirm>),
         "lease",
         "counter",
         "check before each response: lease (the server's own), or store (a call to the store)",
     ),
     key(
         "counter.keys",
-        Takes::Text,
+        Takes::Word(words::<KeyNames>),
         "with-source",
         "counter",
         "text that decides a key's section: with-source (SOURCE:KEY) or alone (KEY), for \
          resp.default_counter_source",
-    ),
-    key("serial.prefix", Takes::Text, "", "segment with serials", "start of each serial"),
+    )
+    .fixed(),
+    key("serial.prefix", Takes::Text, "", "segment with serials", "start of each serial")
+        .fixed(),
     key(
         "serial.date",
         Takes::Text,
         "",
         "segment with serials",
-        "date in each serial, and the period in which its number begins at 1 again: yyyyMMdd, yyyy-MM-dd, \
-         yyMMdd (each day), yyyyMM, yyyy-MM, yyMM (each month), yyyy, yy (each year); left out: no \
-         date, and never",
-    ),
+        "date in each serial; its number begins at 1 again each day (yyyyMMdd, yyyy-MM-dd, yyMMdd), \
+         month (yyyyMM, yyyy-MM, yyMM) or year (yyyy, yy); left out: no date, and never",
+    )
+    .fixed(),
     key(
         "serial.zone",
         Takes::Text,
         "UTC",
         "segment with serials",
         "time zone that decides the day, by its IANA name",
-    ),
+    )
+    .fixed(),
     key(
         "serial.width",
         Takes::Number,
         "6",
         "segment with serials",
         "digits of the number, with leading zeros",
-    ),
+    )
+    .within(&bounds::SERIAL_WIDTH)
+    .fixed(),
     key(
         "serial.reset",
-        Takes::Text,
+        Takes::Word(words::<SerialReset>),
         "as serial.date says",
         "segment with serials",
         "period in which the number begins at 1 again: day, month, year or never; it must agree with serial.date",
-    ),
-    key("uuid.version", Takes::Number, "7", "uuid", "1, 3, 4, 5, 6, 7 or 8"),
+    )
+    .fixed(),
+    key("uuid.version", Takes::Number, "7", "uuid", "1, 3, 4, 5, 6, 7 or 8")
+        .within(&(1..=8))
+        .fixed(),
     key(
         "uuid.namespace",
         Takes::Text,
         "",
         "uuid of version 3 or 5",
         "dns, url, oid, x500 or a UUID; names come with each call as its key",
-    ),
+    )
+    .fixed(),
 ];
 
 /// Returns the key of this name.
@@ -391,6 +402,21 @@ pub fn find(name: &str) -> Option<&'static Key> {
 pub(super) fn without_meaning(given: &Map<String, Value>, kind: Kind) -> Option<&'static str> {
     let means = |table: &str| KEYS.iter().any(|key| key.table() == table && key.is_for(kind));
     KEYS.iter().map(Key::table).find(|&table| given.contains_key(table) && !means(table))
+}
+
+/// Removes all keys that are no part of a source's identity.
+pub(super) fn retain_identity(keys: &mut Map<String, Value>) {
+    for key in KEYS.iter().filter(|key| !key.fixed) {
+        match key.name.split_once('.') {
+            None => drop(keys.remove(key.name)),
+            Some((table, name)) => {
+                if let Some(Value::Object(table)) = keys.get_mut(table) {
+                    table.remove(name);
+                }
+            }
+        }
+    }
+    keys.retain(|_, value| value.as_object().is_none_or(|table| !table.is_empty()));
 }
 
 /// Returns all names, for messages.

@@ -136,6 +136,55 @@ pub enum StepRule {
     Leaf,
 }
 
+/// Basis of a counter's result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confirm {
+    /// The lease, on a clock that counts while the machine sleeps.
+    #[default]
+    Lease,
+    /// The store, called before each result: a safeguard against pauses that no clock shows.
+    Store,
+}
+
+/// Name by which a key's section is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyNames {
+    /// `SOURCE:KEY`, the key's name in RESP.
+    #[default]
+    WithSource,
+    /// `KEY` alone: for the source that RESP uses for keys without a source.
+    Alone,
+}
+
+/// Time at which the number of a serial restarts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SerialReset {
+    /// Never.
+    Never,
+    /// With each year.
+    Year,
+    /// With each month.
+    Month,
+    /// With each day.
+    Day,
+}
+
+impl SerialReset {
+    /// Returns the name that configuration uses.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Year => "year",
+            Self::Month => "month",
+            Self::Day => "day",
+        }
+    }
+}
+
 /// Returns the configuration name of a value that serialises as a text.
 pub(super) fn name_of(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {

@@ -6,33 +6,29 @@
 //! error that names its key. The catalog keeps [`SourceSpec::canonical`] with every default written
 //! out: a later version with other defaults does not change an existing source.
 
+mod bounds;
 mod duration;
 mod error;
+mod key;
 pub mod keys;
 mod kind;
 mod plan;
 mod source_spec;
 pub(crate) mod stored;
 pub(crate) mod stores;
-mod tables;
 #[cfg(test)]
 mod tests;
 pub mod upstream;
+mod words;
 mod written;
 
 pub use duration::{Span, SpanError};
 pub use error::SpecError;
-pub use kind::{DisguiseMode, Kind, MintBy, OnEmpty, OnRollback, Order, StepRule, Unique};
-pub use plan::{
-    CounterPlan, DisguisePlan, DisguiseVersion, Hides, MinterPlan, Period, Plan, PrefillPlan,
-    RollbackPlan, SegmentPlan, SerialParts, SerialPlan, SnowflakePlan, StartPlan, StepPlan, Stripe,
-    UuidPlan,
-};
-pub use source_spec::SourceSpec;
-pub use tables::{
-    Confirm, CounterSpec, DisguiseSpec, KeyNames, PrefillSpec, SerialReset, SerialSpec, StepSpec,
-    UuidSpec,
-};
+pub use key::{Key, Takes};
+pub use kind::*;
+pub use plan::*;
+pub use source_spec::*;
+pub use words::words;
 
 impl SourceSpec {
     /// Decides everything that was left open.
@@ -40,7 +36,7 @@ impl SourceSpec {
     /// # Errors
     /// [`SpecError`], which names the impossible key.
     pub fn check(&self) -> Result<Plan, SpecError> {
-        plan::check(self)
+        Plan::check(self)
     }
 
     /// Returns the same source with every default for its kind written out. Checking it gives the
@@ -63,27 +59,11 @@ impl SourceSpec {
     /// # Errors
     /// Those of [`SourceSpec::check`].
     pub fn identity(&self) -> Result<String, SpecError> {
-        let canonical = self.canonical()?;
-        let identity = Self {
-            kind: canonical.kind,
-            layout: canonical.layout,
-            mint: canonical.mint,
-            worker: canonical.worker,
-            unique: canonical.unique,
-            order: canonical.order,
-            disguise: canonical.disguise,
-            offset: canonical.offset,
-            increment: canonical.increment,
-            first: canonical.first,
-            first_at: canonical.first_at,
-            upstream: canonical.upstream,
-            // The set of stores may change; that there are several may not.
-            stores: canonical.stores.map(|_| "several".into()),
-            serial: canonical.serial,
-            uuid: canonical.uuid,
-            counter: canonical.counter.as_ref().map(CounterSpec::identity),
-            ..Self::default()
-        };
-        Ok(identity.to_stored())
+        let mut canonical = self.canonical()?;
+        // The set of stores may change; that there are several may not.
+        canonical.stores = canonical.stores.map(|_| "several".into());
+        let mut keys = canonical.to_json();
+        keys::retain_identity(&mut keys);
+        Ok(stored::text_of(keys))
     }
 }

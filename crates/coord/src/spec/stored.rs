@@ -28,10 +28,14 @@ impl SourceSpec {
     /// Returns the keys that are set as a stored text: JSON with sorted keys.
     #[must_use]
     pub fn to_stored(&self) -> String {
-        let mut keys = self.to_json();
-        name_for_store(&mut keys);
-        Value::from(keys).to_string()
+        text_of(self.to_json())
     }
+}
+
+/// Returns keys as a stored text.
+pub(super) fn text_of(mut keys: Map<String, Value>) -> String {
+    name_for_store(&mut keys);
+    Value::from(keys).to_string()
 }
 
 #[cfg(test)]

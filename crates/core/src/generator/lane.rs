@@ -65,7 +65,7 @@ where
         }
         // The cold call gets no reference to the lane, so that a loop keeps the lane in registers.
         self.clear();
-        let block = self.generator.take_block_cold(self.block)?;
+        let block = self.generator.take_block_cold(self.block, id)?;
         let id = block.first_id;
         self.id = id.wrapping_add(self.stride);
         self.end = id.wrapping_add(block.count.wrapping_mul(self.stride));

@@ -18,6 +18,7 @@ mod local;
 mod ring;
 mod settings;
 mod shape;
+mod shards;
 mod shared;
 mod wait;
 mod wait_policy;
@@ -32,6 +33,7 @@ pub use settings::{
     WAIT_OFFSET_MAX_MS, WaitFor,
 };
 pub use shape::GRANT_MAX;
+pub use shards::{ShardsError, check_shards, shards_max};
 pub use shared::{Generator, Stats};
 pub use wait_policy::{WaitPolicy, WaitStep};
 

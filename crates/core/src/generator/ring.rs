@@ -1,6 +1,6 @@
 //! The ring of last IDs (article 003).
 
-use crate::advance::{Advance, Ordinal, Rules, State, TickWindow, advance};
+use crate::advance::{Advance, Ordinal, Rules, SequenceStart, State, TickWindow, advance};
 use crate::clock::{Clock, Observer, Outcome, Reading};
 use crate::layout::{Layout, OutOfRange};
 use crate::sync::{AtomicU64, Ordering};
@@ -43,7 +43,8 @@ pub struct Ring<C, O = ()> {
 
 impl<C: Clock, O: Observer> Ring<C, O> {
     /// Returns a ring for `worker`'s IDs from `window`. IDs may lead the clock by `lead_max_ms`
-    /// ([`HOLD_LEAD_MAX_MS`] if `None`).
+    /// ([`HOLD_LEAD_MAX_MS`] if `None`). Each tick begins at `sequence_start`; the tick before it,
+    /// from which a number is carried, is 200 ticks earlier.
     ///
     /// # Errors
     /// [`OutOfRange`] when the worker does not fit the layout.
@@ -51,11 +52,12 @@ impl<C: Clock, O: Observer> Ring<C, O> {
         layout: Layout,
         worker: u64,
         lead_max_ms: Option<u64>,
+        sequence_start: SequenceStart,
         window: Window,
         clock: C,
         observer: O,
     ) -> Result<Self, OutOfRange> {
-        let settings = Settings::with_rollback(Rollback::Fail);
+        let settings = Settings { sequence_start, ..Settings::with_rollback(Rollback::Fail) };
         let engine = Engine::new(layout, worker, 0, settings, window, observer)?;
         let floor = engine.floor().get();
         Ok(Self {

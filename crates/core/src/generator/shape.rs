@@ -72,6 +72,18 @@ impl Shape {
         1_u64.wrapping_shl(self.layout.shift(Field::Sequence) as u32)
     }
 
+    /// Returns how many IDs of one tick lie between `id` and the next one in the shard of `due`,
+    /// which may lie one past the end of its tick.
+    pub(super) fn ids_to_turn(&self, id: u64, due: u64, shards: u64) -> u64 {
+        let below_bits = u32::from(self.layout.shift(Field::Sequence));
+        let shard = |id: u64| {
+            let number = id.wrapping_sub(self.base).wrapping_shr(below_bits);
+            number.checked_rem(shards).unwrap_or(0)
+        };
+        let ahead = shard(due).saturating_add(shards).saturating_sub(shard(id));
+        ahead.checked_rem(shards).unwrap_or(0)
+    }
+
     /// Writes IDs of one tick, from `id` on.
     #[inline]
     pub(super) fn write(&self, mut id: u64, out: &mut [u64]) {
@@ -86,6 +98,10 @@ impl Shape {
         let ticks = |ms: u64| ms.checked_div(self.unit_ms).unwrap_or(0);
         Rules {
             sequence_bits: self.layout.bits(Field::Sequence),
+            tick_bits: self
+                .layout
+                .shift(Field::Time)
+                .saturating_sub(self.layout.shift(Field::Sequence)),
             tick_max: self.layout.tick_max().get(),
             lag_ticks: ticks(settings.burst_ms),
             lead_ticks: match settings.rollback {

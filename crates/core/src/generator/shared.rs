@@ -1,6 +1,6 @@
 //! The generator that threads share.
 
-use crate::advance::{Ordinal, State};
+use crate::advance::{Ordinal, SequenceStart, State, below, mixed};
 use crate::clock::{Clock, Observer, Outcome, Reading};
 use crate::layout::{Layout, OutOfRange};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, Padded};
@@ -285,10 +285,47 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         }
     }
 
+    /// Takes a block for a lane whose next ID would be `due`; 0 for a lane that minted nothing.
     #[cold]
     #[inline(never)]
-    pub(super) fn take_block_cold(&self, wanted: usize) -> Result<Block, MintError> {
-        self.take_block(wanted)
+    pub(super) fn take_block_cold(&self, wanted: usize, due: u64) -> Result<Block, MintError> {
+        match self.settings().sequence_start {
+            SequenceStart::Shards { count, seed } if count > 1 => {
+                let count = count.min(self.layout().ids_per_tick());
+                self.take_turns(wanted, due, count, seed)
+            }
+            _ => self.take_block(wanted),
+        }
+    }
+
+    /// Takes a block that begins in the shard of `due`, so that a lane takes turns whatever it drops
+    /// of its blocks and others take in between. Blocks are whole rounds, which leave the
+    /// turn of the shared generator where it is.
+    fn take_turns(
+        &self,
+        wanted: usize,
+        due: u64,
+        count: u64,
+        seed: u64,
+    ) -> Result<Block, MintError> {
+        let rounds = u64::try_from(wanted).unwrap_or(u64::MAX).div_ceil(count);
+        let rounds_max = GRANT_MAX.checked_div(count).unwrap_or(1).max(1);
+        let whole = count.saturating_mul(rounds.min(rounds_max));
+        let whole = usize::try_from(whole).unwrap_or(usize::MAX);
+        loop {
+            let mut block = self.take_block(whole)?;
+            let skipped = match due {
+                0 => below(count, mixed(block.first_id ^ seed)),
+                _ => self.shape().ids_to_turn(block.first_id, due, count),
+            };
+            // At the end of a tick a block may be too short; the next one follows it.
+            if skipped < block.count {
+                let by = skipped.wrapping_mul(self.hot.0.stride);
+                block.first_id = block.first_id.wrapping_add(by);
+                block.count = block.count.saturating_sub(skipped);
+                return Ok(block);
+            }
+        }
     }
 
     /// Returns whether the clock is still in the span that is open from `open_from_ms` on.

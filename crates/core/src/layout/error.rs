@@ -91,6 +91,10 @@ impl fmt::Display for OutOfRange {
 
 impl core::error::Error for OutOfRange {}
 
+pub(super) const fn fits(field: Field, value: u64, max: u64) -> Result<(), OutOfRange> {
+    if value > max { Err(OutOfRange::Field { field, value, max }) } else { Ok(()) }
+}
+
 /// The error of an invalid layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -112,10 +116,30 @@ pub enum LayoutError {
     },
     /// Time is not the first field. IDs would not sort by time otherwise.
     TimeNotFirst,
+    /// The time has two parts. Minting adds to one number.
+    TimeSplit,
+    /// The low part of a split time cannot count the units of a second, or the high part has no
+    /// bits.
+    TimeParts {
+        /// Bits of the low part.
+        low_bits: u8,
+        /// The time unit, in nanoseconds.
+        unit_ns: u64,
+    },
     /// The time unit is not 1 ms to 1 day.
     Unit {
         /// The unit that was given, in milliseconds.
         unit_ms: u32,
+    },
+    /// The time unit of a layout that only reads is not 1 ns to 1 day.
+    UnitNs {
+        /// The unit that was given, in nanoseconds.
+        unit_ns: u64,
+    },
+    /// The time unit is not a whole number of milliseconds. Clocks are read in milliseconds.
+    UnitFraction {
+        /// The unit, in nanoseconds.
+        unit_ns: u64,
     },
     /// The low part of a split worker is not smaller than the worker field, or has no bits.
     Split {
@@ -134,14 +158,32 @@ impl fmt::Display for LayoutError {
             Self::TooWide { bits } => {
                 write!(f, "the fields add up to {bits} bits; a layout holds at most 64")
             }
+            Self::Missing { field: Field::Sequence } => f.write_str(
+                "the layout has no bits for sequence, so it cannot mint: two IDs of one tick would be the same",
+            ),
             Self::Missing { field } => write!(f, "the layout has no bits for {field}"),
             Self::Twice { field } => write!(f, "the layout names {field} twice"),
-            Self::TimeNotFirst => {
-                f.write_str("time must be the layout's first field, or IDs would not sort by time")
-            }
+            Self::TimeNotFirst => f.write_str(
+                "time is not the layout's first field, so it cannot mint: IDs would not sort by time",
+            ),
+            Self::TimeSplit => f.write_str(
+                "the layout's time has two parts, so it cannot mint: write the time as one number",
+            ),
+            Self::TimeParts { low_bits, unit_ns } => write!(
+                f,
+                "{low_bits} low bits of the time cannot count the units of {unit_ns} ns in a second: \
+                 give them more bits, and leave some to the seconds"
+            ),
             Self::Unit { unit_ms } => {
                 write!(f, "a time unit of {unit_ms} ms is not possible: take 1 ms to 86400000 ms")
             }
+            Self::UnitNs { unit_ns } => {
+                write!(f, "a time unit of {unit_ns} ns is not possible: take 1 ns to 1 day")
+            }
+            Self::UnitFraction { unit_ns } => write!(
+                f,
+                "a time unit of {unit_ns} ns cannot mint: clocks are read in milliseconds, so take 1ms or more"
+            ),
             Self::Split { low_bits, worker_bits } => write!(
                 f,
                 "a worker of {worker_bits} bits cannot have {low_bits} low bits: give each part at least one bit"

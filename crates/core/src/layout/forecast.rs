@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use super::{EPOCH_DEFAULT, Field, Layout};
+use super::readable::MS_NS;
+use super::{EPOCH_DEFAULT, Field, Layout, ReadableLayout};
 use crate::civil::Rfc3339;
 use crate::time::UnixMillis;
 
@@ -15,40 +16,34 @@ pub const LIFETIME_MS_MIN: u64 = YEAR_MS;
 /// Lifetime in milliseconds below which a layout deserves a warning.
 pub const LIFETIME_WARN_MS: u64 = 5 * YEAR_MS;
 
-impl Layout {
+impl ReadableLayout {
     /// Returns the number of workers that the layout has room for.
     #[must_use]
     pub const fn workers(&self) -> u64 {
-        // Worker bits leave room for time and sequence, so this cannot overflow.
+        // The time has at least one bit, so this cannot overflow.
         self.worker_max().saturating_add(1)
     }
 
-    /// Returns how many IDs one worker can mint in one tick.
+    /// Returns how many IDs one worker can make in one tick.
     #[must_use]
     pub const fn ids_per_tick(&self) -> u64 {
         self.sequence_max().saturating_add(1)
     }
 
-    /// Returns how many IDs one worker can mint per second, rounded down.
+    /// Returns how many IDs one worker can make per second, rounded down.
     #[must_use]
     pub const fn ids_per_second_per_worker(&self) -> u128 {
-        per_second(self.ids_per_tick() as u128, self.unit_ms())
+        per_second(self.ids_per_tick() as u128, self.unit_ns())
     }
 
-    /// Returns how many IDs all workers together can mint per second, rounded down.
+    /// Returns how many IDs all workers together can make per second, rounded down.
     #[must_use]
     pub const fn ids_per_second(&self) -> u128 {
         // At most 2^63 in all, as time has at least one bit.
         per_second(
             (self.ids_per_tick() as u128).saturating_mul(self.workers() as u128),
-            self.unit_ms(),
+            self.unit_ns(),
         )
-    }
-
-    /// Returns the start of the last tick.
-    #[must_use]
-    pub const fn last_tick_at(&self) -> UnixMillis {
-        self.start_of(self.tick_max())
     }
 
     /// Returns the layout's remaining time at `now`.
@@ -71,8 +66,49 @@ impl Layout {
     }
 }
 
-const fn per_second(per_tick: u128, unit_ms: u32) -> u128 {
-    match per_tick.saturating_mul(1_000).checked_div(unit_ms as u128) {
+/// The same of a layout that mints.
+impl Layout {
+    /// Returns [`ReadableLayout::workers`].
+    #[must_use]
+    pub const fn workers(&self) -> u64 {
+        self.readable().workers()
+    }
+
+    /// Returns [`ReadableLayout::ids_per_tick`].
+    #[must_use]
+    pub const fn ids_per_tick(&self) -> u64 {
+        self.readable().ids_per_tick()
+    }
+
+    /// Returns [`ReadableLayout::ids_per_second_per_worker`].
+    #[must_use]
+    pub const fn ids_per_second_per_worker(&self) -> u128 {
+        self.readable().ids_per_second_per_worker()
+    }
+
+    /// Returns [`ReadableLayout::ids_per_second`].
+    #[must_use]
+    pub const fn ids_per_second(&self) -> u128 {
+        self.readable().ids_per_second()
+    }
+
+    /// Returns the start of the last tick.
+    #[must_use]
+    pub const fn last_tick_at(&self) -> UnixMillis {
+        self.start_of(self.tick_max())
+    }
+
+    /// Returns [`ReadableLayout::lifetime_at`].
+    #[must_use]
+    pub const fn lifetime_at(&self, now: UnixMillis) -> Lifetime {
+        self.readable().lifetime_at(now)
+    }
+}
+
+/// Returns the rate of this number for each tick.
+const fn per_second(per_tick: u128, unit_ns: u64) -> u128 {
+    const SECOND_NS: u128 = MS_NS as u128 * 1_000;
+    match per_tick.saturating_mul(SECOND_NS).checked_div(unit_ns as u128) {
         Some(rate) => rate,
         // The unit is never 0.
         None => 0,

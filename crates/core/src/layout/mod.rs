@@ -3,52 +3,31 @@
 //! A [`Layout`] is a small run-time value, because operators choose it, not compilers. It is
 //! checked once, where it is made; invalid `const` layouts do not compile. Packing is checked in
 //! every build: nothing is masked, wrapped or truncated.
+//!
+//! A [`ReadableLayout`] also describes IDs that other systems made in ways in which nothing is
+//! minted here, such as with the node above the time. Generators take a [`Layout`] only, and
+//! [`ReadableLayout::mintable`] says why a layout is none.
 
 mod error;
+mod fields;
 mod forecast;
 mod grammar;
 mod preset;
+mod readable;
 
 pub use error::{Field, LayoutError, OutOfRange};
+pub use fields::{EPOCH_DEFAULT, Parts, UNIT_MS_MAX};
 pub use forecast::{
     LIFETIME_MS_MIN, LIFETIME_WARN_MS, Lifetime, Need, NoLayout, Proposals, YEAR_MS, propose,
 };
 pub use grammar::{ParseLayoutError, Word};
 pub use preset::{PRESETS, Preset};
+pub use readable::ReadableLayout;
 
+use self::error::fits;
+use self::fields::{Fields, low_bits};
+use self::readable::MS_NS;
 use crate::time::{Tick, UnixMillis};
-
-/// The epoch of a layout that names none: 2026-01-01T00:00:00Z.
-pub const EPOCH_DEFAULT: UnixMillis = UnixMillis::new(1_767_225_600_000);
-
-/// The largest time unit: one day, in milliseconds.
-pub const UNIT_MS_MAX: u32 = 86_400_000;
-
-/// The position of one field in an ID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct FieldBits {
-    /// Position of the field's lowest bit, counted from the ID's lowest bit.
-    shift: u8,
-    /// Width in bits; 0 when the layout has no such field.
-    bits: u8,
-}
-
-impl FieldBits {
-    const NONE: Self = Self { shift: 0, bits: 0 };
-
-    const fn max(self) -> u64 {
-        low_bits(self.bits)
-    }
-
-    const fn get(self, id: u64) -> u64 {
-        if self.bits == 0 { 0 } else { (id >> self.shift) & self.max() }
-    }
-}
-
-/// Returns a number with the `bits` lowest bits set; `bits` is at most 64.
-const fn low_bits(bits: u8) -> u64 {
-    if bits == 0 { 0 } else { u64::MAX >> 64_u32.saturating_sub(bits as u32) }
-}
 
 /// The division of an ID's bits: time first, then clock bits (if any), worker and sequence in any
 /// order; a time unit and an epoch.
@@ -57,27 +36,11 @@ const fn low_bits(bits: u8) -> u64 {
 /// every ID stays a positive signed number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
-    time: FieldBits,
-    clock: FieldBits,
-    worker: FieldBits,
-    sequence: FieldBits,
+    fields: Fields,
     /// Bits of the low part of a split worker; 0 when the worker is one number.
     worker_low_bits: u8,
     unit_ms: u32,
     epoch: UnixMillis,
-}
-
-/// The values inside one ID.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Parts {
-    /// Ticks since the epoch.
-    pub tick: Tick,
-    /// The clock sequence; 0 where the layout has none.
-    pub clock: u64,
-    /// The worker number of the minter; 0 where the layout has no worker.
-    pub worker: u64,
-    /// The counter within the tick.
-    pub sequence: u64,
 }
 
 impl Layout {
@@ -105,50 +68,15 @@ impl Layout {
     /// [`LayoutError`] when time is not first, a field is missing or named twice, or there are more
     /// than 64 bits in all.
     pub const fn from_fields(fields: &[(Field, u8)]) -> Result<Self, LayoutError> {
-        let mut layout = Self {
-            time: FieldBits::NONE,
-            clock: FieldBits::NONE,
-            worker: FieldBits::NONE,
-            sequence: FieldBits::NONE,
-            worker_low_bits: 0,
-            unit_ms: 1,
-            epoch: EPOCH_DEFAULT,
-        };
         if fields.is_empty() || !matches!(fields[0].0, Field::Time) {
             return Err(LayoutError::TimeNotFirst);
         }
-        let mut used_bits: u16 = 0;
-        let mut index = fields.len();
-        while index > 0 {
-            index = index.saturating_sub(1);
-            let (field, bits) = fields[index];
-            let total = used_bits.saturating_add(bits as u16);
-            if total > 64 {
-                return Err(LayoutError::TooWide { bits: sum_bits(fields) });
+        match Fields::new(fields) {
+            Ok(fields) => {
+                Self { fields, worker_low_bits: 0, unit_ms: 1, epoch: EPOCH_DEFAULT }.checked()
             }
-            let field_bits = match field {
-                Field::Time => &mut layout.time,
-                Field::Clock => &mut layout.clock,
-                Field::Worker => &mut layout.worker,
-                Field::Sequence => &mut layout.sequence,
-                Field::Id => return Err(LayoutError::Missing { field }),
-            };
-            if field_bits.bits != 0 {
-                return Err(LayoutError::Twice { field });
-            }
-            if bits > 0 {
-                // At most 64, so it fits a byte.
-                *field_bits = FieldBits { shift: used_bits.to_le_bytes()[0], bits };
-            }
-            used_bits = total;
+            Err(error) => Err(error),
         }
-        if layout.time.bits == 0 {
-            return Err(LayoutError::Missing { field: Field::Time });
-        }
-        if layout.sequence.bits == 0 {
-            return Err(LayoutError::Missing { field: Field::Sequence });
-        }
-        layout.checked()
     }
 
     /// Returns the same layout with another epoch.
@@ -176,14 +104,20 @@ impl Layout {
     /// # Errors
     /// [`LayoutError::Split`] when either part would have no bits.
     pub const fn with_worker_split(mut self, low_bits: u8) -> Result<Self, LayoutError> {
-        if low_bits == 0 || low_bits >= self.worker.bits {
-            return Err(LayoutError::Split { low_bits, worker_bits: self.worker.bits });
+        if let Err(error) = self.fields.check_split(low_bits) {
+            return Err(error);
         }
         self.worker_low_bits = low_bits;
         Ok(self)
     }
 
     const fn checked(self) -> Result<Self, LayoutError> {
+        if !self.fields.is_by_time() {
+            return Err(LayoutError::TimeNotFirst);
+        }
+        if self.fields.sequence.bits == 0 {
+            return Err(LayoutError::Missing { field: Field::Sequence });
+        }
         if self.unit_ms == 0 || self.unit_ms > UNIT_MS_MAX {
             return Err(LayoutError::Unit { unit_ms: self.unit_ms });
         }
@@ -202,47 +136,27 @@ impl Layout {
     /// Returns the total number of bits.
     #[must_use]
     pub const fn total_bits(&self) -> u8 {
-        // Time is the highest field, so its end is the ID's width. At most 64.
-        self.time.shift.saturating_add(self.time.bits)
+        self.fields.total_bits()
     }
 
     /// Returns the width of a field in bits; 0 when the layout does not have it.
     #[must_use]
     pub const fn bits(&self, field: Field) -> u8 {
         match field {
-            Field::Time => self.time.bits,
-            Field::Clock => self.clock.bits,
-            Field::Worker => self.worker.bits,
-            Field::Sequence => self.sequence.bits,
             Field::Id => self.total_bits(),
+            _ => self.fields.of(field).bits,
         }
     }
 
     /// Returns the fields that have bits, with their widths, from the highest to the lowest.
     pub fn fields(&self) -> impl Iterator<Item = (Field, u8)> + use<> {
-        let mut fields = [
-            (Field::Time, self.time),
-            (Field::Clock, self.clock),
-            (Field::Worker, self.worker),
-            (Field::Sequence, self.sequence),
-        ];
-        fields.sort_unstable_by_key(|(_, field_bits)| core::cmp::Reverse(field_bits.shift));
-        fields
-            .into_iter()
-            .filter(|(_, field_bits)| field_bits.bits > 0)
-            .map(|(field, field_bits)| (field, field_bits.bits))
+        self.fields.iter()
     }
 
     /// Returns the position of a field's lowest bit, counted from the ID's lowest bit.
     #[must_use]
     pub const fn shift(&self, field: Field) -> u8 {
-        match field {
-            Field::Time => self.time.shift,
-            Field::Clock => self.clock.shift,
-            Field::Worker => self.worker.shift,
-            Field::Sequence => self.sequence.shift,
-            Field::Id => 0,
-        }
+        self.fields.of(field).shift
     }
 
     /// Returns the bits of the low part of a split worker; 0 when it is one number.
@@ -267,27 +181,25 @@ impl Layout {
     /// clear.
     #[must_use]
     pub const fn tick_max(&self) -> Tick {
-        let bits =
-            if self.total_bits() == 64 { self.time.bits.saturating_sub(1) } else { self.time.bits };
-        Tick::new(low_bits(bits))
+        Tick::new(low_bits(self.fields.positive_time_bits()))
     }
 
     /// Returns the highest clock sequence.
     #[must_use]
     pub const fn clock_max(&self) -> u64 {
-        self.clock.max()
+        self.fields.clock.max()
     }
 
     /// Returns the highest worker number.
     #[must_use]
     pub const fn worker_max(&self) -> u64 {
-        self.worker.max()
+        self.fields.worker.max()
     }
 
     /// Returns the highest sequence number.
     #[must_use]
     pub const fn sequence_max(&self) -> u64 {
-        self.sequence.max()
+        self.fields.sequence.max()
     }
 
     /// Returns the highest ID.
@@ -343,10 +255,7 @@ impl Layout {
         if let Err(error) = fits(Field::Sequence, parts.sequence, self.sequence_max()) {
             return Err(error);
         }
-        Ok(placed(parts.tick.get(), self.time)
-            | placed(parts.clock, self.clock)
-            | placed(parts.worker, self.worker)
-            | placed(parts.sequence, self.sequence))
+        Ok(self.fields.placed(parts.tick.get(), &parts))
     }
 
     /// Unpacks an ID into its parts.
@@ -357,12 +266,7 @@ impl Layout {
         if let Err(error) = fits(Field::Id, id, self.id_max()) {
             return Err(error);
         }
-        Ok(Parts {
-            tick: Tick::new(self.time.get(id)),
-            clock: self.clock.get(id),
-            worker: self.worker.get(id),
-            sequence: self.sequence.get(id),
-        })
+        Ok(self.fields.parts(Tick::new(self.fields.time.get(id)), id))
     }
 
     /// Returns the ID of a time, worker and sequence, with clock sequence 0.
@@ -395,28 +299,42 @@ impl Layout {
     /// Returns the worker's high and low part, if the layout splits it.
     #[must_use]
     pub const fn split_worker(&self, worker: u64) -> Option<(u64, u64)> {
-        if self.worker_low_bits == 0 {
-            return None;
+        fields::split(worker, self.worker_low_bits)
+    }
+
+    /// Returns the same layout as one that reads IDs.
+    #[must_use]
+    pub const fn readable(&self) -> ReadableLayout {
+        ReadableLayout {
+            fields: self.fields,
+            worker_low_bits: self.worker_low_bits,
+            time_low_bits: 0,
+            // At most a day.
+            unit_ns: (self.unit_ms as u64).saturating_mul(MS_NS),
+            epoch: self.epoch,
         }
-        Some((worker >> self.worker_low_bits, worker & low_bits(self.worker_low_bits)))
     }
 }
 
-const fn placed(value: u64, field_bits: FieldBits) -> u64 {
-    // A field without bits holds only 0, and its shift is 0.
-    value << field_bits.shift
-}
-
-const fn fits(field: Field, value: u64, max: u64) -> Result<(), OutOfRange> {
-    if value > max { Err(OutOfRange::Field { field, value, max }) } else { Ok(()) }
-}
-
-const fn sum_bits(fields: &[(Field, u8)]) -> u16 {
-    let mut sum: u16 = 0;
-    let mut index = 0;
-    while index < fields.len() {
-        sum = sum.saturating_add(fields[index].1 as u16);
-        index = index.saturating_add(1);
+impl ReadableLayout {
+    /// Returns the layout with which IDs of this form are minted.
+    ///
+    /// # Errors
+    /// [`LayoutError`] with the reason why none can be: time is not the first field or has two
+    /// parts, there is no sequence, or the unit is not a whole number of milliseconds.
+    pub const fn mintable(&self) -> Result<Layout, LayoutError> {
+        if self.time_low_bits > 0 {
+            return Err(LayoutError::TimeSplit);
+        }
+        if self.unit_ns % MS_NS != 0 {
+            return Err(LayoutError::UnitFraction { unit_ns: self.unit_ns });
+        }
+        Layout {
+            fields: self.fields,
+            worker_low_bits: self.worker_low_bits,
+            unit_ms: self.unit_ms(),
+            epoch: self.epoch,
+        }
+        .checked()
     }
-    sum
 }

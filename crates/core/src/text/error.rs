@@ -32,15 +32,6 @@ pub enum TextError {
         /// The character.
         found: char,
     },
-    /// Some decoders read this character as another one. Here, one number has one text.
-    Alias {
-        /// Position in bytes from the start.
-        position: usize,
-        /// The character.
-        found: char,
-        /// The character that the format writes instead.
-        canonical: char,
-    },
     /// The text has a zero that the format would not write.
     LeadingZero {
         /// Position in bytes from the start.
@@ -48,6 +39,8 @@ pub enum TextError {
     },
     /// The number is above 2^64 - 1.
     Overflow,
+    /// The number is below -2^63.
+    TooLow,
     /// The layout is missing: the friendly forms need it.
     NeedsLayout,
     /// The year has more than four digits, which the friendly forms cannot write.
@@ -99,15 +92,12 @@ impl fmt::Display for TextError {
             Self::BadCharacter { position, found } => {
                 write!(f, "{found:?} at byte {position} is not a character of this format")
             }
-            Self::Alias { position, found, canonical } => write!(
-                f,
-                "{found:?} at byte {position} is not how this format is written: {canonical:?} is"
-            ),
             Self::LeadingZero { position } => write!(
                 f,
                 "the zero at byte {position} is not how this format is written: leave leading zeros out"
             ),
             Self::Overflow => write!(f, "the number is above {}", u64::MAX),
+            Self::TooLow => write!(f, "the number is below {}", i64::MIN),
             Self::NeedsLayout => {
                 f.write_str("the friendly form shows the fields of a layout; name the layout")
             }

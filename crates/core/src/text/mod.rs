@@ -1,8 +1,9 @@
 //! IDs as text, and back.
 //!
-//! Every form has exactly one text for a number, and decoding accepts no other. It rejects plus
-//! signs, spaces, the other case of letters, and leading zeros (except in padded forms, which have
-//! all of them). So systems that compare texts never see one ID as two.
+//! Every form writes exactly one text for a number. Decoding also reads hex, base 36 and Crockford's
+//! base 32 in the other case, which other systems write, and Crockford's `I`, `L` and `O`. It rejects
+//! plus signs, spaces and leading zeros (except in padded forms, which have all of them). So where
+//! IDs are written here, systems that compare texts never see one ID as two.
 //!
 //! Texts of a padded form all have one length, so that they sort byte by byte as the numbers do.
 //!
@@ -14,11 +15,13 @@ mod error;
 mod format;
 mod friendly;
 mod radix;
+mod signed;
 
 pub use buffer::Text;
 pub use error::TextError;
 pub use format::{Format, UnknownFormat};
 pub use radix::{DIGITS_MAX, Digits, Radix};
+pub use signed::decode_signed;
 
 use crate::layout::Layout;
 
@@ -39,7 +42,8 @@ impl Format {
         }
     }
 
-    /// Parses the text that [`Format::encode`] writes, and no other.
+    /// Parses the text that [`Format::encode`] writes; digits of hex, base 36 and Crockford's base
+    /// 32 in either case.
     ///
     /// # Errors
     /// [`TextError`] with the position of the error.

@@ -28,8 +28,8 @@ pub enum Radix {
     Base36,
     /// Base 62, digits `0-9A-Za-z`: in byte order, so that padded texts sort.
     Base62,
-    /// Crockford's base 32: digits and capitals without `I`, `L`, `O`, `U`. Unlike Crockford's,
-    /// decoding rejects small letters, and `I`, `L`, `O` as digits: one number has one text.
+    /// Crockford's base 32: digits and capitals without `I`, `L`, `O`, `U`. Decoding reads small
+    /// letters too, `I` and `L` as 1, and `O` as 0, but no hyphens and no check symbol.
     Base32,
     /// Base 58 as Bitcoin writes it: without `0`, `O`, `I`, `l`; zero is `1`.
     Base58,
@@ -62,12 +62,10 @@ const fn pairs<const SQUARE: usize>(alphabet: &[u8]) -> Pairs<SQUARE> {
     pairs
 }
 
-/// The value of each byte as a digit, or one of the two below.
+/// The value of each byte as a digit, or [`BAD`].
 type Values = [u8; 256];
 /// A byte that the base does not use.
 const BAD: u8 = 0xFF;
-/// Another character for a digit, which a lenient decoder would accept.
-const ALIAS: u8 = 0xFE;
 
 static DECIMAL_VALUES: Values = values(DECIMAL);
 static HEX_VALUES: Values = values(HEX);
@@ -79,37 +77,33 @@ static BASE58_VALUES: Values = values(BASE58);
 #[allow(clippy::cast_possible_truncation, reason = "the longest alphabet has 62 characters")]
 const fn values(alphabet: &[u8]) -> Values {
     let mut values = [BAD; 256];
-    // Bases that use only one case are often written in the other.
-    if alphabet.len() <= 36 {
-        let mut index = 0;
-        while index < alphabet.len() {
-            values[(alphabet[index] ^ case_bit(alphabet[index])) as usize] = ALIAS;
-            index += 1;
+    let mut index = 0;
+    while index < alphabet.len() {
+        let digit = alphabet[index];
+        values[digit as usize] = index as u8;
+        // Bases that use only one case are read in both: CosId writes base 36 in capitals.
+        if alphabet.len() <= 36 && digit.is_ascii_alphabetic() {
+            values[(digit ^ CASE_BIT) as usize] = index as u8;
         }
+        index += 1;
     }
     if alphabet.len() == 32 {
         let mut index = 0;
         while index < CROCKFORD_ALIASES.len() {
-            values[CROCKFORD_ALIASES[index].0 as usize] = ALIAS;
+            let (alias, value) = CROCKFORD_ALIASES[index];
+            values[alias as usize] = value;
+            values[(alias ^ CASE_BIT) as usize] = value;
             index += 1;
         }
-    }
-    let mut index = 0;
-    while index < alphabet.len() {
-        values[alphabet[index] as usize] = index as u8;
-        index += 1;
     }
     values
 }
 
-/// Returns the bits to flip to change a letter's case; 0 for other characters.
-const fn case_bit(byte: u8) -> u8 {
-    if byte.is_ascii_alphabetic() { 0x20 } else { 0 }
-}
+/// The bit that distinguishes the cases of an ASCII letter.
+const CASE_BIT: u8 = 0x20;
 
-/// Letters that Crockford's base 32 leaves out and lenient decoders read as digits.
-const CROCKFORD_ALIASES: [(u8, u8); 6] =
-    [(b'I', b'1'), (b'i', b'1'), (b'L', b'1'), (b'l', b'1'), (b'O', b'0'), (b'o', b'0')];
+/// Letters that Crockford's base 32 reads as digits, with their values.
+const CROCKFORD_ALIASES: [(u8, u8); 3] = [(b'I', 1), (b'L', 1), (b'O', 0)];
 
 /// Writes `value`, which has at most `out.len()` digits, two at a time.
 #[inline(always)]
@@ -324,11 +318,11 @@ impl Radix {
         Text::of_digits(&digits, self.width())
     }
 
-    /// Parses the text that [`Radix::encode`] writes, and no other.
+    /// Parses the text that [`Radix::encode`] writes, in either case where the base uses only one.
     ///
     /// # Errors
-    /// [`TextError`]: an empty or too long text, a character that the base does not use, another
-    /// character for a digit, a leading zero, or a number that does not fit.
+    /// [`TextError`]: an empty or too long text, a character that the base does not use, a leading
+    /// zero, or a number that does not fit.
     pub fn decode(self, text: &str) -> Result<u64, TextError> {
         if text.is_empty() {
             return Err(TextError::Empty);
@@ -337,13 +331,15 @@ impl Radix {
             return Err(TextError::TooLong { bytes: text.len(), bytes_max: self.width() });
         }
         let number = self.read(text)?;
-        if text.len() > 1 && text.as_bytes().first() == self.alphabet().first() {
+        let first = text.as_bytes().first().map(|&byte| self.values()[usize::from(byte)]);
+        if text.len() > 1 && first == Some(0) {
             return Err(TextError::LeadingZero { position: 0 });
         }
         Ok(number)
     }
 
-    /// Parses the text that [`Radix::encode_padded`] writes, and no other.
+    /// Parses the text that [`Radix::encode_padded`] writes, in either case where the base uses only
+    /// one.
     ///
     /// # Errors
     /// The same as [`Radix::decode`], and [`TextError::Length`] when zeros are missing.
@@ -364,8 +360,8 @@ impl Radix {
         let (mut number, mut before_last, mut last) = (0_u64, 0_u64, 0_u64);
         for (position, byte) in text.bytes().enumerate() {
             let value = values[usize::from(byte)];
-            if value >= ALIAS {
-                return Err(self.refuse(text, position, byte));
+            if value == BAD {
+                return Err(bad_character(text, position));
             }
             (before_last, last) = (number, u64::from(value));
             number = number.wrapping_mul(base).wrapping_add(last);
@@ -375,21 +371,13 @@ impl Radix {
             .and_then(|high| high.checked_add(last))
             .ok_or(TextError::Overflow)
     }
+}
 
-    #[cold]
-    fn refuse(self, text: &str, position: usize, byte: u8) -> TextError {
-        // All bytes before this one are ASCII, so a character starts here.
-        let found = text.get(position..).and_then(|rest| rest.chars().next()).unwrap_or('\u{FFFD}');
-        if self.values()[usize::from(byte)] == BAD {
-            return TextError::BadCharacter { position, found };
-        }
-        let crockford = CROCKFORD_ALIASES.iter().find(|(alias, _)| *alias == byte);
-        let canonical = match crockford {
-            Some((_, digit)) if self == Self::Base32 => *digit,
-            _ => byte ^ case_bit(byte),
-        };
-        TextError::Alias { position, found, canonical: char::from(canonical) }
-    }
+#[cold]
+fn bad_character(text: &str, position: usize) -> TextError {
+    // All bytes before this one are ASCII, so a character starts here.
+    let found = text.get(position..).and_then(|rest| rest.chars().next()).unwrap_or('\u{FFFD}');
+    TextError::BadCharacter { position, found }
 }
 
 /// Returns how many digits of `digit_bits` the number has, at least 1.
@@ -480,9 +468,32 @@ mod tests {
     }
 
     #[test]
-    fn one_number_has_one_text() {
+    fn bases_of_one_case_are_read_in_both() {
+        for (radix, text, number) in [
+            // CosId's own example, in its capitals.
+            (Radix::Base36, "28XOQD7HM874", 295_913_926_632_165_376),
+            (Radix::Base36, "28xOqD7hm874", 295_913_926_632_165_376),
+            (Radix::Hex, "7B", 0x7b),
+            (Radix::Hex, "FFFFFFFFFFFFFFFF", u64::MAX),
+            (Radix::Base32, "1z", 63),
+            (Radix::Base32, "1o", 32),
+            (Radix::Base32, "lL", 33),
+            (Radix::Base32, "iI", 33),
+        ] {
+            assert_eq!(radix.decode(text), Ok(number), "{radix:?} {text:?}");
+            let padded = std::format!("{}{text}", "0".repeat(radix.width() - text.len()));
+            assert_eq!(radix.decode_padded(&padded), Ok(number), "{radix:?} {padded:?}");
+        }
+        // In these, case distinguishes digits.
+        for radix in [Radix::Base62, Radix::Base58] {
+            assert_ne!(radix.decode("A"), radix.decode("a"), "{radix:?}");
+        }
+        assert_eq!(Radix::Base36.encode(295_913_926_632_165_376), "28xoqd7hm874");
+    }
+
+    #[test]
+    fn texts_that_are_never_written_are_refused() {
         let bad = |position, found| TextError::BadCharacter { position, found };
-        let alias = |position, found, canonical| TextError::Alias { position, found, canonical };
         for (radix, text, error) in [
             (Radix::Decimal, "", TextError::Empty),
             (Radix::Decimal, "007", TextError::LeadingZero { position: 0 }),
@@ -497,17 +508,15 @@ mod tests {
                 "184467440737095516150",
                 TextError::TooLong { bytes: 21, bytes_max: 20 },
             ),
-            (Radix::Hex, "7B", alias(1, 'B', 'b')),
             (Radix::Hex, "0x7b", bad(1, 'x')),
-            (Radix::Base36, "Z", alias(0, 'Z', 'z')),
+            (Radix::Hex, "7G", bad(1, 'G')),
             (Radix::Base36, "zzzzzzzzzzzzz", TextError::Overflow),
+            (Radix::Base36, "ZZZZZZZZZZZZZ", TextError::Overflow),
             (Radix::Base62, "zzzzzzzzzzz", TextError::Overflow),
             (Radix::Base62, "zzzzzzzzzz-", bad(10, '-')),
-            (Radix::Base32, "1o", alias(1, 'o', '0')),
-            (Radix::Base32, "1L", alias(1, 'L', '1')),
-            (Radix::Base32, "1I", alias(1, 'I', '1')),
-            (Radix::Base32, "1z", alias(1, 'z', 'Z')),
+            (Radix::Base32, "o1", TextError::LeadingZero { position: 0 }),
             (Radix::Base32, "1U", bad(1, 'U')),
+            (Radix::Base32, "1u", bad(1, 'u')),
             (Radix::Base32, "1-2", bad(1, '-')),
             (Radix::Base32, "G000000000000", TextError::Overflow),
             (Radix::Base58, "0", bad(0, '0')),

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { distance, grouped, pace, parse, readable, span, write } from "../values.js";
+import { distance, grouped, pace, parse, readable, span, unit, write } from "../values.js";
 
 test("numbers too long for a Number stay exact", () => {
   const text = '{"first":18446744073709551615,"last":-9223372036854775808,"tick":7,"id":"9007199254740993"}';
@@ -84,4 +84,10 @@ test("a time has a distance from now", () => {
 
 test("a slow rate is not shown as zero", () => {
   assert.deepEqual([0, 0.3, 9.94, 10, 1234.5].map(pace), ["0", "0.3", "9.9", "10", "1,235"]);
+});
+
+test("the length of a tick is shown below a millisecond too", () => {
+  for (const [ns, text] of [[1_000_000, "1 ms"], [10_000_000, "10 ms"], [1_000_000_000, "1 s"], [10_000, "10 µs"], [100, "100 ns"]]) {
+    assert.equal(unit(ns), text);
+  }
 });

@@ -2,3 +2,4 @@
 
 pub(crate) mod peers;
 pub(crate) mod remote_peer;
+pub(crate) mod report;

@@ -4,17 +4,25 @@ use axum::http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use snowmint_wire::http::{Count, CounterBody, ErrorBody, MintRequest};
+use snowmint_wire::http::{
+    Count, CounterBody, ErrorBody, HistoryBody, MintRequest, ServerReportBody, ServersBody,
+};
 
 use super::peers::{PeerCallError, Peers};
+use super::report::ServerReport;
 use crate::error::{Error, OwnerFailure};
+use crate::observe::meter::history::LastHour;
 
 /// Path of the notice that the catalog has changed.
 pub(crate) const CHANGED_PATH: &str = "/v1/peers/catalog";
+/// Path of the notice that the members have changed.
+pub(crate) const MEMBERS_PATH: &str = "/v1/peers/members";
 
 /// Most bytes of an ID in a response, and of an error or the text outside the IDs.
 const ID_BYTES_MAX: usize = 24;
 const ENVELOPE_BYTES_MAX: usize = 1 << 16;
+/// Most bytes of a history: its lists of an hour, each value with all digits of 64 bits.
+const HISTORY_BYTES_MAX: usize = 1 << 20;
 
 /// A peer.
 #[derive(Debug)]
@@ -42,6 +50,14 @@ impl PeerFailure {
     /// Returns the failure of a complete response that is not what was asked for.
     fn unusable(reason: impl Into<String>) -> Self {
         Self::NoResponse(PeerCallError::lasting(reason))
+    }
+
+    /// Returns the reason for operators, who may read addresses.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Refused(error) => error.message().to_owned(),
+            Self::NoResponse(error) => format!("server did not respond: {error}"),
+        }
     }
 
     /// Returns the error for a caller that was rejected here before.
@@ -77,6 +93,22 @@ impl RemotePeer<'_> {
         Ok(ids)
     }
 
+    /// Takes `count` numbers of a counter in a row; returns the first and the last.
+    pub(crate) async fn consecutive(
+        &self,
+        source: &str,
+        key: &str,
+        count: u64,
+    ) -> Result<(u64, u64), PeerFailure> {
+        let ids = self.ids(source, count, Some(key)).await?;
+        match (ids.first(), ids.last()) {
+            (Some(&first), Some(&last)) if last - first == count.saturating_sub(1) => {
+                Ok((first, last))
+            }
+            _ => Err(PeerFailure::unusable(format!("{count} numbers that are not in a row"))),
+        }
+    }
+
     /// Returns the bound of a counter.
     pub(crate) async fn bound(&self, source: &str, key: &str) -> Result<u64, PeerFailure> {
         let path = counter_path(source, key);
@@ -96,10 +128,53 @@ impl RemotePeer<'_> {
         self.ask::<CounterBody>(Method::PUT, &path, body, 0).await.map(drop)
     }
 
-    /// Notifies the peer that the catalog has changed.
-    pub(crate) async fn notify(&self) -> Result<(), PeerCallError> {
+    /// Returns the peer's member ID and its report on itself.
+    pub(crate) async fn report(&self) -> Result<(Option<String>, ServerReport), PeerFailure> {
+        let ServersBody { servers, .. } =
+            self.ask(Method::GET, "/v1/servers", Vec::new(), 0).await?;
+        let Some((member, Some(report))) =
+            servers.into_iter().next().map(|server| (server.member, server.report))
+        else {
+            return Err(PeerFailure::unusable("no report of the server itself"));
+        };
+        let ServerReportBody {
+            version,
+            ready,
+            codes,
+            clock_ahead_ms,
+            presence_ms,
+            sections,
+            issued,
+        } = report;
+        let report =
+            ServerReport { version, ready, codes, clock_ahead_ms, presence_ms, sections, issued };
+        Ok((member, report))
+    }
+
+    /// Returns the peer's last hour.
+    pub(crate) async fn history(&self) -> Result<LastHour, PeerFailure> {
+        let ids = HISTORY_BYTES_MAX / ID_BYTES_MAX;
+        let body: HistoryBody = self.ask(Method::GET, "/v1/history", Vec::new(), ids).await?;
+        Ok(LastHour {
+            every_ms: body.every_ms,
+            times_ms: body.times_ms,
+            spans_ms: body.spans_ms,
+            ready: body.ready,
+            ids: body.ids,
+            sources: body.sources,
+            errors: body.errors,
+            request_p50_us: body.request_p50_us,
+            request_p99_us: body.request_p99_us,
+            window_runway_ms: body.window_runway_ms,
+            prefetch_runway_ms: body.prefetch_runway_ms,
+            clock_ahead_ms: body.clock_ahead_ms,
+        })
+    }
+
+    /// Sends the peer the notice of this path.
+    pub(crate) async fn notify(&self, path: &str) -> Result<(), PeerCallError> {
         let (method, bytes_max) = (Method::POST, ENVELOPE_BYTES_MAX);
-        self.peers.ask(self.address, method, CHANGED_PATH, Vec::new(), bytes_max).await.map(drop)
+        self.peers.ask(self.address, method, path, Vec::new(), bytes_max).await.map(drop)
     }
 
     /// Returns the response to a request for this many IDs.
@@ -146,6 +221,16 @@ mod tests {
 
     /// Raises a bound at a peer that sends this response.
     async fn failure_after(status: &str, body: &str) -> OwnerFailure {
+        let raise = async |peer: &RemotePeer<'_>| peer.raise("counters", "a", 7).await;
+        after(status, body, raise).await.unwrap_err()
+    }
+
+    /// Calls a peer that sends this response.
+    async fn after<T>(
+        status: &str,
+        body: &str,
+        call: impl AsyncFnOnce(&RemotePeer<'_>) -> Result<T, PeerFailure>,
+    ) -> Result<T, OwnerFailure> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let length = body.len();
@@ -158,11 +243,29 @@ mod tests {
         };
         let peers = Peers::of_tests(Live::new(Limits::default(), false, None));
         let remote_peer = RemotePeer { peers: &peers, address: &address };
-        let raised = tokio::select! {
-            raised = remote_peer.raise("counters", "a", 7) => raised,
+        let result = tokio::select! {
+            result = call(&remote_peer) => result,
             () = responds => unreachable!(),
         };
-        raised.unwrap_err().after(&remote_peer)
+        result.map_err(|failure| failure.after(&remote_peer))
+    }
+
+    /// A caller uses all numbers up to the last: one that was missing would be another caller's.
+    #[tokio::test]
+    async fn numbers_of_a_peer_are_in_a_row() {
+        for (body, numbers) in [
+            (r#"{"ids":[4]}"#, None),
+            (r#"{"ids":[4,5,7]}"#, None),
+            (r#"{"ids":[6,5,4]}"#, None),
+            (r#"{"ids":[4,5,6,7]}"#, None),
+            (r#"{"ids":[4,5,6]}"#, Some((4, 6))),
+        ] {
+            let call = async |peer: &RemotePeer<'_>| peer.consecutive("counters", "a", 3).await;
+            match after("200 OK", body, call).await {
+                Ok(taken) => assert_eq!(Some(taken), numbers, "{body}"),
+                Err(failure) => assert!(numbers.is_none() && failure.lasts, "{body}: {failure:?}"),
+            }
+        }
     }
 
     #[tokio::test]

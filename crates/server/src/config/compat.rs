@@ -15,7 +15,7 @@ pub type KeySources = BTreeMap<String, String>;
 crate::settings! {
     /// HTTP interfaces of other systems: their clients move to Snowmint by a change of address.
     pub struct CompatSettings {
-        /// HTTP interface of Meituan Leaf, on the same port; docs/moving.md describes the move.
+        /// HTTP interface of Meituan Leaf, on the same port: docs/how-to/move-from-leaf.md.
         pub leaf: LeafSettings,
         /// HTTP interface of Didi Tinyid, with the prefix /tinyid and without.
         pub tinyid: TinyidSettings,
@@ -45,6 +45,7 @@ crate::settings! {
         pub enabled: bool,
         /// Numbers that a client gets at once to issue by itself, from a source whose step.rule is
         /// adaptive; with other rules, step.size counts. At most limits.segment_max.
+        #[within(1..)]
         pub segment_length: u64 = 1_000,
         /// Sources of Tinyid's business types: "BIZ_TYPE" = "SOURCE". A type that is not in this
         /// table is the name of its source.
@@ -65,6 +66,10 @@ crate::settings! {
         /// Machine IDs, including free ones, that the clients of one CosId namespace may have in
         /// the store. The same limit holds for all namespaces in which one token may reserve,
         /// together.
+        ///
+        /// All values of `machineBit` count together. Beyond the limit, a client gets only a
+        /// machine ID that is free again; if there is none, it gets `M-01`.
+        #[within(1..)]
         pub machines_max: u64 = 4_096,
         /// Sources of CosId's names: "NAMESPACE.NAME" = "SOURCE" for segments, "NAME" = "SOURCE"
         /// for single IDs. A name that is not in this table is the name of its source.
@@ -108,14 +113,6 @@ impl CompatSettings {
         }
         leaf.layout()?;
         leaf.zone()?;
-        if tinyid.segment_length == 0 {
-            let message = "compat.tinyid.segment_length 0 is below the minimum of 1; raise it";
-            return Err(message.to_owned());
-        }
-        if cosid.machines_max == 0 {
-            let message = "compat.cosid.machines_max 0 is below the minimum of 1; raise it";
-            return Err(message.to_owned());
-        }
         if tinyid.tokens.keys().any(|token| token.text().is_empty()) {
             return Err("compat.tinyid.tokens has an empty token; remove it".to_owned());
         }
@@ -170,8 +167,6 @@ mod tests {
             ("compat.leaf.snowflake", with(|all| all.leaf.snowflake = "/".into())),
             ("compat.leaf.layout", with(|all| all.leaf.layout = "time=99".into())),
             ("compat.leaf.zone", with(|all| all.leaf.zone = "Mars/Base".into())),
-            ("compat.cosid.machines_max", with(|all| all.cosid.machines_max = 0)),
-            ("compat.tinyid.segment_length", with(|all| all.tinyid.segment_length = 0)),
             (
                 "compat.tinyid.tokens",
                 with(|all| drop(all.tinyid.tokens.insert(Secret::new(""), "*".into()))),

@@ -1,51 +1,177 @@
 //! Settings whose text, default and bounds stand once: at the field.
 //!
-//! The derives of `schemars` and `utoipa` give texts only. They bring no defaults, they order keys
-//! by name, and each type of a value needs a schema, which nothing prints.
+//! The derive of `schemars` brings texts and defaults, but needs as many impls for types of values,
+//! and knows no bounds of durations.
 
 use std::collections::BTreeMap;
+use std::ops::{Bound, RangeBounds};
 use std::path::PathBuf;
 
 use snowmint_coord::spec::Span;
 
-/// One key of a section, with its text.
+/// One key of a section: its text, and the values that it takes.
 #[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct SettingText {
+#[derive(Clone, Debug)]
+pub struct SettingRow {
     /// Name of the key in its section.
     pub key: &'static str,
-    /// Lines of its documentation. The first paragraph is for the configuration file, the others
-    /// are for readers of the code.
+    /// Lines of its documentation. The first paragraph is also for the configuration file.
     pub lines: &'static [&'static str],
-    /// Keys below it: those of a section.
-    pub below: &'static [Self],
+    /// Values that it takes.
+    pub takes: SettingValues,
+    /// Least value; of a duration in milliseconds.
+    pub least: Option<u64>,
+    /// Most, likewise.
+    pub most: Option<u64>,
+}
+
+/// Values that a key takes.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub enum SettingValues {
+    /// A section, with its keys in the order of the configuration file.
+    Section(Vec<SettingRow>),
+    /// `true` or `false`.
+    Flag,
+    /// Whole number up to the maximum of its type.
+    Number(u64),
+    /// Whole number up to a maximum, or one of these words.
+    NumberOr(u64, &'static [&'static str]),
+    /// Text.
+    Text,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// Duration with its unit.
+    Duration,
+    /// List of texts.
+    Texts,
+    /// Texts under names of the operator's own.
+    Named,
 }
 
 /// A section, or a single value.
 #[doc(hidden)]
 pub trait Documented {
-    /// Keys of a section, in the order of the configuration file; a single value has none.
-    const KEYS: &'static [SettingText] = &[];
+    /// Returns the values that a key of this type takes.
+    fn takes() -> SettingValues;
 }
 
-impl Documented for bool {}
-impl Documented for u32 {}
-impl Documented for u64 {}
-impl Documented for usize {}
-impl Documented for PathBuf {}
-impl Documented for Span {}
-impl Documented for String {}
-impl<T> Documented for Vec<T> {}
-impl<K, V> Documented for BTreeMap<K, V> {}
+macro_rules! documented {
+    ($($type:ty: $takes:expr,)*) => {$(
+        impl Documented for $type {
+            fn takes() -> SettingValues {
+                $takes
+            }
+        }
+    )*};
+}
 
-/// Defines sections. Each field has its documentation, then perhaps how serde reads it, and perhaps
-/// its default; without one, it is that of its type:
+documented! {
+    bool: SettingValues::Flag,
+    u32: SettingValues::Number(u32::MAX.into()),
+    u64: SettingValues::Number(u64::MAX),
+    usize: SettingValues::Number(u64::MAX),
+    PathBuf: SettingValues::Text,
+    Span: SettingValues::Duration,
+    String: SettingValues::Text,
+    Vec<String>: SettingValues::Texts,
+}
+
+impl<K, V> Documented for BTreeMap<K, V> {
+    fn takes() -> SettingValues {
+        SettingValues::Named
+    }
+}
+
+impl SettingRow {
+    /// Returns the row with bounds.
+    #[must_use]
+    pub fn within(self, bounds: impl RangeBounds<u64>) -> Self {
+        let least = match bounds.start_bound() {
+            Bound::Included(least) => Some(*least),
+            Bound::Excluded(below) => below.checked_add(1),
+            Bound::Unbounded => None,
+        };
+        let most = match bounds.end_bound() {
+            Bound::Included(most) => Some(*most),
+            Bound::Excluded(above) => above.checked_sub(1),
+            Bound::Unbounded => None,
+        };
+        Self { least, most, ..self }
+    }
+
+    /// Returns the documentation of its first paragraph.
+    #[must_use]
+    pub fn first_paragraph(&self) -> String {
+        paragraphs(self.lines).next().unwrap_or_default()
+    }
+
+    /// Returns the whole documentation, a text for each paragraph.
+    #[must_use]
+    pub fn paragraphs(&self) -> Vec<String> {
+        paragraphs(self.lines).collect()
+    }
+
+    /// Returns the bounds in words, if it has any: `1s to 1d`.
+    #[must_use]
+    pub fn bounds(&self) -> Option<String> {
+        match (self.least, self.most) {
+            (None, None) => None,
+            (Some(least), None) => Some(format!("at least {}", self.shown(least))),
+            (None, Some(most)) => Some(format!("at most {}", self.shown(most))),
+            (Some(least), Some(most)) => {
+                Some(format!("{} to {}", self.shown(least), self.shown(most)))
+            }
+        }
+    }
+
+    /// Checks a value; a duration is in milliseconds.
+    ///
+    /// # Errors
+    /// The exceeded bound, that of its type included.
+    pub fn check(&self, value: i128) -> Result<(), String> {
+        let type_max = match self.takes {
+            SettingValues::Number(max) => max,
+            _ => u64::MAX,
+        };
+        let (least, most) = (self.least.unwrap_or(0), self.most.unwrap_or(type_max));
+        let (is_low, is_high) = (value < i128::from(least), value > i128::from(most));
+        if !is_low && !is_high {
+            return Ok(());
+        }
+        Err(match (self.least, self.most) {
+            (Some(_), Some(_)) => format!("allowed are {}", self.bounds().unwrap_or_default()),
+            _ if is_low => format!("the minimum is {}; raise it", self.shown(least)),
+            _ => format!("the maximum is {}; lower it", self.shown(most)),
+        })
+    }
+
+    fn shown(&self, bound: u64) -> String {
+        match self.takes {
+            SettingValues::Duration => Span::from_ms(bound).to_string(),
+            _ if bound > u32::MAX.into() && bound.is_power_of_two() => {
+                format!("{bound} (2^{})", bound.ilog2())
+            }
+            _ => bound.to_string(),
+        }
+    }
+}
+
+fn paragraphs(lines: &'static [&'static str]) -> impl Iterator<Item = String> {
+    let parts = lines.split(|line| line.is_empty()).filter(|lines| !lines.is_empty());
+    parts.map(|lines| lines.concat().trim().to_owned())
+}
+
+/// Defines sections. Each field has its documentation, then perhaps its bounds, then perhaps how
+/// serde reads it, and perhaps its default; without one, it is that of its type. What reads a
+/// configuration checks the bounds; the types do not:
 ///
 /// ```
 /// snowmint_server::settings! {
 ///     /// Limits of one request.
 ///     pub struct RequestLimits {
 ///         /// Most IDs of one request.
+///         #[within(1..)]
 ///         pub batch_max: u32 = 100_000,
 ///         /// Whether a request may wait.
 ///         pub waits: bool,
@@ -62,6 +188,7 @@ macro_rules! settings {
         $(#[doc = $about:literal])*
         $visible:vis struct $section:ident {$(
             $(#[doc = $line:literal])*
+            $(#[within($bounds:expr)])?
             $(#[serde $reading:tt])*
             $field_visible:vis $key:ident: $type:ty $(= $default:expr)?,
         )*}
@@ -72,6 +199,7 @@ macro_rules! settings {
         $visible struct $section {$(
             $(#[doc = $line])*
             $(#[doc = concat!("\n\nDefault: `", stringify!($default), "`.")])?
+            $(#[doc = concat!("\n\nBounds: `", stringify!($bounds), "`.")])?
             $(#[serde $reading])*
             $field_visible $key: $type,
         )*}
@@ -83,11 +211,15 @@ macro_rules! settings {
         }
 
         impl $crate::Documented for $section {
-            const KEYS: &'static [$crate::SettingText] = &[$($crate::SettingText {
-                key: stringify!($key),
-                lines: &[$($line),*],
-                below: <$type as $crate::Documented>::KEYS,
-            }),*];
+            fn takes() -> $crate::SettingValues {
+                $crate::SettingValues::Section(vec![$($crate::SettingRow {
+                    key: stringify!($key),
+                    lines: &[$($line),*],
+                    takes: <$type as $crate::Documented>::takes(),
+                    least: None,
+                    most: None,
+                }$(.within($bounds))?),*])
+            }
         }
     )*};
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 use snowmint_coord::recovery;
-use snowmint_coord::{Decoded, Incarnation, Mark, NewStripe, SlotInfo, SourceInfo};
-use snowmint_core::layout::{Field, PRESETS, Preset};
-use snowmint_core::{Layout, Rfc3339, UnixMillis};
+use snowmint_coord::{Incarnation, Mark, NewStripe, SlotInfo, SourceInfo};
+use snowmint_core::layout::{Field, PRESETS, Preset, ReadableLayout};
+use snowmint_core::{Rfc3339, UnixMillis};
 use snowmint_wire::grpc::{
     self, AlterSourceRequest, DecodeResponse, DefineSourceRequest, ListLayoutsResponse,
     ListSourcesResponse, ListWorkersResponse, RecoverRequest, RecoverResponse,
@@ -29,8 +29,7 @@ fn object(name: &str, json: &str) -> Result<Map<String, Value>, Error> {
     serde_json::from_str(json).map_err(|error| invalid::json(name, &error))
 }
 
-pub(super) fn decoded(id: String, decoded: &Decoded) -> DecodeResponse {
-    let parts = DecodedParts::of(decoded);
+pub(super) fn decoded(id: String, parts: &DecodedParts<'_>) -> DecodeResponse {
     DecodeResponse {
         id,
         number: parts.number,
@@ -41,7 +40,7 @@ pub(super) fn decoded(id: String, decoded: &Decoded) -> DecodeResponse {
         worker_parts: parts.worker_parts.map(Vec::from).unwrap_or_default(),
         clock: parts.clock,
         sequence: parts.sequence,
-        layout: parts.layout.map(ToString::to_string),
+        layout: parts.layout.map(|layout| layout.to_string()),
         uuid_version: parts.uuid_version.map(u32::from),
     }
 }
@@ -158,7 +157,7 @@ pub(super) fn get_layout(text: &str) -> Result<grpc::Layout, Error> {
     Ok(layout(&named, named.preset()))
 }
 
-fn layout(layout: &Layout, preset: Option<&Preset>) -> grpc::Layout {
+fn layout(layout: &ReadableLayout, preset: Option<&Preset>) -> grpc::Layout {
     let bits = grpc::layout::Bits {
         total: layout.total_bits().into(),
         time: layout.bits(Field::Time).into(),
@@ -172,11 +171,12 @@ fn layout(layout: &Layout, preset: Option<&Preset>) -> grpc::Layout {
         about: preset.map(|preset| preset.about().to_owned()),
         bits: Some(bits),
         unit_ms: layout.unit_ms(),
+        unit_ns: layout.unit_ns(),
         epoch: time(layout.epoch()),
         end: time(layout.end()),
         workers: layout.workers(),
         // As in the body of HTTP.
         ids_per_second: u64::try_from(layout.ids_per_second_per_worker()).unwrap_or(u64::MAX),
-        can_mint: preset.is_none_or(Preset::can_mint),
+        can_mint: preset.map_or_else(|| layout.mintable().is_ok(), Preset::can_mint),
     }
 }

@@ -20,7 +20,7 @@ use super::{admin, stream};
 use crate::error::Error;
 use crate::net::read_deadline_body::BodyKind;
 use crate::observe::log_line::Issued;
-use crate::service::{Route, Service};
+use crate::service::{DecodedParts, Route, Service};
 
 type GrpcResult<T> = Result<Response<T>, Status>;
 
@@ -111,9 +111,12 @@ impl mint_server::Mint for MintService {
         let decoded = match (id, by) {
             (Id::Text(id), By::Source(source)) => service.decode_by_source(&id, &source).await?,
             (Id::Number(id), By::Source(source)) => service.decode_number(id, &source).await?,
-            (_, By::Layout(layout)) => service.decode_by_layout(&text, &layout)?,
+            (_, By::Layout(layout)) => {
+                let parts = service.decode_by_layout(&text, &layout)?;
+                return Ok(Response::new(admin::decoded(text, &parts)));
+            }
         };
-        Ok(Response::new(admin::decoded(text, &decoded)))
+        Ok(Response::new(admin::decoded(text, &DecodedParts::of(&decoded))))
     }
 
     async fn list_sources(

@@ -6,6 +6,7 @@ mod health;
 mod long;
 mod mint;
 mod parts;
+mod reflection;
 mod response_body;
 mod status;
 mod store;
@@ -17,19 +18,19 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderValue, Method, Request, Version};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
 use axum::response::Response;
 use hyper::body::Incoming;
 use opentelemetry::trace::FutureExt as _;
 use snowmint_coord::{Store, Timer};
 use snowmint_wire::error::Code;
-use snowmint_wire::grpc::FILE_DESCRIPTOR_SET;
 use snowmint_wire::grpc::mint_server::MintServer;
 use snowmint_wire::grpc::store::store_server::StoreServer;
 use tokio::sync::watch;
 use tonic::Status;
 use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
+use tonic_reflection::pb::v1::server_reflection_server::ServerReflectionServer;
 use tower::ServiceExt as _;
 
 use crate::access::Caller;
@@ -41,15 +42,19 @@ use crate::net::tls::ConnectionInfo;
 use crate::observe::log_line::LogLine;
 use crate::observe::meter::Protocol;
 use crate::requests::quota::QuotaPermit;
-use crate::requests::reading::{WaitingRequests, Whole, check_lines};
+use crate::requests::reading::{WaitingRequests, Whole, check_head};
 use crate::service::{Service, SharedTurn};
 use long::LongCalls;
 use mint::MintService;
+use reflection::Reflection;
 use response_body::{BodyPermit, ResponseBody};
 use store::{MESSAGE_BYTES_MAX, StoreService};
 
 /// Reflection service, by which tools list the services. They hold the call open for any time.
 const REFLECTION: &str = "/grpc.reflection.";
+/// Its call, and that of its draft, which older tools know only: their messages are the same.
+const REFLECTION_CALL: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+const DRAFT_CALL: &str = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
 
 /// Prefix of our own services, and their calls without a secret, which need no token; calls of
 /// `grpc.health.v1` and reflection need none either.
@@ -72,6 +77,7 @@ pub(crate) struct GrpcState {
     health: health::Health,
     routes: Router,
     bytes_max: usize,
+    head_bytes_max: usize,
     timer: Arc<dyn Timer>,
     closing: watch::Receiver<bool>,
     /// Longest time of a call until its response begins.
@@ -108,14 +114,7 @@ impl GrpcState {
         let long = LongCalls::new(service.access().is_some());
         let (clock, calls) = (Arc::clone(&timer), long.clone());
         let health = health::Health::new(service.clone(), offers, clock, settings, calls);
-        let described = || {
-            tonic_reflection::server::Builder::configure()
-                .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
-                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        };
-        // Older tools know the draft only.
-        let reflection = described().build_v1().map_err(io::Error::other)?;
-        let draft = described().build_v1alpha().map_err(io::Error::other)?;
+        let reflection = Reflection::new().map_err(io::Error::other)?;
         let mut routes = Routes::new(MintServer::new(mint).max_decoding_message_size(bytes_max));
         if let Some(store) = offered {
             let store_service = StoreService::new(store, service.clone(), machines_max)
@@ -126,8 +125,9 @@ impl GrpcState {
         }
         let routes = routes
             .add_service(HealthServer::new(health.clone()).max_decoding_message_size(bytes_max))
-            .add_service(reflection.max_decoding_message_size(bytes_max))
-            .add_service(draft.max_decoding_message_size(bytes_max))
+            .add_service(
+                ServerReflectionServer::new(reflection).max_decoding_message_size(bytes_max),
+            )
             .prepare()
             .into_axum_router();
         let closing = service.closing().clone();
@@ -140,6 +140,7 @@ impl GrpcState {
             health,
             routes,
             bytes_max,
+            head_bytes_max: settings.head_bytes_max,
             timer,
             closing,
             within_ms,
@@ -205,7 +206,7 @@ impl GrpcState {
 
     /// Rejects calls whose message need not be read.
     fn check(&self, request: &Request<Incoming>) -> Result<(), Error> {
-        check_lines(request.headers().len())?;
+        check_head(request, self.head_bytes_max)?;
         self.hosts.check(request)?;
         self.hosts.check_page(request)?;
         check_encoding(request.headers())?;
@@ -230,12 +231,15 @@ impl GrpcState {
     /// many.
     async fn call(
         &self,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
     ) -> Result<(Response, Option<QuotaPermit>), Error> {
         let caller = self.caller(&request).clone();
         let path = request.uri().path();
         if path.starts_with(REFLECTION) {
             let permit = self.long.begin(&caller)?;
+            if path == DRAFT_CALL {
+                *request.uri_mut() = Uri::from_static(REFLECTION_CALL);
+            }
             let response = self.routed(request.map(Body::new)).await;
             return Ok((response, Some(permit)));
         }

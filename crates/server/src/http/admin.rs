@@ -1,11 +1,9 @@
 //! Handlers for sources, decoding, layouts and workers.
 
-use axum::body::Body;
-use axum::extract::Path;
-use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use snowmint_coord::{Listed, NewStripe};
+use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::http::{
     AlterRequest, DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, RecoveryBody, RecoveryRequest,
     RestripeRequest, ServerBody, SourceBody, SourceRequest, SourcesBody, UnreadableBody,
@@ -15,15 +13,15 @@ use snowmint_wire::http::{
 use super::bodies::{
     decoded_body, layout_body, outcome_body, recovery_call, server_body, source_body, worker_body,
 };
+use super::decoded::unknown_body;
+use super::extract::{JsonBody, PathPart};
 use super::for_caller::ForCaller;
 use super::response::{self, ErrorResponse};
 use super::state::HttpState;
 use crate::error::Error;
-use crate::service::{layout_named, spec_of};
+use crate::service::{DecodedParts, layout_named, spec_of};
 
-type PathPart = Result<Path<String>, PathRejection>;
-
-/// Decodes an ID.
+/// Decodes an ID. With neither source nor layout, reads it in every form and by every known layout.
 #[utoipa::path(
     get,
     path = "/v1/decode/{id}",
@@ -33,23 +31,26 @@ type PathPart = Result<Path<String>, PathRejection>;
 )]
 pub(super) async fn decode(
     state: ForCaller<HttpState>,
-    id: PathPart,
+    PathPart(id): PathPart<String>,
     uri: Uri,
 ) -> Result<Response, ErrorResponse> {
-    let id = response::path_part(id)?;
-    let decoded = match response::query(&uri)? {
+    let body = match response::query(&uri)? {
         DecodeQuery { source: Some(source), layout: None } => {
-            state.service.decode_by_source(&id, &source).await?
+            let decoded = state.service.decode_by_source(&id, &source).await?;
+            decoded_body(&id, &DecodedParts::of(&decoded))
         }
         DecodeQuery { source: None, layout: Some(layout) } => {
-            state.service.decode_by_layout(&id, &layout)?
+            decoded_body(&id, &state.service.decode_by_layout(&id, &layout)?)
         }
-        _ => {
-            let message = "query needs either source or layout; send one of them";
+        DecodeQuery { source: None, layout: None } => {
+            unknown_body(&id, &state.service.decode_unknown(&id)?)
+        }
+        DecodeQuery { source: Some(_), layout: Some(_) } => {
+            let message = "query has both source and layout; send one of them";
             return Err(ErrorResponse(Error::bad_request(message)));
         }
     };
-    Ok(response::json(&decoded_body(&id, &decoded)))
+    Ok(response::json(&body))
 }
 
 /// Lists every layout that has a name.
@@ -71,8 +72,8 @@ pub(super) async fn layouts(state: ForCaller<HttpState>, headers: HeaderMap) -> 
     params(("layout" = String, Path, description = "Name, name with overrides, or the fields in full")),
     responses((status = OK, description = "Properties of the layout", body = LayoutBody)),
 )]
-pub(super) async fn layout(text: PathPart) -> Result<Response, ErrorResponse> {
-    Ok(response::json(&layout_body(&layout_named(&response::path_part(text)?)?)))
+pub(super) async fn layout(PathPart(text): PathPart<String>) -> Result<Response, ErrorResponse> {
+    Ok(response::json(&layout_body(&layout_named(&text)?, SystemClock.unix_ms())))
 }
 
 /// Lists every source of the namespace.
@@ -105,10 +106,9 @@ pub(super) async fn sources(state: ForCaller<HttpState>) -> Result<Response, Err
 )]
 pub(super) async fn source(
     state: ForCaller<HttpState>,
-    name: PathPart,
+    PathPart(name): PathPart<String>,
 ) -> Result<Response, ErrorResponse> {
-    let definition = state.service.definition(&response::path_part(name)?).await?;
-    Ok(response::json(&source_body(&definition)))
+    Ok(response::json(&source_body(&state.service.definition(&name).await?)))
 }
 
 /// Defines a source; succeeds if an equal definition exists.
@@ -121,12 +121,9 @@ pub(super) async fn source(
 )]
 pub(super) async fn define(
     state: ForCaller<HttpState>,
-    body: Body,
+    JsonBody(SourceRequest { name, keys }): JsonBody<SourceRequest>,
 ) -> Result<Response, ErrorResponse> {
-    let body = response::bytes(body, state.body_bytes_max).await?;
-    let SourceRequest { name, keys } = response::parsed(&body)?;
-    let definition = state.service.define(&name, &spec_of(keys)?).await?;
-    Ok(response::json(&source_body(&definition)))
+    Ok(response::json(&source_body(&state.service.define(&name, &spec_of(keys)?).await?)))
 }
 
 /// Changes keys of a source, as a JSON merge patch; with `version`, only if it is current.
@@ -140,14 +137,10 @@ pub(super) async fn define(
 )]
 pub(super) async fn alter(
     state: ForCaller<HttpState>,
-    name: PathPart,
-    body: Body,
+    PathPart(name): PathPart<String>,
+    JsonBody(AlterRequest { version, changes }): JsonBody<AlterRequest>,
 ) -> Result<Response, ErrorResponse> {
-    let name = response::path_part(name)?;
-    let body = response::bytes(body, state.body_bytes_max).await?;
-    let AlterRequest { version, changes } = response::parsed(&body)?;
-    let definition = state.service.alter(&name, &changes, version).await?;
-    Ok(response::json(&source_body(&definition)))
+    Ok(response::json(&source_body(&state.service.alter(&name, &changes, version).await?)))
 }
 
 /// Gives a segment source another stripe of the numbers, while it serves.
@@ -161,12 +154,10 @@ pub(super) async fn alter(
 )]
 pub(super) async fn restripe(
     state: ForCaller<HttpState>,
-    name: PathPart,
-    body: Body,
+    PathPart(name): PathPart<String>,
+    JsonBody(request): JsonBody<RestripeRequest>,
 ) -> Result<Response, ErrorResponse> {
-    let name = response::path_part(name)?;
-    let body = response::bytes(body, state.body_bytes_max).await?;
-    let RestripeRequest { offset, increment, first, version } = response::parsed(&body)?;
+    let RestripeRequest { offset, increment, first, version } = request;
     let stripe = NewStripe { offset, increment, first, if_version: version };
     Ok(response::json(&source_body(&state.service.restripe(&name, stripe).await?)))
 }
@@ -181,9 +172,9 @@ pub(super) async fn restripe(
 )]
 pub(super) async fn delete(
     state: ForCaller<HttpState>,
-    name: PathPart,
+    PathPart(name): PathPart<String>,
 ) -> Result<Response, ErrorResponse> {
-    state.service.delete(&response::path_part(name)?).await?;
+    state.service.delete(&name).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -201,6 +192,14 @@ pub(super) async fn server(state: ForCaller<HttpState>) -> Result<Response, Erro
 /// Takes in a peer's notice of a catalog change.
 pub(super) async fn changed(state: ForCaller<HttpState>) -> Result<StatusCode, ErrorResponse> {
     state.service.catalog_changed()?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Takes in a peer's notice that the members have changed.
+pub(super) async fn members_changed(
+    state: ForCaller<HttpState>,
+) -> Result<StatusCode, ErrorResponse> {
+    state.service.members_changed().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -243,9 +242,8 @@ pub(super) async fn recovery(state: ForCaller<HttpState>) -> Result<Response, Er
 )]
 pub(super) async fn recover(
     state: ForCaller<HttpState>,
-    body: Body,
+    JsonBody(request): JsonBody<RecoveryRequest>,
 ) -> Result<Response, ErrorResponse> {
-    let body = response::bytes(body, state.body_bytes_max).await?;
-    let outcome = state.service.recover(recovery_call(response::parsed(&body)?)).await?;
+    let outcome = state.service.recover(recovery_call(request)).await?;
     Ok(response::json(&outcome_body(outcome)))
 }

@@ -1,12 +1,15 @@
 //! Domain values as bodies of HTTP, and the request of a recovery as domain values.
 
+use std::collections::BTreeMap;
+
+use snowmint_coord::external::is_external;
 use snowmint_coord::recovery::{self, Recovery};
 use snowmint_coord::{
-    Capabilities, ClockOf, Decoded, FastForward, Incarnation, Mark, PresenceBy, SlotInfo,
-    SourceInfo, StoreIdentity, StoreStatus,
+    Capabilities, ClockOf, FastForward, Incarnation, Mark, PresenceBy, SlotInfo, SourceInfo,
+    StoreIdentity, StoreStatus,
 };
-use snowmint_core::layout::{Field, PRESETS, Preset};
-use snowmint_core::{Layout, Rfc3339, UnixMillis};
+use snowmint_core::layout::{Field, PRESETS, Preset, ReadableLayout};
+use snowmint_core::{Rfc3339, UnixMillis};
 use snowmint_wire::http::{
     BitsBody, DecodedBody, JournalBody, LayoutBody, LayoutsBody, RecoveredBody, RecoveryBody,
     RecoveryRequest, ServerBody, SourceBody, StoreBody, StoreStatusBody, TokenBody, WorkerBody,
@@ -15,6 +18,7 @@ use snowmint_wire::http::{
 
 use crate::access::{Caller, Token};
 use crate::error::Error;
+use crate::service::layout_advice;
 use crate::service::{DecodedParts, RecoveryCall, RecoveryOutcome, Service, recovery_mark};
 
 fn time(time: UnixMillis) -> String {
@@ -26,8 +30,7 @@ fn non_empty(text: &str) -> Option<String> {
 }
 
 /// Returns the parts of an ID.
-pub(super) fn decoded_body(id: &str, decoded: &Decoded) -> DecodedBody {
-    let parts = DecodedParts::of(decoded);
+pub(super) fn decoded_body(id: &str, parts: &DecodedParts<'_>) -> DecodedBody {
     DecodedBody {
         id: id.to_owned(),
         number: parts.number.map(|number| number.to_string()),
@@ -38,8 +41,9 @@ pub(super) fn decoded_body(id: &str, decoded: &Decoded) -> DecodedBody {
         worker_parts: parts.worker_parts,
         clock: parts.clock,
         sequence: parts.sequence,
-        layout: parts.layout.map(Layout::to_string),
+        layout: parts.layout.map(|layout| layout.to_string()),
         uuid_version: parts.uuid_version,
+        ..DecodedBody::default()
     }
 }
 
@@ -82,12 +86,17 @@ pub(super) fn worker_body(slot: &SlotInfo, own: Option<Incarnation>) -> WorkerBo
         live: slot.live,
         own: own.is_some() && slot.holder == own,
         excluded: slot.is_excluded(),
+        external: is_external(&slot.pool),
     }
 }
 
-/// Returns the properties of a layout.
-pub(super) fn layout_body(layout: &Layout) -> LayoutBody {
-    body_of(layout, layout.preset())
+/// Returns the properties of a layout, with what to know at this time before a source gets it.
+pub(super) fn layout_body(layout: &ReadableLayout, now: UnixMillis) -> LayoutBody {
+    LayoutBody {
+        warnings: layout_advice::warnings(layout, now),
+        sample: layout_advice::sample(layout, now),
+        ..body_of(layout, layout.preset())
+    }
 }
 
 /// Returns every layout that has a name.
@@ -96,7 +105,7 @@ pub(super) fn layouts_body() -> LayoutsBody {
     LayoutsBody { layouts: layouts.collect() }
 }
 
-fn body_of(layout: &Layout, preset: Option<&Preset>) -> LayoutBody {
+fn body_of(layout: &ReadableLayout, preset: Option<&Preset>) -> LayoutBody {
     LayoutBody {
         name: preset.map(|preset| preset.name().to_owned()),
         layout: layout.to_string(),
@@ -109,12 +118,15 @@ fn body_of(layout: &Layout, preset: Option<&Preset>) -> LayoutBody {
             sequence: layout.bits(Field::Sequence),
         },
         unit_ms: layout.unit_ms(),
+        unit_ns: layout.unit_ns(),
         epoch: time(layout.epoch()),
         end: time(layout.end()),
         workers: layout.workers(),
         // A worker's own rate is below 2^63 a millisecond; in seconds it may exceed 64 bits.
         ids_per_second: u64::try_from(layout.ids_per_second_per_worker()).unwrap_or(u64::MAX),
-        can_mint: preset.is_none_or(Preset::can_mint),
+        can_mint: preset.map_or_else(|| layout.mintable().is_ok(), Preset::can_mint),
+        warnings: Vec::new(),
+        sample: BTreeMap::new(),
     }
 }
 

@@ -1,12 +1,10 @@
 //! Handlers of `/v1/counters/{source}/{key}`.
 
-use axum::body::Body;
-use axum::extract::Path;
-use axum::extract::rejection::PathRejection;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use snowmint_wire::http::{CounterBody, number_in};
 
+use super::extract::{JsonBody, PathPart};
 use super::for_caller::{ForCaller, route};
 use super::response::{self, ErrorResponse, ResponseFormat};
 use super::state::HttpState;
@@ -22,10 +20,9 @@ use crate::error::{Error, shown};
 )]
 pub(super) async fn bound(
     state: ForCaller<HttpState>,
-    path: Result<Path<(String, String)>, PathRejection>,
+    PathPart((source, key)): PathPart<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
-    let (source, key) = response::path_part(path)?;
     let bound = state.service.bound_of(&source, &key, route(&headers)).await?;
     Ok(match ResponseFormat::wanted(&headers) {
         ResponseFormat::Json => response::json(&CounterBody { bound: bound.to_string() }),
@@ -44,13 +41,10 @@ pub(super) async fn bound(
 )]
 pub(super) async fn raise(
     state: ForCaller<HttpState>,
-    path: Result<Path<(String, String)>, PathRejection>,
+    PathPart((source, key)): PathPart<(String, String)>,
     headers: HeaderMap,
-    body: Body,
+    JsonBody(CounterBody { bound }): JsonBody<CounterBody>,
 ) -> Result<Response, ErrorResponse> {
-    let (source, key) = response::path_part(path)?;
-    let bytes = response::bytes(body, state.body_bytes_max).await?;
-    let CounterBody { bound } = response::parsed(&bytes)?;
     let highest = number_in(&bound).ok_or_else(|| {
         let bound = shown(&bound);
         Error::bad_request(format!("bound {bound} is not a whole number of at least 0; correct it"))

@@ -1,8 +1,6 @@
 //! Handlers of `/v1/ids/{source}` and `/v1/segments/{source}`.
 
 use axum::body::Body;
-use axum::extract::Path;
-use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use snowmint_coord::{IdBatch, Source};
@@ -12,13 +10,12 @@ use snowmint_wire::http::{
     IdsBody, MintRequest, SegmentBody, SegmentRequest, write_id_lines, write_ids,
 };
 
+use super::extract::{JsonBody, PathPart};
 use super::for_caller::{ForCaller, route};
 use super::response::{self, ErrorResponse, ResponseFormat};
 use super::state::{HttpState, issued};
 use crate::error::{Error, shown};
 use crate::service::Service;
-
-type NamePath = Result<Path<String>, PathRejection>;
 
 /// Mints IDs.
 #[utoipa::path(
@@ -30,11 +27,11 @@ type NamePath = Result<Path<String>, PathRejection>;
 )]
 pub(super) async fn get(
     state: ForCaller<HttpState>,
-    name: NamePath,
+    PathPart(name): PathPart<String>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
-    of_source(&state.service, &response::path_part(name)?, &uri, &headers).await
+    of_source(&state.service, &name, &uri, &headers).await
 }
 
 /// Mints the IDs that the query asks for.
@@ -63,12 +60,11 @@ fn queried(uri: &Uri) -> Result<MintRequest, ErrorResponse> {
 )]
 pub(super) async fn post(
     state: ForCaller<HttpState>,
-    name: NamePath,
+    PathPart(name): PathPart<String>,
     uri: Uri,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ErrorResponse> {
-    let name = response::path_part(name)?;
     let body = response::bytes(body, state.body_bytes_max).await?;
     let request = match uri.query() {
         _ if body.is_empty() => queried(&uri)?,
@@ -110,12 +106,9 @@ async fn mint(
 )]
 pub(super) async fn segment(
     state: ForCaller<HttpState>,
-    name: NamePath,
-    body: Body,
+    PathPart(name): PathPart<String>,
+    JsonBody(SegmentRequest { length }): JsonBody<SegmentRequest>,
 ) -> Result<Response, ErrorResponse> {
-    let name = response::path_part(name)?;
-    let body = response::bytes(body, state.body_bytes_max).await?;
-    let SegmentRequest { length } = response::parsed(&body)?;
     let range = state.service.reserve_segment(&name, length.get()).await?;
     let body = SegmentBody {
         first: range.first.to_string(),

@@ -5,6 +5,8 @@ pub(crate) mod bodies;
 pub(crate) mod compat;
 mod console;
 mod counters;
+pub(crate) mod decoded;
+mod extract;
 pub(crate) mod fast_response;
 mod for_caller;
 mod health;
@@ -14,6 +16,7 @@ pub(crate) mod media;
 mod metrics;
 mod openapi;
 pub(crate) mod response;
+mod servers;
 pub(crate) mod state;
 mod static_text;
 
@@ -24,7 +27,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::map_response;
 use axum::routing::{MethodRouter, post};
 
-use crate::cluster::remote_peer::CHANGED_PATH;
+use crate::cluster::remote_peer::{CHANGED_PATH, MEMBERS_PATH};
 use id_paths::id_methods;
 use state::HttpState;
 
@@ -34,6 +37,7 @@ pub(crate) fn router(state: Arc<HttpState>, compat: Router) -> Router {
     described
         .route("/v1/ids/{source}", id_methods(MethodRouter::new(), "GET,POST"))
         .route(CHANGED_PATH, post(admin::changed))
+        .route(MEMBERS_PATH, post(admin::members_changed))
         .merge(openapi::pages(&about, state.token_policy()))
         .merge(console::pages())
         .merge(compat.with_state(()))

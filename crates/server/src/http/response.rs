@@ -6,8 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
-use axum::extract::Path;
-use axum::extract::rejection::PathRejection;
 use axum::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
@@ -191,14 +189,6 @@ pub(super) async fn no_such_method(method: Method, uri: Uri) -> ErrorResponse {
     ErrorResponse(Error::new(Code::MethodNotAllowed, message))
 }
 
-/// Returns the one variable part of a path.
-pub(super) fn path_part<T>(path: Result<Path<T>, PathRejection>) -> Result<T, ErrorResponse> {
-    match path {
-        Ok(Path(part)) => Ok(part),
-        Err(_) => Err(ErrorResponse(invalid::path())),
-    }
-}
-
 /// Parses a query that has the expected fields and no others: a misspelt one must not go unnoticed.
 /// Invalid UTF-8 would be read as another text, the same for many.
 pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ErrorResponse> {
@@ -253,7 +243,7 @@ pub(super) fn weighted<'a>(
         let mut parts = item.split(';').map(str::trim);
         let kind = parts.next().unwrap_or_default();
         let weight = parts
-            .find_map(|part| part.strip_prefix("q="))
+            .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
             .map_or(1.0, |weight| weight.parse::<f32>().unwrap_or(0.0));
         (kind, weight)
     })
@@ -274,17 +264,34 @@ impl ResponseFormat {
         }
     }
 
-    /// Returns `Text` if the caller prefers it to JSON.
+    /// Returns `Text` if the caller prefers it to JSON. Of the ranges that contain a type, the
+    /// narrowest has its weight (RFC 9110, 12.5.1).
     pub(super) fn wanted(headers: &HeaderMap) -> Self {
-        let (mut json, mut text) = (0.0, 0.0);
-        for (kind, weight) in weighted(headers, ACCEPT) {
-            if kind.eq_ignore_ascii_case("text/plain") {
-                text = weight;
-            } else if kind.eq_ignore_ascii_case("application/json") {
-                json = weight;
+        // Each with its narrowness: 1 for any type, 2 for any of its kind, 3 for itself.
+        let (mut json, mut text) = ((0, 0.0), (0, 0.0));
+        for (range, weight) in weighted(headers, ACCEPT) {
+            let is = |known: &str| range.eq_ignore_ascii_case(known);
+            if is("*/*") {
+                narrow(&mut json, 1, weight);
+                narrow(&mut text, 1, weight);
+            } else if is("text/*") {
+                narrow(&mut text, 2, weight);
+            } else if is("application/*") {
+                narrow(&mut json, 2, weight);
+            } else if is("text/plain") {
+                narrow(&mut text, 3, weight);
+            } else if is("application/json") {
+                narrow(&mut json, 3, weight);
             }
         }
-        if text > json { Self::Text } else { Self::Json }
+        if text.1 > json.1 { Self::Text } else { Self::Json }
+    }
+}
+
+/// Sets the weight of a type to that of a range, unless a narrower one has set it.
+fn narrow(kept: &mut (u8, f32), narrowness: u8, weight: f32) {
+    if narrowness >= kept.0 {
+        *kept = (narrowness, weight);
     }
 }
 
@@ -322,14 +329,28 @@ mod tests {
             "application/json",
             "text/html,*/*;q=0.8",
             "text/plain;q=0.5, application/json",
+            "text/plain;q=0.5, */*",
+            "text/*, application/*",
+            "text/*;q=0.9, application/json;q=0.9",
+            "text/plain;q=0.1, text/*, application/json;q=0.2",
+            "image/png",
+            "text/html",
             "text/plain;q=0",
             "text/plain;q=x",
         ] {
             assert_eq!(wanted(accept), ResponseFormat::Json, "{accept}");
         }
-        for accept in
-            ["text/plain", "TEXT/Plain; charset=utf-8", "application/json;q=0.5, text/plain"]
-        {
+        for accept in [
+            "text/plain",
+            "TEXT/Plain; charset=utf-8",
+            "application/json;q=0.5, text/plain",
+            "text/*",
+            "Text/*;q=0.2",
+            "text/*, */*;q=0.1",
+            "text/*, application/json;Q=0.9",
+            "application/json;q=0, */*",
+            "*/*;q=0.5, text/plain;q=0.6",
+        ] {
             assert_eq!(wanted(accept), ResponseFormat::Text, "{accept}");
         }
     }

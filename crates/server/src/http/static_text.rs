@@ -1,5 +1,5 @@
 //! Texts that do not change while the server runs. Each is stored once, and compressed once, on its
-//! first request.
+//! first request. A caller that has it already gets 304.
 //!
 //! An encoder for a client that does not read takes hundreds of times the memory of its output. So
 //! responses are never compressed while they are sent: all other texts are sent uncompressed.
@@ -8,33 +8,46 @@ use std::io::{self, Write as _};
 use std::sync::OnceLock;
 
 use axum::body::{Body, Bytes};
-use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use axum::response::Response;
+use axum::http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use sha2::{Digest as _, Sha256};
 
 use super::response::weighted;
 
 const GZIP: &str = "gzip";
+/// Cache policy: clients keep the texts and revalidate each before use, so an upgrade shows on the
+/// next load.
+const CACHED: HeaderValue = HeaderValue::from_static("no-cache");
+/// Mark of a tag that names a content, however it is encoded.
+const WEAK: &str = "W/";
 
 /// A text that does not change.
 #[derive(Debug)]
 pub(super) struct StaticText {
     content_type: HeaderValue,
+    /// The tag of the content, in quotes.
+    tag: String,
     plain: Bytes,
     /// `None` where compression would not shorten it.
     compressed: OnceLock<Option<Bytes>>,
 }
 
 impl StaticText {
-    pub(super) const fn new(content_type: &'static str, plain: Bytes) -> Self {
+    pub(super) fn new(content_type: &'static str, plain: Bytes) -> Self {
         let content_type = HeaderValue::from_static(content_type);
-        Self { content_type, plain, compressed: OnceLock::new() }
+        Self { content_type, tag: tag_of(&plain), plain, compressed: OnceLock::new() }
     }
 
-    /// Returns the text, in the preferred encoding.
+    /// Returns the text in the preferred encoding, or 304 if the caller has it.
     pub(super) fn response(&self, request_headers: &HeaderMap) -> Response {
+        if has(request_headers, &self.tag) {
+            return (StatusCode::NOT_MODIFIED, self.headers()).into_response();
+        }
         let compressed = takes_gzip(request_headers).then(|| self.compressed()).flatten();
         let is_compressed = compressed.is_some();
         let mut response = Response::new(Body::from(compressed.unwrap_or(&self.plain).clone()));
@@ -45,10 +58,19 @@ impl StaticText {
         response
     }
 
-    /// Returns the headers of every encoding.
-    pub(super) fn headers(&self) -> [(HeaderName, HeaderValue); 2] {
+    /// Returns the headers of every encoding. The tag is weak, since the text may be sent
+    /// compressed.
+    fn headers(&self) -> [(HeaderName, HeaderValue); 4] {
         let vary = HeaderValue::from_static("accept-encoding");
-        [(CONTENT_TYPE, self.content_type.clone()), (VARY, vary)]
+        // Every character of it is valid there; without a tag, texts are always sent.
+        let tag = HeaderValue::try_from(format!("{WEAK}{}", self.tag));
+        let tag = tag.unwrap_or(HeaderValue::from_static(""));
+        [
+            (CONTENT_TYPE, self.content_type.clone()),
+            (VARY, vary),
+            (ETAG, tag),
+            (CACHE_CONTROL, CACHED),
+        ]
     }
 
     fn compressed(&self) -> Option<&Bytes> {
@@ -64,6 +86,24 @@ fn compressed(plain: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(plain)?;
     encoder.finish()
+}
+
+/// Returns the tag of a content, in quotes.
+fn tag_of(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    let number = digest.first_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes));
+    format!("\"{number:032x}\"")
+}
+
+/// Returns whether the caller has the content already: `If-None-Match` has its tag, weak or not, or
+/// `*` (RFC 9110, 13.1.2).
+fn has(request_headers: &HeaderMap, tag: &str) -> bool {
+    let texts =
+        request_headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(',')).map(str::trim).any(|known| {
+        // A comma within another tag splits it, and neither part equals this one.
+        known == "*" || known.strip_prefix(WEAK).unwrap_or(known) == tag
+    })
 }
 
 /// Returns whether a caller accepts gzip, and does not prefer the text uncompressed.
@@ -96,14 +136,54 @@ mod tests {
     #[test]
     fn gzip_needs_an_accept_encoding_header() {
         for codings in
-            ["gzip", "GZIP", "br, gzip", "gzip;q=0.1", "gzip, identity", "*, gzip; q=0.5"]
+            ["gzip", "GZIP", "br, gzip", "gzip;Q=0.1", "gzip, identity", "*, gzip; q=0.5"]
         {
             assert!(takes_gzip(&asking(codings)), "{codings}");
         }
         assert!(!takes_gzip(&HeaderMap::new()));
-        for codings in ["", "*", "br", "gzip;q=0", "gzip;q=x", "identity, gzip;q=0.5", "gzipped"] {
+        for codings in
+            ["", "*", "br", "gzip;q=0", "gzip;Q=0", "gzip;q=x", "identity, gzip;q=0.5", "gzipped"]
+        {
             assert!(!takes_gzip(&asking(codings)), "{codings}");
         }
+    }
+
+    #[test]
+    fn tag_is_that_of_the_bytes_in_any_form() {
+        let tag = tag_of(b"abc");
+        assert_eq!(tag, "\"ba7816bf8f01cfea414140de5dae2223\"");
+        assert_ne!(tag_of(b"abd"), tag);
+        let matches = |value: &'static str| {
+            let value = HeaderValue::from_static(value);
+            has(&HeaderMap::from_iter([(IF_NONE_MATCH, value)]), &tag)
+        };
+        for known in [
+            "W/\"ba7816bf8f01cfea414140de5dae2223\"",
+            "\"ba7816bf8f01cfea414140de5dae2223\"",
+            "\"x\", W/\"ba7816bf8f01cfea414140de5dae2223\"",
+            "\"x\",\"ba7816bf8f01cfea414140de5dae2223\" , \"y\"",
+            "\"a,b\", \"ba7816bf8f01cfea414140de5dae2223\"",
+            "*",
+        ] {
+            assert!(matches(known), "{known}");
+        }
+        for other in [
+            "",
+            "W/\"00\"",
+            "\"*\"",
+            "ba7816bf8f01cfea414140de5dae2223",
+            "w/\"ba7816bf8f01cfea414140de5dae2223\"",
+        ] {
+            assert!(!matches(other), "{other}");
+        }
+        assert!(!has(&HeaderMap::new(), &tag));
+        // In several lines.
+        let lines = ["\"x\"", "\"ba7816bf8f01cfea414140de5dae2223\""];
+        let mut request_headers = HeaderMap::new();
+        for line in lines {
+            request_headers.append(IF_NONE_MATCH, HeaderValue::from_static(line));
+        }
+        assert!(has(&request_headers, &tag));
     }
 
     #[test]

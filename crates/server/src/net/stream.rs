@@ -1,6 +1,7 @@
 //! A socket, encrypted or not.
 
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -36,6 +37,15 @@ impl Stream {
         let Self::Tls(stream) = self else { return CertificateNames::default() };
         let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
         certificates.first().map_or_else(CertificateNames::default, |own| CertificateNames::of(own))
+    }
+
+    /// Returns the address of this server that the client uses, if the system still knows it.
+    pub(crate) fn local_addr(&self) -> Option<SocketAddr> {
+        let stream = match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(stream) => stream.get_ref().0,
+        };
+        stream.local_addr().ok()
     }
 
     /// Waits until there may be something to read. Call it only after a read that found nothing:

@@ -15,7 +15,7 @@ use h2::Reason;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::header::EXPECT;
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Version};
+use hyper::{Method, Request, StatusCode, Version};
 use opentelemetry::trace::FutureExt as _;
 use snowmint_coord::Timer;
 use snowmint_coord::catalog::check_name;
@@ -34,7 +34,7 @@ use crate::net::read_deadline_body::{UnreadPermit, UnreadQuota};
 use crate::net::tls::ConnectionInfo;
 use crate::observe::log_line::LogLine;
 use crate::observe::meter::Protocol;
-use crate::requests::reading::{Unread, Waiting, WaitingRequests, Whole, check_lines};
+use crate::requests::reading::{Unread, Waiting, WaitingRequests, Whole, check_head};
 
 /// Path prefix of this server's own interface.
 const OWN: &str = "/v1/";
@@ -61,6 +61,8 @@ pub(super) struct Dispatcher {
     pub(super) timer: Arc<dyn Timer>,
     /// Longest time of a body.
     pub(super) within_ms: u64,
+    /// Longest head.
+    pub(super) head_bytes_max: usize,
 }
 
 impl Dispatcher {
@@ -199,10 +201,12 @@ impl Dispatcher {
         let hosts = &self.state.hosts;
         let page = |()| if changes(request) { hosts.check_page(request) } else { Ok(()) };
         let refused = |error: Error| ErrorResponse(error).into_response();
-        check_lines(request.headers().len())
-            .and_then(|()| hosts.check(request))
-            .and_then(page)
-            .map_err(refused)?;
+        check_head(request, self.head_bytes_max).map_err(|error| {
+            let mut response = refused(error);
+            *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            response
+        })?;
+        hosts.check(request).and_then(page).map_err(refused)?;
         let path = request.uri().path();
         let (is_own, is_open) = (path.starts_with(OWN), path.starts_with(OPEN));
         // Other systems' APIs read a body of any method.

@@ -33,7 +33,7 @@ use crate::net::listener::{self, ListenerContext};
 use crate::net::read_deadline_body::{BodyKind, ReadDeadlineBody, UnreadPermit, UnreadQuota};
 use crate::net::shutdown::stopping;
 use crate::net::tls::{ConnectionInfo, ConnectionOpening, Side};
-use crate::requests::reading::WaitingRequests;
+use crate::requests::reading::{WaitingRequests, is_head_too_long, read_head_bytes_max};
 use crate::service::Service;
 use dispatcher::Dispatcher;
 
@@ -77,8 +77,18 @@ pub(crate) async fn serve(
     let router = router(Arc::clone(&state), compat);
     let (timer, within_ms) = (Arc::clone(&ctx.timer), settings.request_time_max.ms());
     let unread = UnreadQuota::new();
-    let dispatcher =
-        Dispatcher { state, grpc, router, compat: prefixes, requests, unread, timer, within_ms };
+    let head_bytes_max = settings.head_bytes_max;
+    let dispatcher = Dispatcher {
+        state,
+        grpc,
+        router,
+        compat: prefixes,
+        requests,
+        unread,
+        timer,
+        within_ms,
+        head_bytes_max,
+    };
     let dispatcher = Arc::new(dispatcher);
     let builder = Arc::new(builder(&settings));
     let settings = Arc::new(settings);
@@ -113,7 +123,9 @@ fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
         .initial_stream_window_size(UNREAD_BYTES_MAX)
         .initial_connection_window_size(ALL_UNREAD_BYTES_MAX)
         .max_send_buf_size(UNSENT_BYTES_MAX)
-        .max_header_list_size(u32::try_from(head_bytes_max).unwrap_or(u32::MAX));
+        .max_header_list_size(
+            u32::try_from(read_head_bytes_max(head_bytes_max)).unwrap_or(u32::MAX),
+        );
     builder
 }
 
@@ -141,9 +153,11 @@ async fn serve_connection(
         on_request.responded(1);
         on_request.allow_ms(request_ms);
         let now = |response| Either::Left(async move { fast_result(response) });
-        let fast_response = fast_path.borrow_mut().response(&dispatcher.state, &request);
-        if let Some(fast_response) = fast_response {
-            return now(Ok(fast_response));
+        if !is_head_too_long(&request, dispatcher.head_bytes_max) {
+            let fast_response = fast_path.borrow_mut().response(&dispatcher.state, &request);
+            if let Some(fast_response) = fast_response {
+                return now(Ok(fast_response));
+            }
         }
         let open = match dispatcher.count_unread(&request, &on_request, &from) {
             Ok(open) => open,

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use futures_util::FutureExt as _;
 use http_body_util::BodyExt as _;
-use hyper::Version;
 use hyper::body::Body;
+use hyper::{Request, Version};
 use snowmint_wire::error::Code;
 
 use crate::access::Caller;
@@ -32,6 +32,8 @@ const BOUNDS: Bounds = Bounds { all: 128 * MIB, share: 16 * MIB, connection: 16 
 const MIB: usize = 1024 * 1024;
 /// Most header lines of a request: the limit of hyper over HTTP/1.
 const HEADER_LINES_MAX: usize = 100;
+/// Bytes that HTTP/2 adds for each line of a head.
+const HEADER_LINE_OVERHEAD: usize = 32;
 
 /// All waiting requests of a server. Clones share the limit.
 #[derive(Clone, Debug)]
@@ -187,18 +189,48 @@ impl Unread {
     }
 }
 
-/// Rejects heads of more lines than HTTP/1 takes: each line costs much more memory than bytes on
-/// the wire.
+/// Returns the bytes of the longest head that is read over HTTP/2: more than is accepted, so that
+/// callers get an error that says so. Without it gRPC clients see a broken connection or a status of
+/// HTTP, and some reject the call by themselves.
+pub(crate) const fn read_head_bytes_max(head_bytes_max: usize) -> usize {
+    head_bytes_max.saturating_mul(2)
+}
+
+/// Returns whether a head over HTTP/2 exceeds its limit. Over HTTP/1 longer heads are not read.
+pub(crate) fn is_head_too_long<B>(request: &Request<B>, head_bytes_max: usize) -> bool {
+    request.version() == Version::HTTP_2 && head_bytes(request) > head_bytes_max
+}
+
+/// Returns the length of a head as HTTP/2 counts it (RFC 9113, 6.5.2).
+fn head_bytes<B>(request: &Request<B>) -> usize {
+    let line_bytes =
+        |name: usize, value: usize| name.saturating_add(value).saturating_add(HEADER_LINE_OVERHEAD);
+    let path = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
+    let headers = request.headers().iter();
+    headers.fold(line_bytes(0, path), |bytes, (name, value)| {
+        bytes.saturating_add(line_bytes(name.as_str().len(), value.len()))
+    })
+}
+
+/// Rejects long heads, and heads of more lines than HTTP/1 takes: each line costs much more memory
+/// than bytes on the wire.
 ///
 /// # Errors
 /// `LimitExceeded`.
-pub(crate) fn check_lines(lines: usize) -> Result<(), Error> {
-    if lines > HEADER_LINES_MAX {
-        let message =
-            format!("{lines} header lines exceed the limit of {HEADER_LINES_MAX}; send fewer");
-        return Err(Error::new(Code::LimitExceeded, message));
-    }
-    Ok(())
+pub(crate) fn check_head<B>(request: &Request<B>, head_bytes_max: usize) -> Result<(), Error> {
+    let lines = request.headers().len();
+    let message = if lines > HEADER_LINES_MAX {
+        format!("{lines} header lines exceed the limit of {HEADER_LINES_MAX}; send fewer")
+    } else if is_head_too_long(request, head_bytes_max) {
+        let bytes = head_bytes(request);
+        format!(
+            "head of {bytes} bytes exceeds {head_bytes_max} (http.head_bytes_max); send fewer or \
+             shorter header lines, or less metadata"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(Code::LimitExceeded, message))
 }
 
 /// The received bytes of a body.

@@ -5,12 +5,12 @@ use snowmint_wire::error::Code;
 use snowmint_wire::resp::Command;
 
 use super::cmd;
-use super::session::{IdTarget, Session};
+use super::session::Session;
 use crate::observe::log_line::{Issued, LogLine};
 use crate::observe::meter::Protocol;
 use crate::observe::trace::RequestSpan;
 
-/// Name of a command outside the table, or with a wrong number of arguments: its text may be a
+/// Name of a command that neither this server nor Redis has, or with a wrong number of arguments: its text may be a
 /// token.
 const UNKNOWN: &str = "(unknown)";
 
@@ -22,6 +22,9 @@ pub(super) struct CommandLog {
     source: Option<String>,
     count: Option<u64>,
     begun_us: u64,
+    /// Whether the command is queued: a line is only written if it is rejected, since it is
+    /// recorded when it runs.
+    is_queued: bool,
     pub(super) span: Option<RequestSpan>,
 }
 
@@ -33,33 +36,31 @@ impl CommandLog {
         if !live.is_watched() {
             return None;
         }
-        // The command is recorded when it runs.
-        if session.transaction.is_some() && cmd::waits_for_exec(command) {
-            return None;
-        }
+        let is_queued = session.transaction.is_some() && cmd::waits_for_exec(command);
         let known = cmd::known(command);
-        let name =
-            known.map_or_else(|| UNKNOWN.to_owned(), |known| known.name.to_ascii_uppercase());
+        let name = known.map(|known| known.name).or_else(|| cmd::rejected_name(command));
+        let name = name.map_or_else(|| UNKNOWN.to_owned(), str::to_ascii_uppercase);
         let arg = |index: usize| command.arg(index).and_then(|arg| std::str::from_utf8(arg).ok());
-        let source = command.arg(1).filter(|_| known.is_some_and(|known| known.takes_source));
-        let target = source.map(|source| match name.as_str() {
-            "MINT" => IdTarget::read(source),
-            _ => IdTarget::counter(source, &state.settings.default_counter_source),
-        });
+        let target = known.and_then(|known| cmd::target_of(known, command, session));
         let count = match name.as_str() {
             "INCR" => Some(1),
             "MINT" => arg(2).map_or(Some(1), |count| count.parse().ok()),
             "INCRBY" => arg(2).and_then(|count| count.parse().ok()),
+            "HINCRBY" => arg(3).and_then(|count| count.parse().ok()),
             _ => None,
         };
         let source = target.and_then(Result::ok).map(|target| target.source);
         *lock(&session.last_error) = None;
-        let span = live.traces().map(|traces| traces.begin(Protocol::Resp, name.clone(), None));
-        Some(Self { name, source, count, begun_us: service.now_us(), span })
+        let traces = live.traces().filter(|_| !is_queued);
+        let span = traces.map(|traces| traces.begin(Protocol::Resp, name.clone(), None));
+        Some(Self { name, source, count, begun_us: service.now_us(), is_queued, span })
     }
 
     /// Writes the log line of the reply.
     pub(super) fn log_reply(&self, reply: &[u8], session: &Session) {
+        if self.is_queued && !reply.starts_with(b"-") {
+            return;
+        }
         let service = &session.state.service;
         // Errors in Redis's own words are mistakes of the client.
         let error =

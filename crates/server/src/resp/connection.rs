@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use snowmint_coord::lock;
 use snowmint_wire::resp::{Next, Parser};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
@@ -37,6 +38,7 @@ pub(super) async fn converse(
     guard.allow_ms(state.settings.frame_time_max.ms());
     let Some(stream) = opening.open(stream, peer, &mut closing).await else { return };
     let names = stream.names();
+    lock(&guard.connection().label).local = stream.local_addr();
     let guard = Arc::new(guard);
     let replies = Replies {
         stream,

@@ -46,6 +46,9 @@ impl Dispatcher {
         if let (Some(command_log), false) = (&command_log, matches!(flow, Flow::Wait(_))) {
             command_log.log_reply(replies.unsent.get(begin..).unwrap_or_default(), session);
         }
+        if !matches!(flow, Flow::Wait(_)) && session.reply_mode.drops_reply() {
+            replies.unsent.truncate(begin);
+        }
         match flow {
             Flow::Next => RemainingWork::Nothing,
             Flow::Close => RemainingWork::Close,
@@ -93,8 +96,16 @@ impl Dispatcher {
 
     /// Runs the commands of a transaction, as if they had been sent only now.
     async fn exec(&mut self, transaction: &Transaction) -> io::Result<()> {
+        self.session.is_executing = true;
+        let executed = self.execute(transaction).await;
+        self.session.is_executing = false;
+        executed
+    }
+
+    async fn execute(&mut self, transaction: &Transaction) -> io::Result<()> {
         let mut parser = Parser::new();
         let mut unread = transaction.requests();
+        self.session.is_executing = true;
         // The commands were written as requests and are read as requests.
         while let Ok(Next::Command { command, bytes }) = parser.next(unread) {
             if let RemainingWork::Work(work, command_log) = self.begin(&command) {
@@ -105,6 +116,7 @@ impl Dispatcher {
             }
             unread = unread.get(bytes..).unwrap_or_default();
         }
+        self.session.is_executing = false;
         Ok(())
     }
 
@@ -145,6 +157,9 @@ impl Dispatcher {
         };
         if let Some(command_log) = command_log {
             command_log.log_reply(&reply, session);
+        }
+        if session.reply_mode.drops_reply() {
+            reply.clear();
         }
         replies.add(reply);
         if unsent_permit.counts() {

@@ -6,6 +6,7 @@ mod cmd;
 mod connection;
 mod dispatcher;
 mod replies;
+mod reply_mode;
 mod session;
 mod state;
 mod transaction;
@@ -20,7 +21,7 @@ use crate::net::listener::{self, ListenerContext};
 use crate::net::tls::{ConnectionOpening, Side};
 use crate::requests::reading::WaitingRequests;
 use crate::service::Service;
-use state::RespState;
+use state::{OpsMeter, RespState};
 
 /// Redis's reply to a connection beyond the limit.
 const REJECTION: &[u8] = b"-ERR max number of clients reached\r\n";
@@ -45,6 +46,7 @@ pub(crate) async fn serve(
         settings,
         started_ms: ctx.timer.elapsed().get(),
         timer: Arc::clone(&ctx.timer),
+        ops: OpsMeter::default(),
         port: listener.local_addr().map_or(0, |address| address.port()),
     });
     let closing = ctx.closing.clone();

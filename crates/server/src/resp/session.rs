@@ -8,12 +8,13 @@ use snowmint_coord::lock;
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Encoder, Protocol};
 
+use super::reply_mode::ReplyMode;
 use super::state::RespState;
 use super::transaction::Transaction;
 use crate::access::{Access, Caller, CertificateNames};
 use crate::clients::tracker::ConnectionGuard;
 use crate::error::{Cause, Error, shown};
-use crate::service::{CachedSource, Service};
+use crate::service::{CachedSource, Route, Service};
 
 /// State of a connection.
 #[derive(Debug)]
@@ -37,6 +38,33 @@ pub(super) struct Session {
     source: Option<CachedSource>,
     /// Commands since `MULTI`.
     pub(super) transaction: Option<Box<Transaction>>,
+    /// Whether the commands of a transaction are running.
+    pub(super) is_executing: bool,
+    /// Selected database.
+    pub(super) database: Database,
+    /// Whether the client wants IDs of every source as strings.
+    wants_strings: bool,
+    pub(super) reply_mode: ReplyMode,
+    /// `CLIENT TRACKING`, if it is on.
+    pub(super) tracking: Option<Tracking>,
+}
+
+/// Database of a connection: all have the same sources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Database {
+    /// 0, with which every connection begins.
+    #[default]
+    Plain,
+    /// 1: IDs of every source are strings. The options of nearly every client, and URLs of Redis,
+    /// have a database, which the client selects before its first command.
+    Strings,
+}
+
+/// `CLIENT TRACKING ON OPTIN`: nothing is tracked until the client asks for it, which fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tracking {
+    /// Whether it was turned on with `NOLOOP`.
+    pub(super) has_no_loop: bool,
 }
 
 impl Session {
@@ -59,8 +87,14 @@ impl Session {
             last_error: Mutex::default(),
             source: None,
             transaction: None,
+            is_executing: false,
+            database: Database::default(),
+            wants_strings: false,
+            reply_mode: ReplyMode::default(),
+            tracking: None,
         };
         session.is_now(session.anonymous());
+        session.select(Database::default());
         session
     }
 
@@ -144,6 +178,40 @@ impl Session {
         }
     }
 
+    /// Returns the cached source.
+    pub(super) fn cached_source(&self) -> Option<&Source> {
+        self.source.as_ref().map(CachedSource::source)
+    }
+
+    /// Returns whether the IDs of a source are integers in replies, and not strings.
+    #[inline]
+    pub(super) fn writes_integers(&self, source: &Source) -> bool {
+        source.is_decimal() && !self.wants_strings
+    }
+
+    /// Returns whether the client wants IDs of every source as strings.
+    pub(super) const fn wants_strings(&self) -> bool {
+        self.wants_strings
+    }
+
+    /// Selects a database.
+    pub(super) fn select(&mut self, database: Database) {
+        self.database = database;
+        lock(&self.guard.connection().label).database = u8::from(database == Database::Strings);
+        self.wants_strings = database == Database::Strings || self.state.settings.strings;
+    }
+
+    /// Returns the servers that may serve the key of a counter. The owner serves it for a command
+    /// of a transaction, too: it may have become the owner after `EXEC` had begun, and a client
+    /// does not follow an owner in the middle of a transaction.
+    pub(super) fn route(&self) -> Route {
+        if self.is_executing || self.state.settings.forward_counters {
+            Route::Owner
+        } else {
+            Route::Ordered
+        }
+    }
+
     /// Caches a source.
     pub(super) fn keep_source(&mut self, name: &str, source: Source) {
         if self.source.as_ref().is_none_or(|cached| cached.name() != name) {
@@ -171,10 +239,25 @@ impl Session {
         self.source = None;
     }
 
+    /// Sets the version of the replies from now on.
+    pub(super) fn speaks(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+        lock(&self.guard.connection().label).is_version_three = protocol == Protocol::Resp3;
+    }
+
+    /// Sets what `CLIENT TRACKING` is from now on.
+    pub(super) fn set_tracking(&mut self, tracking: Option<Tracking>) {
+        self.tracking = tracking;
+        lock(&self.guard.connection().label).is_tracking = tracking.is_some();
+    }
+
     /// Restores the state of a new connection.
     pub(super) fn reset(&mut self) {
-        self.protocol = Protocol::default();
+        self.speaks(Protocol::default());
         self.transaction = None;
+        self.select(Database::default());
+        self.reply_mode = ReplyMode::default();
+        self.set_tracking(None);
         self.guard.connection().forget_caller();
         self.is_now(self.anonymous());
         lock(&self.guard.connection().label).name.clear();
@@ -196,6 +279,11 @@ impl IdTarget {
             return Self::read(arg);
         }
         Ok(Self { source: default.to_owned(), key: Some(text(arg)?.to_owned()) })
+    }
+
+    /// Reads a source and the key after it, each an argument of its own.
+    pub(super) fn field(source: &[u8], key: &[u8]) -> Result<Self, Error> {
+        Ok(Self { source: text(source)?.to_owned(), key: Some(text(key)?.to_owned()) })
     }
 
     pub(super) fn read(arg: &[u8]) -> Result<Self, Error> {

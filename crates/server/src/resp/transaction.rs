@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use snowmint_wire::resp::{Command, Encoder, Protocol};
+use snowmint_wire::resp::{Command, Encoder, Next, Parser, Protocol};
 
 use super::buffered_bytes::BufferedBytes;
 use crate::clients::tracker::TrackedConnection;
@@ -20,6 +20,8 @@ pub(super) struct Transaction {
     count: usize,
     /// Whether a command failed, after which `EXEC` runs none.
     is_aborted: bool,
+    /// Whether a command names the key of a counter.
+    has_keys: bool,
     buffered_bytes: BufferedBytes,
 }
 
@@ -71,6 +73,16 @@ impl Transaction {
         self.buffered_bytes = BufferedBytes::default();
     }
 
+    /// Records that a command names the key of a counter.
+    pub(super) const fn note_key(&mut self) {
+        self.has_keys = true;
+    }
+
+    /// Returns whether a command names the key of a counter.
+    pub(super) const fn has_keys(&self) -> bool {
+        self.has_keys
+    }
+
     pub(super) const fn is_aborted(&self) -> bool {
         self.is_aborted
     }
@@ -84,6 +96,19 @@ impl Transaction {
     pub(super) fn requests(&self) -> &[u8] {
         &self.requests
     }
+
+    /// Returns the first result that `find` has for a command.
+    pub(super) fn find_map<T>(&self, find: impl Fn(&Command<'_>) -> Option<T>) -> Option<T> {
+        let mut parser = Parser::new();
+        let mut unread = self.requests();
+        while let Ok(Next::Command { command, bytes }) = parser.next(unread) {
+            if let Some(found) = find(&command) {
+                return Some(found);
+            }
+            unread = unread.get(bytes..).unwrap_or_default();
+        }
+        None
+    }
 }
 
 /// Hides the requests, which may contain a token (`AUTH`).
@@ -95,8 +120,6 @@ impl fmt::Debug for Transaction {
 
 #[cfg(test)]
 mod tests {
-    use snowmint_wire::resp::{Next, Parser};
-
     use super::*;
     use crate::requests::quota::Bounds;
 

@@ -64,7 +64,7 @@ impl Service {
         self.spend(right, source, count).await
     }
 
-    fn check_limit(&self, source: &str, count: u64, limit: Limit) -> Result<(), Error> {
+    pub(super) fn check_limit(&self, source: &str, count: u64, limit: Limit) -> Result<(), Error> {
         let most = self.most(source, limit);
         if count > most {
             return Err(Error::too_many(count, most, limit.name()));

@@ -1,15 +1,17 @@
 //! Counters: numbers of a key, its bound, and the owner of its section.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
+use snowmint_coord::spec::Kind;
 use snowmint_coord::{SectionAssignment, Source};
 use snowmint_wire::error::Code;
 
 use super::limit::Limit;
-use super::mint::Route;
 use super::owner::{LocalCall, OwnerCall};
+use super::route::Route;
 use super::state::Service;
 use crate::access::Right;
+use crate::advertised_addrs::AdvertisedAddrs;
 use crate::cluster::remote_peer::RemotePeer;
 use crate::error::Error;
 
@@ -26,10 +28,43 @@ impl Service {
     /// Takes `count` numbers of a key in a row, like `INCRBY`.
     ///
     /// # Errors
-    /// Without the right to mint; more than `limits.incrby_max`, a source of another kind, a key of
-    /// another server's section, or an error of the store.
-    pub async fn count(&self, name: &str, key: &str, count: u64) -> Result<CountedNumbers, Error> {
+    /// Without the right to mint; more than `limits.incrby_max`, a source of another kind, or an
+    /// error of the store. For a key of another server's section `NotOwner`, or if the route leads
+    /// to the owner, more than `limits.batch_max`: one response has all the numbers.
+    pub async fn count(
+        &self,
+        name: &str,
+        key: &str,
+        count: u64,
+        route: Route,
+    ) -> Result<CountedNumbers, Error> {
         self.admit_many(Right::Mint, name, count, Limit::InARow).await?;
+        let rejection = match self.local_count(name, key, count).await {
+            Err(rejection) if self.leads_to_owner(route, &rejection) => rejection,
+            result => return result,
+        };
+        self.check_limit(name, count, Limit::Batch)?;
+        let here = || -> LocalCall<'_, _> { Box::pin(self.local_count(name, key, count)) };
+        let there = |address: String| -> OwnerCall<'_, _> {
+            Box::pin(async move {
+                let _waits = self.waits_for(&address)?;
+                let _unsent_permit = self.unsent_permit(count)?;
+                let peer = RemotePeer { peers: self.peers(), address: &address };
+                let numbers = peer.consecutive(name, key, count).await;
+                let (first, last) = numbers.map_err(|failure| failure.after(&peer))?;
+                Ok(CountedNumbers { first, last })
+            })
+        };
+        // Boxed: it is rare, and has a state far larger than the rest.
+        Box::pin(self.ask_owner(rejection, &here, &there)).await
+    }
+
+    async fn local_count(
+        &self,
+        name: &str,
+        key: &str,
+        count: u64,
+    ) -> Result<CountedNumbers, Error> {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let reserve = async |source: Source| {
             let _turn = self.turn_for(&source).await?;
@@ -40,6 +75,41 @@ impl Service {
         Ok(CountedNumbers { first, last })
     }
 
+    /// Checks that a request of the caller may begin, taking nothing: its right, the source, and
+    /// the owner of the key, unless the route leads there.
+    ///
+    /// # Errors
+    /// Without the right, or for `None` without any right over the source; for a source that is
+    /// unknown or disabled; `NotOwner`.
+    pub(crate) async fn check_request(
+        &self,
+        right: Option<Right>,
+        name: &str,
+        key: Option<&str>,
+        route: Route,
+    ) -> Result<(), Error> {
+        match right {
+            Some(right) => self.caller().may(right, name)?,
+            None => self.caller().may_see(name)?,
+        }
+        let key = key.filter(|_| route != Route::Owner).map(str::as_bytes);
+        let check = async |source: Source| Ok::<_, Error>(source.check_owner(key)?);
+        match self.ask(name, check).await {
+            Err(rejection) if !self.leads_to_owner(route, &rejection) => Err(rejection),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the error that names the owner of a key, if another server is known to own it, and
+    /// an earlier request used the source here.
+    pub(crate) fn moved(&self, name: &str, key: &str) -> Option<Error> {
+        let cached = self.known(name)?;
+        let checked = cached.source().check_owner(Some(key.as_bytes()));
+        let is_elsewhere =
+            |error: &Error| error.code() == Code::NotOwner && !self.is_assigned_here(error);
+        checked.err().map(Error::from).filter(is_elsewhere)
+    }
+
     /// Returns the bound: the highest number that a key may have returned; 0 if it has none.
     ///
     /// # Errors
@@ -47,9 +117,7 @@ impl Service {
     pub async fn bound_of(&self, name: &str, key: &str, route: Route) -> Result<u64, Error> {
         self.admit(Right::Mint, name).await?;
         let rejection = match self.local_bound_of(name, key).await {
-            Err(rejection) if route == Route::Owner && rejection.code() == Code::NotOwner => {
-                rejection
-            }
+            Err(rejection) if self.leads_to_owner(route, &rejection) => rejection,
             result => return result,
         };
         let here = || -> LocalCall<'_, _> { Box::pin(self.local_bound_of(name, key)) };
@@ -62,6 +130,28 @@ impl Service {
         };
         // Boxed: it is rare, and has a state far larger than the rest.
         Box::pin(self.ask_owner(rejection, &here, &there)).await
+    }
+
+    /// Returns the kind of a source that the caller may mint from.
+    ///
+    /// # Errors
+    /// Without the right; when the source is undefined or disabled.
+    pub(crate) async fn kind_of(&self, name: &str) -> Result<Kind, Error> {
+        self.admit(Right::Mint, name).await?;
+        let look = async |source: Source| {
+            source.check_enabled()?;
+            Ok::<_, Error>(source.kind())
+        };
+        Ok(self.ask(name, look).await?.0)
+    }
+
+    /// Returns how many counter keys this server knows, of the sources that the caller may see.
+    pub(crate) fn known_counter_keys(&self) -> u64 {
+        let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
+        let counters = sources.iter().filter(|(name, (source, _))| {
+            source.kind() == Kind::Counter && self.caller().may_see(name).is_ok()
+        });
+        counters.filter_map(|(_, (source, _))| Some(source.stats().keys?.0)).sum()
     }
 
     async fn local_bound_of(&self, name: &str, key: &str) -> Result<u64, Error> {
@@ -87,9 +177,7 @@ impl Service {
     ) -> Result<(), Error> {
         let raised = self.try_raise(name, key, highest).await;
         let rejection = match self.audit_failure("raised", name, raised) {
-            Err(rejection) if route == Route::Owner && rejection.code() == Code::NotOwner => {
-                rejection
-            }
+            Err(rejection) if self.leads_to_owner(route, &rejection) => rejection,
             result => return result,
         };
         let here = || -> LocalCall<'_, _> { Box::pin(self.raise_here(name, key, highest)) };
@@ -136,9 +224,19 @@ impl Service {
         Ok(())
     }
 
+    /// Returns the addresses at which this server is reached, by its own account.
+    pub(crate) fn advertised_addrs(&self) -> AdvertisedAddrs {
+        AdvertisedAddrs::read(self.node.address())
+    }
+
     /// Returns the owners of the sections.
     #[must_use]
     pub fn section_assignment(&self) -> Arc<SectionAssignment> {
         self.node.section_assignment()
+    }
+
+    /// Returns the owners of the sections, also on a server that has just joined.
+    pub async fn listed_assignment(&self) -> Arc<SectionAssignment> {
+        self.node.listed_assignment(self.live.limit(|limits| limits.wait_max.ms())).await
     }
 }

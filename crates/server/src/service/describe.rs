@@ -1,8 +1,8 @@
 //! Parts of an ID, as values: each protocol writes them in its form.
 
 use snowmint_coord::Decoded;
-use snowmint_core::layout::Field;
-use snowmint_core::{Layout, Rfc3339, UnixMillis};
+use snowmint_core::layout::{Field, ReadableLayout};
+use snowmint_core::{Parts, Rfc3339, UnixMillis};
 
 /// Parts of an ID; `None` for those that its kind does not have.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(crate) struct DecodedParts<'a> {
     pub(crate) worker_parts: Option<[u64; 2]>,
     pub(crate) clock: Option<u64>,
     pub(crate) sequence: Option<u64>,
-    pub(crate) layout: Option<&'a Layout>,
+    pub(crate) layout: Option<ReadableLayout>,
     pub(crate) uuid_version: Option<u8>,
 }
 
@@ -26,20 +26,8 @@ impl<'a> DecodedParts<'a> {
     pub(crate) fn of(decoded: &'a Decoded) -> Self {
         let none = Self::default();
         match decoded {
-            Decoded::Snowflake { id, parts, time, layout } => {
-                let has = |field| layout.bits(field) > 0;
-                let worker_parts = layout.split_worker(parts.worker);
-                Self {
-                    number: Some(*id),
-                    time: Some(Rfc3339(*time)),
-                    tick: Some(parts.tick.get()),
-                    worker: has(Field::Worker).then_some(parts.worker),
-                    worker_parts: worker_parts.map(|(high, low)| [high, low]),
-                    clock: has(Field::Clock).then_some(parts.clock),
-                    sequence: Some(parts.sequence),
-                    layout: Some(layout),
-                    ..none
-                }
+            Decoded::Snowflake { id, parts, layout, .. } => {
+                Self::of_snowflake(*id, *parts, layout.readable())
             }
             Decoded::Number { id } => Self { number: Some(*id), ..none },
             Decoded::Serial { period, number } => {
@@ -58,6 +46,22 @@ impl<'a> DecodedParts<'a> {
             // A kind that is added later shows no more than the ID itself until it is described
             // here.
             _ => none,
+        }
+    }
+
+    /// Returns the parts that a layout reads in a number.
+    pub(crate) fn of_snowflake(id: u64, parts: Parts, layout: ReadableLayout) -> Self {
+        let has = |field| layout.bits(field) > 0;
+        Self {
+            number: Some(id),
+            time: Some(Rfc3339(layout.start_of(parts.tick))),
+            tick: Some(parts.tick.get()),
+            worker: has(Field::Worker).then_some(parts.worker),
+            worker_parts: layout.split_worker(parts.worker).map(|(high, low)| [high, low]),
+            clock: has(Field::Clock).then_some(parts.clock),
+            sequence: has(Field::Sequence).then_some(parts.sequence),
+            layout: Some(layout),
+            ..Self::default()
         }
     }
 }

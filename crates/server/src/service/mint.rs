@@ -5,23 +5,12 @@ use snowmint_wire::error::Code;
 
 use super::limit::Limit;
 use super::owner::{LocalCall, OwnerCall};
+use super::route::Route;
 use super::state::{Minted, Service};
 use crate::access::Right;
 use crate::clients::share::Share;
 use crate::cluster::remote_peer::RemotePeer;
 use crate::error::Error;
-
-/// Servers that may handle a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
-    /// This server: a peer has forwarded the request.
-    Here,
-    /// This server, or the one that mints a global order. The client calls the section owner of a
-    /// key itself.
-    Ordered,
-    /// Any: the owner handles it.
-    Owner,
-}
 
 impl Service {
     /// Mints exactly `count` IDs, waiting for the next tick or the store within the limit. Returns
@@ -92,7 +81,7 @@ impl Service {
         rejection: Error,
     ) -> Result<(Source, Minted), Error> {
         let source = self.opened(name).await?;
-        if route != Route::Owner && !source.is_ordered() {
+        if !self.leads_to_owner(route, &rejection) && !source.is_ordered() {
             return Err(rejection);
         }
         let here = || -> LocalCall<'_, _> { Box::pin(self.mint_local(name, count, key)) };

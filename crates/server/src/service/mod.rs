@@ -6,11 +6,14 @@ mod authorize;
 mod cached_source;
 mod catalog;
 mod counters;
+pub(crate) mod decoding;
 mod definition_room;
 mod describe;
 mod embedded_clients;
 mod external_lease;
+mod history;
 pub(crate) mod invalid;
+pub(crate) mod layout_advice;
 mod limit;
 mod live_settings;
 mod merge;
@@ -23,6 +26,9 @@ mod peer_notices;
 mod probing;
 mod readiness;
 mod recovery;
+mod route;
+mod servers;
+pub(crate) mod shards;
 mod state;
 mod throttled_log;
 mod turn;
@@ -38,11 +44,13 @@ use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::spec::SourceSpec;
 use snowmint_coord::{Decoded, Incarnation, Node, NumberRange, Source};
-use snowmint_core::Layout;
-use snowmint_core::text::Format;
+use snowmint_core::layout::ReadableLayout;
+use snowmint_core::text::{Format, decode_signed};
+use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code;
 use tokio::sync::watch;
 
+use self::decoding::{UnknownId, read_unknown};
 use self::order_forwarder::OrderForwarder;
 use self::state::Tallied;
 use self::throttled_log::ThrottledLog;
@@ -59,10 +67,11 @@ pub use counters::CountedNumbers;
 pub(crate) use definition_room::NoRoom;
 pub(crate) use describe::DecodedParts;
 pub(crate) use limit::Limit;
-pub use mint::Route;
 pub(crate) use probing::probe_peers;
 pub use recovery::moved_to;
 pub(crate) use recovery::{RecoveryCall, RecoveryOutcome, recovery_mark};
+pub use route::Route;
+pub(crate) use servers::{ListedMember, ServerList};
 pub use state::{Minted, Service, ServiceInner};
 pub use throttled_log::FAILED_REQUESTS_TARGET;
 pub(crate) use turns::{SharedTurn, TurnTarget};
@@ -232,20 +241,31 @@ impl Service {
         Ok(self.opened(source).await?.decode(&id.to_string(), Some(Format::default()))?)
     }
 
-    /// Decodes a decimal ID by a layout, given in any form of the configuration.
+    /// Decodes a decimal ID, negative or not, by a layout, given in any form of the configuration.
     ///
     /// # Errors
     /// Without the right to decode anything; when the layout is invalid, or the text is not an ID
     /// of it.
-    pub fn decode_by_layout(&self, id: &str, layout: &str) -> Result<Decoded, Error> {
+    pub(crate) fn decode_by_layout(
+        &self,
+        id: &str,
+        layout: &str,
+    ) -> Result<DecodedParts<'static>, Error> {
         self.caller.may_somewhere(Right::Decode)?;
         let layout = layout_of(layout)?;
-        let number = Format::default()
-            .decode(id, None)
+        let number = decode_signed(id)
             .map_err(|error| Error::bad_request(format!("invalid ID {}: {error}", shown(id))))?;
         let parts = layout.unpack(number).map_err(|error| Error::bad_request(error.to_string()))?;
-        let time = layout.start_of(parts.tick);
-        Ok(Decoded::Snowflake { id: number, parts, time, layout })
+        Ok(DecodedParts::of_snowflake(number, parts, layout))
+    }
+
+    /// Decodes an ID of which only the text is known.
+    ///
+    /// # Errors
+    /// Without the right to decode anything; when no form has this text.
+    pub(crate) fn decode_unknown(&self, id: &str) -> Result<UnknownId, Error> {
+        self.caller.may_somewhere(Right::Decode)?;
+        read_unknown(id, SystemClock.unix_ms()).map_err(Error::bad_request)
     }
 
     /// Returns this server's current member of the store: slots with this holder are its own.
@@ -273,8 +293,8 @@ pub fn spec_of(keys: Map<String, Value>) -> Result<SourceSpec, Error> {
 ///
 /// # Errors
 /// When it is invalid.
-pub fn layout_of(text: &str) -> Result<Layout, Error> {
-    text.parse::<Layout>()
+pub fn layout_of(text: &str) -> Result<ReadableLayout, Error> {
+    text.parse::<ReadableLayout>()
         .map_err(|error| Error::bad_request(format!("layout {}: {error}", shown(text))))
 }
 
@@ -283,7 +303,7 @@ pub fn layout_of(text: &str) -> Result<Layout, Error> {
 /// # Errors
 /// `NotFound` for an unknown name: a single word is a name; anything more is a written-out layout
 /// with a mistake in it.
-pub fn layout_named(text: &str) -> Result<Layout, Error> {
+pub fn layout_named(text: &str) -> Result<ReadableLayout, Error> {
     layout_of(text).map_err(|error| {
         if text.contains(['=', ',']) { error } else { Error::new(Code::NotFound, error.message()) }
     })

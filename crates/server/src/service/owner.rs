@@ -5,6 +5,7 @@ use futures_util::future::BoxFuture;
 use snowmint_coord::Timer;
 use snowmint_wire::error::Code;
 
+use super::route::Route;
 use super::state::Service;
 use crate::error::{Error, OwnerFailure};
 
@@ -18,6 +19,24 @@ pub(super) type OwnerCall<'a, T> = BoxFuture<'a, Result<T, OwnerFailure>>;
 const RECHECK_MS: u64 = 20;
 
 impl Service {
+    /// Returns whether this server calls the owner that an error names, and does not return the
+    /// error. During a handover it calls it on every route but `Here`: the next owner would send the
+    /// client to the present one, and that back to the next, faster than the section moves.
+    pub(super) fn leads_to_owner(&self, route: Route, rejection: &Error) -> bool {
+        rejection.code() == Code::NotOwner
+            && match route {
+                Route::Here => false,
+                Route::Ordered => self.is_assigned_here(rejection),
+                Route::Owner => true,
+            }
+    }
+
+    /// Returns whether this server is to own the section of an error that names another owner.
+    pub(super) fn is_assigned_here(&self, rejection: &Error) -> bool {
+        let section = rejection.owner().map(|owner| owner.section);
+        section.is_some_and(|section| self.node.section_assignment().is_assigned_here(section))
+    }
+
     /// Calls the owner that an error names, and looks it up again, since it may have died or handed
     /// over. During a handover the next owner may know the present one: that server is called
     /// immediately. The call ends within twice `limits.wait_max`: the owner may wait as long as

@@ -47,7 +47,8 @@ impl Service {
     }
 
     /// Returns the reports on the store, and the target of a recovery; unless the request is a dry
-    /// run, moves it there, and ends the doubt. With `other_server` it accepts the server that has
+    /// run, moves it there, and ends the doubt. A store that is not in doubt is moved only to values
+    /// that the request names. With `other_server` it accepts the server that has
     /// the store now, puts the store in doubt, and moves nothing.
     ///
     /// # Errors
@@ -104,11 +105,12 @@ impl Service {
             self.audit_store_move(&format!("{}present database server accepted", which()));
         }
         let (mut recovery, mut forward) = look().await?;
-        if dry_run || other_server || recovery.doubt().is_none() {
+        let is_asked = recovery.doubt().is_some() || request.has_values();
+        if dry_run || other_server || !is_asked {
             let (after, undefined) = (None, Vec::new());
             return Ok(RecoveryOutcome { recovery, forward, after, undefined });
         }
-        if recovery.unsaid().is_none() {
+        if recovery.doubt().is_some() && recovery.unsaid().is_none() {
             node.noticed_doubt().await?;
             // A member may have reported meanwhile.
             (recovery, forward) = look().await?;

@@ -81,6 +81,17 @@ pub(crate) async fn server_at(
     (access, timer): (Option<Access>, ManualTimer),
 ) -> Server {
     let resp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    server_on((http, resp), tls, node, settings, (access, timer))
+}
+
+/// Starts the same at both listeners.
+pub(crate) fn server_on(
+    (http, resp): (TcpListener, TcpListener),
+    tls: Option<Tls>,
+    node: Node,
+    settings: Settings,
+    (access, timer): (Option<Access>, ManualTimer),
+) -> Server {
     let parts = ServerDeps {
         offered: Some(Arc::clone(node.store())),
         node,
@@ -181,6 +192,21 @@ impl Client {
         line.strip_prefix(':')
             .and_then(|digits| digits.parse().ok())
             .unwrap_or_else(|| panic!("{line}"))
+    }
+
+    /// Returns the next reply, a string.
+    pub(crate) async fn string(&mut self) -> String {
+        let head = self.line().await;
+        assert!(head.starts_with('$'), "{head}");
+        let string = self.line().await;
+        assert_eq!(head, format!("${}", string.len()));
+        string
+    }
+
+    /// Changes the version of the protocol.
+    pub(crate) async fn speaks(&mut self, version: &str) {
+        self.send(request(&["HELLO", version]) + &request(&["ECHO", "greeted"])).await;
+        while self.line().await != "greeted" {}
     }
 
     /// Sends one request as an array and returns the first line of the reply.

@@ -73,6 +73,46 @@ async fn invalid_text_is_rejected_by_each_compatibility_api() {
     assert_eq!(server.send("POST", "/id/nextId", form, body).await.json()["code"], 200);
 }
 
+/// CosId's groups by date: each has numbers of its own, from the offset on.
+#[tokio::test]
+async fn each_group_of_cosid_has_a_source_of_its_own() {
+    let with_keys = |define: bool| {
+        server_with(move |settings| {
+            all_open(settings);
+            settings.compat.cosid.define = define;
+            for (key, source) in [("shop.bills", "invoices"), ("shop.bills@2025", "old")] {
+                settings.compat.cosid.keys.insert(key.into(), source.into());
+            }
+        })
+    };
+    let server = with_keys(true).await;
+    for (name, source, offset) in [
+        ("orders@20261129", "shop.orders-20261129", 0),
+        ("orders@20261130", "shop.orders-20261130", 100),
+        ("bills@2026-11", "invoices-2026-11", 0),
+        ("bills@2025", "old", 0),
+        ("a@b@c", "", 0),
+    ] {
+        let path = format!("/segments/distributor/shop/{name}?offset={offset}&step=10");
+        let made = server.send("POST", &path, "", "").await;
+        let taken = server.send("PATCH", &format!("/segments/shop/{name}?step=10"), "", "").await;
+        if source.is_empty() {
+            assert_eq!((made.status, taken.status), (400, 400), "{made:?}");
+            assert!(made.body.contains("shop.a@b-c"), "{made:?}");
+        } else {
+            assert_eq!(made.status, 200, "{made:?}");
+            assert_eq!(taken.body, (offset + 10).to_string(), "{name}");
+            assert_eq!(server.get(&format!("/v1/sources/{source}")).await.status, 200, "{source}");
+        }
+    }
+    // Without `define` the error names the source that is missing.
+    let server = with_keys(false).await;
+    let path = "/segments/distributor/shop/orders@20261129?offset=0&step=10";
+    let missing = server.send("POST", path, "", "").await;
+    assert_eq!(missing.status, 400);
+    assert!(missing.body.contains("shop.orders-20261129"), "{missing:?}");
+}
+
 /// Lists show the label of a client with an external lease.
 #[tokio::test]
 async fn external_client_label_consists_of_visible_characters() {

@@ -8,7 +8,14 @@ async fn description_matches_the_paths_and_methods() {
     let server = server().await;
     let described = server.get("/openapi.json").await;
     assert_eq!(described.header("content-type"), Some("application/json"));
-    assert_eq!(described.header("cache-control"), Some("no-store"));
+    for path in ["/openapi.json", "/v1/layouts"] {
+        let text = server.get(path).await;
+        assert_eq!(text.header("cache-control"), Some("no-cache"), "{path}");
+        let tag = text.header("etag").unwrap().replacen("w/", "", 1);
+        let again = format!("if-none-match: {tag}\r\n");
+        let unchanged = server.send("GET", path, &again, "").await;
+        assert_eq!((unchanged.status, unchanged.body.as_str()), (304, ""), "{path}");
+    }
     let about = described.json();
     assert_eq!(about["openapi"], "3.1.0");
     let fill = |path: &str| {
@@ -106,6 +113,14 @@ async fn the_console_is_at_the_root() {
         let unchanged = server.send("GET", path, &again(&tag), "").await;
         assert_eq!((unchanged.status, unchanged.body.as_str()), (304, ""), "{path}");
         assert_eq!(unchanged.header("etag"), Some(tag.as_str()), "{path}");
+        // Weak or not, in a list, or whatever is there.
+        let strong = tag.to_lowercase().replacen("w/", "", 1);
+        for known in [strong.clone(), format!("\"x\", {strong}"), "*".to_owned()] {
+            for method in ["GET", "HEAD"] {
+                let unchanged = server.send(method, path, &again(&known), "").await;
+                assert_eq!(unchanged.status, 304, "{method} {path} {known}");
+            }
+        }
         let other = server.send("GET", path, &again("W/\"0\""), "").await;
         assert_eq!((other.status, other.body.len()), (200, file.body.len()), "{path}");
         tags.insert(tag);

@@ -8,7 +8,7 @@ use snowmint_coord::{Incarnation, Timer as _};
 use snowmint_wire::error::Code as ErrorCode;
 use snowmint_wire::grpc::decode_request::{By, Id};
 use snowmint_wire::grpc::mint_client::MintClient;
-use snowmint_wire::grpc::store::{self, store_client::StoreClient};
+use snowmint_wire::grpc::store;
 use snowmint_wire::grpc::{
     AlterSourceRequest, BoundRequest, BoundResponse, DecodeRequest, DecodeResponse,
     DefineSourceRequest, DeleteSourceRequest, GetLayoutRequest, GetSourceRequest,
@@ -17,21 +17,20 @@ use snowmint_wire::grpc::{
 };
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
+use tonic::metadata::AsciiMetadataKey;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_prost::ProstCodec;
-use tonic_reflection::pb::v1::ServerReflectionRequest;
 use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+use tonic_reflection::pb::v1::{ExtensionRequest, ServerReflectionRequest};
 use tonic_types::StatusExt as _;
 
-use super::common::{
-    Server, describe_request, in_time, node, server, server_of, server_with, settings, soon,
-};
+use super::common::{Server, in_time, node, server, server_of, server_with, settings, soon};
 
 impl Server {
     /// Opens a connection with a small window: the server cannot send what the client does not
@@ -296,9 +295,7 @@ async fn unreadable_message_is_rejected_and_the_connection_lives() {
 #[tokio::test]
 async fn messages_of_the_store_are_bounded() {
     let server = server().await;
-    let client = StoreClient::new(server.channel().await);
-    let mut client = client.max_decoding_message_size(usize::MAX);
-    let instance = client.describe(describe_request()).await.unwrap().into_inner().instance;
+    let mut client = server.program("").await;
     let unread = "x".repeat(600_000);
     for (slots, pool, wanted) in [
         (32_768, "sections", None),
@@ -308,9 +305,8 @@ async fn messages_of_the_store_are_bounded() {
         // The caller holds none of them, so the response is short.
         let slots = vec![store::HeldBy::default(); slots];
         let (pool, member) = (pool.to_owned(), Incarnation::new(7).to_string());
-        let mut request = Request::new(store::RelinquishRequest { pool, member, slots, now: 0 });
-        request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
-        let refused = soon(client.relinquish(request)).await.err();
+        let relinquish = store::RelinquishRequest { pool, member, slots, now: 0 };
+        let refused = soon(client.call(relinquish)).await.err();
         assert_eq!(refused.as_ref().map(reason), wanted.map(|_| ErrorCode::LimitExceeded));
         let error_text = refused.as_ref().map_or("", Status::message);
         assert!(error_text.contains(wanted.unwrap_or_default()), "{error_text}");
@@ -321,16 +317,13 @@ async fn messages_of_the_store_are_bounded() {
 #[tokio::test]
 async fn name_in_a_recall_is_bounded() {
     let server = server().await;
-    let mut client = StoreClient::new(server.channel().await);
-    let described = soon(client.describe(describe_request())).await.unwrap();
-    let instance = described.into_inner().instance;
+    let mut client = server.program("").await;
     for (bytes, expected) in
         [(64, None), (65, Some(ErrorCode::BadRequest)), (2_000, Some(ErrorCode::BadRequest))]
     {
         let seen = Some(store::Identity::default());
-        let mut request = Request::new(store::RecallRequest { who: "x".repeat(bytes), seen });
-        request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
-        let refused = soon(client.recall(request)).await.err();
+        let recall = store::RecallRequest { who: "x".repeat(bytes), seen };
+        let refused = soon(client.call(recall)).await.err();
         assert_eq!(refused.as_ref().map(reason), expected, "{bytes}: {refused:?}");
     }
 }
@@ -387,6 +380,117 @@ async fn a_watched_connection_stays() {
     }
     // Lasts longer than the limit, with three messages in each period.
     assert!(server.timer.elapsed().since(begun) > 2 * short.ms());
+}
+
+/// As other servers do: the stream continues, and tools show NOT_FOUND.
+#[tokio::test]
+async fn unknown_names_are_error_responses_of_reflection() {
+    let server = server().await;
+    let mut client = ServerReflectionClient::new(server.channel().await);
+    let extension =
+        ExtensionRequest { containing_type: "snowmint.v1.MintRequest".into(), extension_number: 7 };
+    let questions = [
+        MessageRequest::FileContainingSymbol("snowmint.v1.Mint.Absent".into()),
+        MessageRequest::FileByFilename("absent.proto".into()),
+        MessageRequest::FileContainingExtension(extension),
+        MessageRequest::AllExtensionNumbersOfType("absent.Type".into()),
+        MessageRequest::AllExtensionNumbersOfType("snowmint.v1.MintRequest".into()),
+        MessageRequest::FileContainingSymbol("snowmint.v1.MintRequest".into()),
+    ]
+    .map(|question| ServerReflectionRequest {
+        host: "here".into(),
+        message_request: Some(question),
+    });
+    let asked = futures_util::stream::iter(questions.clone());
+    let mut responses = client.server_reflection_info(asked).await.unwrap().into_inner();
+    for (number, question) in questions.into_iter().enumerate() {
+        let response = soon(responses.message()).await.unwrap().unwrap();
+        assert_eq!(response.valid_host, "here");
+        assert_eq!(response.original_request, Some(question));
+        match (number, response.message_response.unwrap()) {
+            (0..=3, MessageResponse::ErrorResponse(error)) => {
+                assert_eq!(Code::from_i32(error.error_code), Code::NotFound);
+                assert!(error.error_message.contains("does not exist"), "{error:?}");
+            }
+            (4, MessageResponse::AllExtensionNumbersResponse(none)) => {
+                assert_eq!(none.base_type_name, "snowmint.v1.MintRequest");
+                assert!(none.extension_number.is_empty());
+            }
+            (5, MessageResponse::FileDescriptorResponse(files)) => {
+                assert_eq!(files.file_descriptor_proto.len(), 1);
+            }
+            (_, other) => panic!("{number}: {other:?}"),
+        }
+    }
+    assert_eq!(soon(responses.message()).await.unwrap(), None);
+
+    // A message without a question is an error of the call.
+    let empty = ServerReflectionRequest { host: String::new(), message_request: None };
+    let asked = futures_util::stream::iter([empty]);
+    let mut responses = client.server_reflection_info(asked).await.unwrap().into_inner();
+    let error = soon(responses.message()).await.unwrap_err();
+    assert_eq!((error.code(), reason(&error)), (Code::InvalidArgument, ErrorCode::BadRequest));
+}
+
+/// Older tools know the draft only.
+#[tokio::test]
+async fn draft_of_reflection_gives_the_same_responses() {
+    use tonic_reflection::pb::v1alpha::server_reflection_client::ServerReflectionClient;
+    use tonic_reflection::pb::v1alpha::server_reflection_request::MessageRequest;
+    use tonic_reflection::pb::v1alpha::server_reflection_response::MessageResponse;
+    use tonic_reflection::pb::v1alpha::{ListServiceResponse, ServerReflectionRequest};
+    let server = server().await;
+    let mut client = ServerReflectionClient::new(server.channel().await);
+    let questions = [
+        MessageRequest::ListServices(String::new()),
+        MessageRequest::FileContainingSymbol("absent".into()),
+        MessageRequest::FileContainingSymbol(SERVICE.into()),
+    ]
+    .map(|question| ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(question),
+    });
+    let asked = futures_util::stream::iter(questions);
+    let mut responses = client.server_reflection_info(asked).await.unwrap().into_inner();
+    let mut next = async || soon(responses.message()).await.unwrap().unwrap().message_response;
+    let Some(MessageResponse::ListServicesResponse(ListServiceResponse { service })) = next().await
+    else {
+        panic!("no list of services");
+    };
+    let names: HashSet<_> = service.iter().map(|service| service.name.as_str()).collect();
+    for version in ["v1", "v1alpha"] {
+        let name = format!("grpc.reflection.{version}.ServerReflection");
+        assert!(names.contains(name.as_str()), "{name}: {names:?}");
+    }
+    let Some(MessageResponse::ErrorResponse(error)) = next().await else { panic!("no error") };
+    assert_eq!(Code::from_i32(error.error_code), Code::NotFound);
+    let Some(MessageResponse::FileDescriptorResponse(_)) = next().await else {
+        panic!("no description")
+    };
+}
+
+#[tokio::test]
+async fn long_metadata_is_resource_exhausted() {
+    let server = server().await;
+    let mut client = server.grpc().await;
+    let call = |bytes: usize| {
+        let mut request = Request::new(wish("numbers", None));
+        // In several values: one alone may have a limit of its own.
+        for number in 0..bytes / 1_024 {
+            let key = format!("x-part-{number}");
+            let key: AsciiMetadataKey = key.parse().unwrap();
+            request.metadata_mut().insert(key, "v".repeat(1_024).parse().unwrap());
+        }
+        request
+    };
+    for bytes in [17 * 1_024, 20 * 1_024, 28 * 1_024] {
+        let error = soon(client.mint(call(bytes))).await.unwrap_err();
+        let codes = (error.code(), reason(&error));
+        assert_eq!(codes, (Code::ResourceExhausted, ErrorCode::LimitExceeded), "{bytes} {error:?}");
+        assert!(error.message().contains("http.head_bytes_max"), "{error:?}");
+    }
+    let ids = soon(client.mint(call(12 * 1_024))).await.unwrap().into_inner().ids;
+    assert_eq!(ids, [1], "none was spent");
 }
 
 #[tokio::test]

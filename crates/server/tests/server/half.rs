@@ -368,7 +368,7 @@ fn half_request_keeps_little() {
 async fn head_of_very_many_lines_is_refused() {
     let server = server().await;
     let mut link = Link::to(&server).await;
-    for (lines, http, grpc) in [(90, 200, "0"), (101, 413, "8")] {
+    for (lines, http, grpc) in [(90, 200, "0"), (101, 431, "8")] {
         let lines = vec![("x-a", "b"); lines];
         let mut half = link.begin(Method::POST, "/v1/ids/default", &lines).await;
         half.body.send_data(Bytes::from_static(b"{}"), true).unwrap();
@@ -379,6 +379,24 @@ async fn head_of_very_many_lines_is_refused() {
         let response = soon(half.response).await.unwrap();
         if grpc != "0" {
             assert_eq!(statuses(&response), (200, Some(grpc)));
+        }
+    }
+}
+
+/// The head is read, so that its caller gets an error with a body, on the fast path, too.
+#[tokio::test]
+async fn long_head_is_refused_and_spends_nothing() {
+    let server = server().await;
+    let mut link = Link::to(&server).await;
+    let value = "y".repeat(20 * 1024);
+    for (line, status) in [(value.as_str(), 431), ("y", 200)] {
+        for path in ["/v1/ids/default", "/v1/ids/default?count=2", "/livez"] {
+            let mut half = link.begin(Method::GET, path, &[("x-a", line)]).await;
+            half.body.send_data(Bytes::new(), true).unwrap();
+            let response = soon(half.response).await.unwrap();
+            assert_eq!(response.status(), status, "{path}");
+            let kind = response.headers().get("content-type").is_some();
+            assert!(kind, "{path}: {response:?}");
         }
     }
 }

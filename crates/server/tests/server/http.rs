@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use snowmint_coord::{MemoryStore, Node, NodeSettings};
 
-use super::common::{node_on, server, server_of, settings, soon};
+use super::common::{node_on, request, server, server_of, settings, soon};
 
 #[tokio::test]
 async fn ids_come_as_json_and_as_text() {
@@ -19,6 +19,22 @@ async fn ids_come_as_json_and_as_text() {
     assert_eq!(text.body, "10\n11\n");
     assert_eq!(text.header("content-type"), Some("text/plain; charset=utf-8"));
     assert_eq!(text.header("cache-control"), Some("no-store"));
+    // On the fast path, too, and by what contains it.
+    for (accept, is_text) in [
+        ("text/*", true),
+        ("text/plain", true),
+        ("application/json;q=0.5, text/*;q=0.6", true),
+        ("*/*", false),
+        ("text/html, */*;q=0.8", false),
+    ] {
+        for path in ["/v1/ids/default", "/v1/ids/default?count=2"] {
+            let header = format!("accept: {accept}\r\n");
+            let response = server.send("GET", path, &header, "").await;
+            let kind = if is_text { "text/plain; charset=utf-8" } else { "application/json" };
+            assert_eq!(response.header("content-type"), Some(kind), "{accept} {path}");
+            assert_eq!(response.body.starts_with('{'), !is_text, "{accept} {path}");
+        }
+    }
 
     let numbers = server.get("/v1/ids/numbers?count=2&format=number").await;
     assert_eq!(numbers.body, "{\"ids\":[12,13]}");
@@ -83,11 +99,14 @@ async fn bad_input_is_rejected_in_the_documented_form() {
         ("/v1/ids", 404, "not_found"),
         ("/v1/ids/a/b", 404, "not_found"),
         ("/nothing", 404, "not_found"),
-        ("/v1/decode/1", 400, "bad_request"),
+        ("/v1/decode/not%20an%20id", 400, "bad_request"),
+        ("/v1/decode/18446744073709551616", 400, "bad_request"),
         ("/v1/decode/1?source=default&layout=twitter", 400, "bad_request"),
         ("/v1/decode/x?layout=twitter", 400, "bad_request"),
         ("/v1/decode/+1?layout=twitter", 400, "bad_request"),
         ("/v1/decode/18446744073709551615?layout=twitter", 400, "bad_request"),
+        ("/v1/decode/-1?layout=twitter", 400, "bad_request"),
+        ("/v1/decode/-0?layout=discord", 400, "bad_request"),
         ("/v1/decode/1?layout=nothing", 400, "bad_request"),
         ("/v1/decode/1?source=absent", 404, "unknown_source"),
         ("/v1/layouts/nothing", 404, "not_found"),
@@ -176,6 +195,19 @@ async fn layouts_are_described_and_ids_decoded() {
     assert_eq!(decoded["id"], "175928847299117063");
     assert_eq!(decoded["worker_parts"], serde_json::json!([1, 0]));
     assert_eq!(decoded["sequence"], 7);
+
+    // Layouts that only decode: CockroachDB's has no sequence, and uid-generator's IDs are negative.
+    let decoded = server.get("/v1/decode/568469873039769601?layout=cockroachdb").await.json();
+    assert_eq!(decoded["time"], "2020-06-30T21:47:17.622Z");
+    assert_eq!((&decoded["worker"], decoded.get("sequence")), (&1.into(), None));
+    let decoded = server.get("/v1/decode/-7055142081907384320?layout=baidu-2016").await.json();
+    assert_eq!(decoded["time"], "2026-11-20T22:14:13.000Z");
+    assert_eq!(decoded["number"], "11391601991802167296");
+    let cockroachdb = server.get("/v1/layouts/cockroachdb").await.json();
+    assert_eq!((&cockroachdb["unit_ms"], &cockroachdb["unit_ns"]), (&0.into(), &10_000.into()));
+    assert_eq!(cockroachdb["can_mint"], false);
+    let own = server.get("/v1/layouts/worker=10,time=41,sequence=12").await.json();
+    assert_eq!(own["can_mint"], false);
 
     let id = server.get("/v1/ids/default").await.ids()[0];
     let decoded = server.get(&format!("/v1/decode/{id}?source=default")).await.json();
@@ -269,7 +301,8 @@ async fn source_lifecycle_is_visible_over_both_protocols() {
     let message = first.json()["error"]["message"].to_string();
     let wanted = "has no first, requested first = 5000: first can change only by a restripe";
     assert!(message.contains(wanted), "{message}");
-    assert_eq!(resp.ask(&["INCR", "orders"]).await, ":1");
+    assert_eq!(resp.ask(&["INCR", "orders"]).await, "$1");
+    assert_eq!(resp.line().await, "1");
     assert_eq!(server.get("/v1/ids/orders").await.body, "{\"ids\":[\"2\"]}");
 
     let change = "{\"enabled\":false,\"step\":{\"max\":5000}}";
@@ -313,7 +346,8 @@ async fn source_lifecycle_is_visible_over_both_protocols() {
     // Removed by a merge patch, a key gets its default.
     let enabled = server.send("PATCH", "/v1/sources/orders", "", "{\"enabled\":null}").await;
     assert_eq!(enabled.json()["enabled"], true, "{enabled:?}");
-    assert!(resp.ask(&["INCR", "orders"]).await.starts_with(':'));
+    assert!(resp.ask(&["INCR", "orders"]).await.starts_with('$'));
+    resp.line().await;
     assert_eq!(server.send("DELETE", "/v1/sources/orders", "", "").await.status, 204);
     assert_eq!(server.get("/v1/ids/orders").await.code(), "unknown_source");
     assert_eq!(server.get("/v1/sources/orders").await.code(), "unknown_source");
@@ -323,8 +357,9 @@ async fn source_lifecycle_is_visible_over_both_protocols() {
 
     // Defined again, it continues above its old numbers.
     assert_eq!(server.post("/v1/sources", definition).await.status, 200);
-    let again = resp.ask(&["INCR", "orders"]).await;
-    assert!(again[1..].parse::<u64>().unwrap() > 2, "{again}");
+    resp.send(request(&["INCR", "orders"])).await;
+    let again = resp.string().await;
+    assert!(again.parse::<u64>().unwrap() > 2, "{again}");
 }
 
 /// Kinds without numbers, and formats that are not decimal.

@@ -1,11 +1,10 @@
 //! Tests of requests that a parser rejects: every protocol responds with a sentence of this
 //! program, in its style.
 
-use snowmint_wire::grpc::store::{self, store_client::StoreClient};
+use snowmint_wire::grpc::store;
 use snowmint_wire::grpc::{AlterSourceRequest, DefineSourceRequest};
-use tonic::Request;
 
-use super::common::{describe_request, server, server_with};
+use super::common::{server, server_with};
 
 /// Checks a sentence: lower case, no text of a parser, a remedy.
 #[track_caller]
@@ -77,13 +76,10 @@ async fn grpc_reports_rejected_json_in_our_sentences() {
 #[tokio::test]
 async fn recall_shows_no_control_characters_of_its_caller() {
     let server = server().await;
-    let mut client = StoreClient::new(server.channel().await);
-    let described = client.describe(describe_request()).await.unwrap().into_inner();
+    let mut client = server.program("").await;
     let seen = store::Identity { id: "another".into(), writes: 1 };
     let recall = store::RecallRequest { who: "a\u{1b}[2J\nb".into(), seen: Some(seen) };
-    let mut request = Request::new(recall);
-    request.metadata_mut().insert(store::INSTANCE, described.instance.parse().unwrap());
-    let error = client.recall(request).await.unwrap().into_inner().error.unwrap();
+    let error = client.call(recall).await.unwrap().error.unwrap();
     assert_eq!(error.code, "store_mismatch");
     assert!(error.message.contains("a\\u{1b}[2J\\nb belongs to"), "{}", error.message);
 }

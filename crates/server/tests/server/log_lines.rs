@@ -101,6 +101,7 @@ fn access_log_has_the_error_code_of_a_command() {
             (&["MINT", "default", "1000000"], r#"source="default" outcome="limit_exceeded""#),
             (&["MINT", "default", "x"], r#"outcome="bad_request""#),
             (&["NONSENSE"], r#"request=(unknown) outcome="bad_request""#),
+            (&["EXPIRE", "default", "1"], r#"request=EXPIRE outcome="bad_request""#),
             (&["MINT"], r#"outcome="bad_request""#),
             (&["HELLO", "9"], r#"outcome="bad_request""#),
         ] {
@@ -115,7 +116,7 @@ fn access_log_has_the_error_code_of_a_command() {
         // Commands queued for EXEC are logged once, when they run.
         let before = log.lines("snowmint::access").len();
         let transaction: &[&[&str]] =
-            &[&["MULTI"], &["INCR", "default"], &["MINT", "absent"], &["EXEC"]];
+            &[&["MULTI"], &["INCR", "default"], &["MINT", "default", "x"], &["EXEC"]];
         resp.send(transaction.iter().map(|command| request(command)).collect::<String>()).await;
         resp.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n").await;
         resp.integer().await;
@@ -127,8 +128,18 @@ fn access_log_has_the_error_code_of_a_command() {
             assert!(line.contains(command), "{lines:?}");
         }
         assert!(
-            lines[2].contains(r#"outcome="ok""#) && lines[3].contains("unknown_source"),
+            lines[2].contains(r#"outcome="ok""#) && lines[3].contains("bad_request"),
             "{lines:?}"
         );
+        // A command that is rejected when it is queued does not run.
+        resp.send("MULTI\r\nINCR default\r\nMINT absent\r\nDISCARD\r\n").await;
+        resp.expect("+OK\r\n+QUEUED\r\n-ERR source ").await;
+        resp.line().await;
+        resp.expect("+OK\r\n").await;
+        let lines = log.lines("snowmint::access").split_off(before + commands.len());
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        for (line, part) in lines.iter().zip(["MULTI", r#"outcome="unknown_source""#, "DISCARD"]) {
+            assert!(line.contains(part), "{lines:?}");
+        }
     });
 }

@@ -10,11 +10,9 @@ use snowmint_coord::{
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code as ErrorCode;
 use snowmint_wire::grpc::RecoverRequest;
-use snowmint_wire::grpc::store::store_client::StoreClient;
-use snowmint_wire::grpc::store::{FastForwardRequest, INSTANCE};
-use tonic::Request;
+use snowmint_wire::grpc::store::FastForwardRequest;
 
-use super::common::{Server, describe_request, in_time, node_on, server_of, settings, soon, timer};
+use super::common::{Server, in_time, node_on, server_of, settings, soon, timer};
 use super::grpc::reason;
 use super::slow_store::BlockedStore;
 
@@ -40,7 +38,7 @@ async fn waiting_node(presence_ttl_ms: u64, parts: Platform) -> (Node, MemorySto
     (Node::open(Arc::new(store), settings_of_node, parts).await.unwrap(), second_handle)
 }
 
-/// Puts the store in doubt: one journal has reported, another has not.
+/// Puts the store in doubt: one journal reports again and again, another has not reported.
 pub(super) async fn doubted(second_handle: &MemoryStore) {
     let found = second_handle.identity().await.unwrap();
     let doubt = Doubt { evidence: "a journal".into(), seen: found.writes + 9, found: found.writes };
@@ -50,6 +48,14 @@ pub(super) async fn doubted(second_handle: &MemoryStore) {
     let known = Known { ends: [("numbers".to_owned(), 5_000)].into(), ..Known::default() };
     second_handle.report(&journal("a"), Some(&known)).await.unwrap();
     second_handle.report(&journal("b"), None).await.unwrap();
+    let repeating = second_handle.handle("test").unwrap();
+    tokio::spawn(async move {
+        for seen_at_ms in 2_000.. {
+            let again = JournalInfo { seen_at_ms, ..journal("a") };
+            repeating.report(&again, Some(&Known::default())).await.unwrap();
+            BootTimer.sleep_ms(20).await;
+        }
+    });
 }
 
 fn journal(id: &str) -> JournalInfo {
@@ -61,6 +67,7 @@ fn journal(id: &str) -> JournalInfo {
         seen_at_ms: 1_000,
         has_reported: false,
         is_heard_of: false,
+        reports: 0,
     }
 }
 
@@ -115,11 +122,8 @@ async fn grpc_recovers_a_store_by_the_recover_call_only() {
     assert_eq!(reason(&early), ErrorCode::StoreRolledBack);
 
     // The verb fast_forward waits for no journal.
-    let mut store = StoreClient::new(server.channel().await);
-    let instance = soon(store.describe(describe_request())).await.unwrap().into_inner().instance;
-    let mut forward = Request::new(FastForwardRequest::default());
-    forward.metadata_mut().insert(INSTANCE, instance.parse().unwrap());
-    let refused = soon(store.fast_forward(forward)).await.unwrap_err();
+    let forward = FastForwardRequest::default();
+    let refused = soon(server.program("").await.call(forward)).await.unwrap_err();
     assert!(refused.message().contains("/v1/recovery"), "{refused}");
 
     // Before the server notices the doubt, it issues prefetched numbers.
@@ -140,15 +144,11 @@ async fn move_by_a_program_goes_at_most_a_day_ahead() {
     const HOUR_MS: u64 = 3_600_000;
     let store = MemoryStore::new("test").unwrap();
     let server = server_of(node_on(store.handle("test").unwrap()).await, settings()).await;
-    let mut client = StoreClient::new(server.channel().await);
-    let instance = soon(client.describe(describe_request())).await.unwrap().into_inner().instance;
+    let mut client = server.program("").await;
     let mut moved = async |hours: u64| {
         let marks_at_least = SystemClock.unix_ms().saturating_add(hours * HOUR_MS).get();
         let message = FastForwardRequest { marks_at_least, ..FastForwardRequest::default() };
-        let mut request = Request::new(message);
-        request.metadata_mut().insert(INSTANCE, instance.parse().unwrap());
-        let response = soon(client.fast_forward(request)).await.unwrap().into_inner();
-        (Mark::new(marks_at_least), response.error)
+        (Mark::new(marks_at_least), soon(client.call(message)).await.unwrap().error)
     };
     let before = store.ground().await.unwrap();
     for hours in [25, 8_000 * 365 * 24] {
@@ -168,13 +168,10 @@ async fn move_by_a_program_goes_at_most_a_day_ahead() {
 async fn move_by_a_program_counts_a_thousand_recoveries_at_most() {
     let store = MemoryStore::new("test").unwrap();
     let server = server_of(node_on(store.handle("test").unwrap()).await, settings()).await;
-    let mut client = StoreClient::new(server.channel().await);
-    let instance = soon(client.describe(describe_request())).await.unwrap().into_inner().instance;
+    let mut client = server.program("").await;
     let mut moved = async |recoveries_at_least: u64| {
         let message = FastForwardRequest { recoveries_at_least, ..FastForwardRequest::default() };
-        let mut request = Request::new(message);
-        request.metadata_mut().insert(INSTANCE, instance.parse().unwrap());
-        soon(client.fast_forward(request)).await.unwrap().into_inner().error
+        soon(client.call(message)).await.unwrap().error
     };
     let before = store.ground().await.unwrap();
     for recoveries in [1_001, 1 << 20, u64::MAX] {
@@ -213,6 +210,9 @@ async fn a_server_that_took_over_is_accepted_over_http() {
     let (server, second_handle) = failed_over().await;
     let refused = server.post("/v1/recovery", "{}").await.json();
     assert!(refused["doubt"].is_null() && refused["done"] == false, "{refused}");
+    let moves = server.post("/v1/recovery", r#"{"segments": {"numbers": "7000"}}"#).await;
+    assert_eq!(moves.code(), "store_mismatch", "{moves:?}");
+    assert!(moves.body.contains("--other-server"), "{moves:?}");
     for both in [
         r#"{"other_server": true, "dry_run": true}"#,
         r#"{"other_server": true, "without": ["absent"]}"#,
@@ -281,7 +281,7 @@ async fn recovery_passes_reports_that_arrive_while_it_waits() {
     tokio::select! {
         biased;
         early = &mut recovering => panic!("it has not waited: {early:?}"),
-        () = soon(first_look) => {}
+        () = in_time(&time, first_look) => {}
     }
     // More than the server itself reports, at any time.
     let ends = [("numbers".to_owned(), 9_000)].into();
@@ -330,11 +330,8 @@ async fn move_by_a_program_keeps_a_newer_doubt() {
         Node::open(Arc::clone(&store) as Arc<dyn Store>, built_in, Platform::system()).await;
     let server = server_of(opened.unwrap(), settings()).await;
     assert_eq!(server.get("/v1/ids/numbers").await.status, 200);
-    let mut client = StoreClient::new(server.channel().await);
-    let described = soon(client.describe(describe_request())).await.unwrap().into_inner();
-    let mut forward = Request::new(FastForwardRequest::default());
-    forward.metadata_mut().insert(INSTANCE, described.instance.parse().unwrap());
-    let refused = soon(client.fast_forward(forward)).await.unwrap().into_inner().error.unwrap();
+    let forward = FastForwardRequest::default();
+    let refused = soon(server.program("").await.call(forward)).await.unwrap().error.unwrap();
     assert!(refused.message.contains("look again"), "{refused:?}");
     assert!(store.store.standing().await.unwrap().doubt.is_some());
 }

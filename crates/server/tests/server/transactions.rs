@@ -22,12 +22,13 @@ async fn commands_wait_for_exec_and_get_replies_in_order() {
         &["INCRBY", "numbers", "3"],
         &["INCR", "counters:alice"],
         &["GET", "counters:alice"],
-        &["INCR", "absent"],
+        // Values are checked when the command runs.
+        &["INCRBY", "numbers", "-1"],
         &["EXEC"],
         &["INCR", "numbers"],
     ];
     let queued = "+QUEUED\r\n".repeat(6);
-    let replies = "*6\r\n:1\r\n*2\r\n:2\r\n:3\r\n:6\r\n:1\r\n$1\r\n1\r\n-ERR source \"absent\" does not exist; define it\r\n:7\r\n";
+    let replies = "*6\r\n:1\r\n*2\r\n:2\r\n:3\r\n:6\r\n:1\r\n$1\r\n1\r\n-ERR count \"-1\" is not a whole number of at least 1; correct it\r\n:7\r\n";
     let expected = format!("+OK\r\n{queued}{replies}");
     client.send(together(sent)).await;
     client.expect(&expected).await;
@@ -64,14 +65,84 @@ async fn rejected_command_aborts_the_transaction() {
     let server = server().await;
     let mut client = server.resp().await;
     let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
-    let unknown = "-ERR unknown command 'WATCH', with args beginning with: 'a' \r\n";
+    let unknown = "-ERR unknown command 'NOPE', with args beginning with: 'a' \r\n";
     let arity = "-ERR wrong number of arguments for 'incr' command\r\n";
-    for (wrong, wanted) in [(&["WATCH", "a"][..], unknown), (&["INCR"], arity)] {
+    let many = "-ERR wrong number of arguments for 'mint' command\r\n";
+    let sub = "-ERR unknown subcommand 'NOPE'. Try CLIENT HELP.\r\n";
+    let sub_arity = "-ERR wrong number of arguments for 'cluster|slots' command\r\n";
+    for (wrong, wanted) in [
+        (&["NOPE", "a"][..], unknown),
+        (&["INCR"], arity),
+        (&["MINT", "numbers", "1", "2"], many),
+        (&["CLIENT", "NOPE"], sub),
+        (&["CLUSTER", "SLOTS", "x"], sub_arity),
+        (&["CLUSTER", "NOPE"], &sub.replace("CLIENT", "CLUSTER")),
+        (&["CONFIG", "NOPE"], &sub.replace("CLIENT", "CONFIG")),
+        (&["CONFIG", "GET"], &sub_arity.replace("cluster|slots", "config|get")),
+        (&["COMMAND", "NOPE"], &sub.replace("CLIENT", "COMMAND")),
+        (&["COMMAND", "COUNT", "x"], &sub_arity.replace("cluster|slots", "command|count")),
+    ] {
         let sent: &[&[&str]] = &[&["MULTI"], wrong, &["INCR", "numbers"], &["EXEC"], &["EXEC"]];
         client.send(together(sent)).await;
         let none = "-ERR EXEC without MULTI\r\n";
         client.expect(&format!("+OK\r\n{wanted}+QUEUED\r\n{aborted}{none}")).await;
     }
+    // A sub-command that this server rejects, as any command that it rejects.
+    client.send(together(&[&["MULTI"], &["CLUSTER", "MEET"]])).await;
+    client.expect("+OK\r\n-ERR CLUSTER MEET ").await;
+    client.line().await;
+    assert!(client.ask(&["EXEC"]).await.starts_with("-EXECABORT "));
+    assert_eq!(client.ask(&["INCR", "numbers"]).await, ":1");
+    // Values are checked when it runs.
+    client
+        .send(together(&[&["MULTI"], &["COMMAND"], &["CLIENT", "REPLY", "x"], &["DISCARD"]]))
+        .await;
+    client.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n").await;
+}
+
+/// As in Redis, a command that cannot run aborts the transaction, whatever its values. Later
+/// commands are checked, too.
+#[tokio::test]
+async fn command_for_no_source_is_rejected_while_queued() {
+    let server = server().await;
+    let off = r#"{"name":"off","kind":"segment","enabled":false}"#;
+    assert_eq!(server.post("/v1/sources", off).await.status, 200);
+    let gone = r#"{"name":"gone","kind":"segment"}"#;
+    assert_eq!(server.post("/v1/sources", gone).await.status, 200);
+    let mut client = server.resp().await;
+    assert_eq!(client.ask(&["INCR", "gone"]).await, ":1");
+    assert_eq!(server.send("DELETE", "/v1/sources/gone", "", "").await.status, 204);
+    let missing = "-ERR source \"absent\" does not exist";
+    let invalid = "-ERR source \"a/b\" is not a valid name";
+    let wrongs: &[(&[&str], &str)] = &[
+        (&["INCR", "absent"], missing),
+        (&["INCR", "absent:key"], missing),
+        (&["INCRBY", "absent", "x"], missing),
+        (&["MINT", "absent", "3"], missing),
+        (&["GET", "absent:key"], missing),
+        (&["HINCRBY", "absent", "key", "1"], missing),
+        (&["HGET", "absent", "key"], missing),
+        (&["DECODE", "1", "absent"], missing),
+        (&["INCR", "a/b"], invalid),
+        (&["INCR", "off"], "-ERR source \"off\" is disabled"),
+        (&["INCR", "gone"], "-ERR source \"gone\" "),
+    ];
+    for (wrong, error) in wrongs {
+        client.send(together(&[&["MULTI"], &["INCR", "numbers"], wrong])).await;
+        client.expect("+OK\r\n+QUEUED\r\n").await;
+        let line = client.line().await;
+        assert!(line.starts_with(error), "{wrong:?}: {line}");
+        assert_eq!(client.ask(&["INCR", "numbers"]).await, "+QUEUED");
+        assert!(client.ask(wrong).await.starts_with(error), "{wrong:?}");
+        let aborted = "-EXECABORT Transaction discarded because of previous errors.";
+        assert_eq!(client.ask(&["EXEC"]).await, aborted, "{wrong:?}");
+        assert_eq!(client.ask(&["EXEC"]).await, "-ERR EXEC without MULTI");
+    }
+    client.send(b"MULTI\r\n*2\r\n$4\r\nINCR\r\n$2\r\n\xff\xfe\r\n").await;
+    client.expect("+OK\r\n-ERR argument ").await;
+    client.line().await;
+    assert!(client.ask(&["EXEC"]).await.starts_with("-EXECABORT "));
+    // No number was taken.
     assert_eq!(client.ask(&["INCR", "numbers"]).await, ":1");
 }
 

@@ -103,6 +103,46 @@ fn ids_continue_after_a_close_and_after_a_crash() {
 }
 
 #[test]
+fn shards_of_a_quiet_process_are_even() {
+    const SHARDS: usize = 16;
+    let minted = |shards: Option<u64>| {
+        let (dir, clock) = (TempDir::new(), clock());
+        let plain = builder(&dir, &clock);
+        let ids = match shards {
+            Some(count) => plain.shards(count).build(),
+            None => plain.build(),
+        };
+        let ids = ids.unwrap();
+        let mut counts = [0; SHARDS];
+        for _ in 0..320 {
+            counts[usize::try_from(ids.mint().unwrap()).unwrap() % SHARDS] += 1;
+            clock.advance_ms(37);
+        }
+        counts
+    };
+    assert_eq!(minted(Some(16)), [20; SHARDS]);
+    assert_eq!(minted(None)[0], 320, "without it, all fall into the first");
+}
+
+#[test]
+fn shards_that_the_layout_lacks_are_refused() {
+    let (dir, clock) = (TempDir::new(), clock());
+    for (layout, count, part) in [
+        (Layout::TWITTER, 0, "1 to 4096"),
+        (Layout::TWITTER, 4_097, "1 to 4096"),
+        (Layout::SONYFLAKE, 2, "odd number"),
+    ] {
+        let error = builder(&dir, &clock).layout(layout).shards(count).build().unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Invalid), "{error}");
+        assert!(error.message().contains(part), "{error}");
+        // Also where the settings name them.
+        let sequence_start = SequenceStart::Shards { count, seed: 1 };
+        let settings = Settings { sequence_start, ..Settings::DEFAULT };
+        assert!(builder(&dir, &clock).layout(layout).settings(settings).build().is_err());
+    }
+}
+
+#[test]
 fn clock_behind_the_mark_is_awaited_up_to_the_bound() {
     for (beyond_ms, opens) in [(0, true), (1, false)] {
         let (dir, clock) = (TempDir::new(), clock());

@@ -1,5 +1,5 @@
-//! Bytes of messages: `recorded.txt` has one request and one reply of each verb, as the first
-//! version wrote them. Programs and servers of any two versions read each other's.
+//! Bytes of messages: `recorded.txt` has at least one request and one reply of each verb, as the
+//! first version wrote them. Programs and servers of any two versions read each other's.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -18,7 +18,7 @@ use crate::values::{
     fast_forward, give_back, identity, incarnation, leases, member, members, new_definition,
     presence, release, relinquish, reserve, reserve_range, restripe, segment, slots,
 };
-use crate::{bytes, shown};
+use crate::{bytes, shown, verbs_with_a_method};
 
 /// The recorded messages that no value has matched yet, by name.
 struct Recorded(BTreeMap<&'static str, &'static str>);
@@ -66,6 +66,12 @@ fn without_holder(member: Incarnation) -> Vec<Lease> {
 fn messages_have_the_recorded_bytes() {
     let lines = include_str!("recorded.txt").lines();
     let mut recorded = Recorded(lines.map(|line| line.split_once('=').unwrap()).collect());
+    for verb in verbs_with_a_method() {
+        for message in ["request", "reply"] {
+            let name = format!("{verb}.{message}");
+            assert!(recorded.0.contains_key(&*name), "{name} is not recorded");
+        }
+    }
 
     let described = proto::DescribeRequest { version: proto::VERSION, store: "eu".into() };
     assert_eq!(recorded.take("Describe.request"), described.encode_to_vec());
@@ -85,6 +91,10 @@ fn messages_have_the_recorded_bytes() {
         store: "eu".into(),
     };
     recorded.has("Describe.reply", description.clone(), &description);
+    let durable = Capabilities { durable_on_reply: true, ..description.capabilities };
+    let warnings = vec!["slow".to_owned()];
+    let durable = Description { capabilities: durable, warnings, ..description };
+    recorded.has("DescribeDurable.reply", durable.clone(), &durable);
 
     let times = BothClocks { store: Some(NOW), server: presence().sample };
     recorded.verb::<proto::NowRequest>((), times);

@@ -6,10 +6,18 @@ mod malformed;
 mod round_trip;
 mod values;
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use prost::Message;
-use snowmint_store_rpc::Codec;
+use snowmint_coord::Verb;
+use snowmint_store_rpc::{Codec, verb_of};
+
+/// Returns the names of the verbs that a method calls: each has a recorded message and a property.
+fn verbs_with_a_method() -> BTreeSet<String> {
+    let all = Verb::ALL.iter().map(|verb| format!("{verb:?}"));
+    all.filter(|verb| verb_of(&format!("/{verb}")).is_some()).collect()
+}
 
 /// Returns the bytes of a value.
 fn bytes<M: Message, T: Codec<M>>(value: T) -> Vec<u8> {

@@ -145,6 +145,7 @@ pub(crate) fn fast_forward() -> FastForward {
         catalog_at_least: 32,
         planned_on: None,
         forget_journals: vec!["journal".into()],
+        same_server: true,
         new_identity: true,
     }
 }

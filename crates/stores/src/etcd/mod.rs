@@ -43,7 +43,7 @@ use tonic::{Code, Status};
 
 use crate::cluster_url::ClusterUrl;
 use crate::failure::{Class, Label};
-use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
+use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, check_rows, name};
 use crate::opening::Settings;
 use client::EtcdClient;
 use message::{
@@ -226,9 +226,7 @@ impl Keys for Etcd {
         let success = first.chain(keys.iter().map(String::as_str)).map(read).collect();
         let request = TxnRequest { success, ..TxnRequest::default() };
         let (reply, at, cluster) = self.transact(&request).await?;
-        if reply.responses.len() != request.success.len() {
-            return Err(Failure::Damaged("reply has an unexpected length".into()));
-        }
+        check_rows(reply.responses.len(), request.success.len())?;
         let mut found = Vec::with_capacity(reply.responses.len());
         for response in reply.responses {
             let first = response.range.and_then(|range| range.kvs.into_iter().next());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use snowmint_coord::verbs::Failure;
 use snowmint_core::UnixMillis;
 
 /// [`Head::server`] of a server that follows another and has no other name.
@@ -76,4 +77,16 @@ pub enum Outcome {
     /// An expected key had another version, it was too early, or a write is missing; nothing was
     /// done.
     RaceLost,
+}
+
+/// Rejects a reply that has another number of rows than were requested: which row belongs to which
+/// key would be unknown.
+///
+/// # Errors
+/// `Damaged`, with both numbers.
+pub fn check_rows<E>(found: usize, expected: usize) -> Result<(), Failure<E>> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Failure::Damaged(format!("reply has {found} rows, expected {expected}")))
 }

@@ -37,7 +37,7 @@ use snowmint_coord::verbs::{
 use snowmint_coord::{Capabilities, Error, Extend, Reserve, Result, Segment, Timer, random};
 use snowmint_core::UnixMillis;
 
-pub use batch::{Batch, Entry, Head, Outcome, REPLICA};
+pub use batch::{Batch, Entry, Head, Outcome, REPLICA, check_rows};
 use cached_rows::RowCache;
 pub use keys::Keys;
 use known_store::KnownStore;

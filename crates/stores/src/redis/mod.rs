@@ -57,7 +57,8 @@ use snowmint_core::UnixMillis;
 
 use crate::failure::{Class, Label};
 use crate::keyed::{
-    Batch, Entry, Head, Keyed, Keys, Outcome, REPLICA, ScriptOutcome, ScriptRequest, name,
+    Batch, Entry, Head, Keyed, Keys, Outcome, REPLICA, ScriptOutcome, ScriptRequest, check_rows,
+    name,
 };
 use crate::opening::Settings;
 pub(crate) use address::Address;
@@ -241,9 +242,7 @@ impl Keys for Redis {
             String,
             Vec<Option<String>>,
         ) = reply.map_err(Failure::Backend)?;
-        if rows.len() != keys.len() {
-            return Err(Failure::Damaged("reply has an unexpected length".into()));
-        }
+        check_rows(rows.len(), keys.len())?;
         let mut entries = Vec::with_capacity(keys.len());
         for (key, row) in keys.iter().zip(rows) {
             entries.extend(found(key, row.as_deref())?);

@@ -51,7 +51,7 @@ use zookeeper_client::{
 use crate::cluster_url::ClusterUrl;
 use crate::failure::Label;
 use crate::keyed::name::WRITES;
-use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
+use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, check_rows, name};
 use crate::opening::Settings;
 use failure::map_error;
 pub(crate) use link::{SessionLink, within};
@@ -249,9 +249,7 @@ impl Zookeeper {
             reader.add_get_data(&path(&self.base, key)).map_err(Failure::Backend)?;
         }
         let results = within(reader.commit()).await.map_err(Failure::Backend)?;
-        if results.len() != keys.len() {
-            return Err(Failure::Damaged("reply has an unexpected length".into()));
-        }
+        check_rows(results.len(), keys.len())?;
         let mut entries = Vec::with_capacity(results.len());
         for (key, result) in keys.iter().zip(results) {
             match result {

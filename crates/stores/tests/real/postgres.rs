@@ -150,7 +150,7 @@ async fn least_rights_suffice_and_missing_ones_are_reported() {
     define(&open(&server.url()).await, "first").await.unwrap();
     server.run("CREATE USER least; GRANT USAGE ON SCHEMA public TO least");
     // The permissions in the manual.
-    let manual = include_str!("../../../../docs/stores.md");
+    let manual = include_str!("../../../../docs/reference/stores.md");
     let (_, rights) =
         manual.split_once("GRANT SELECT, INSERT, UPDATE, DELETE ON snowmint_").unwrap();
     let (tables, _) = rights.split_once(" TO snowmint;").unwrap();

@@ -49,7 +49,7 @@ pub(crate) async fn send_command(server: &Redis, words: &str) {
     let () = command.query_async(&mut hand).await.unwrap();
 }
 
-/// The permissions of docs/stores.md.
+/// The permissions of docs/reference/stores.md.
 const RIGHTS: &str = "resetchannels ~snowmint:* -@all +evalsha +eval +script|load +hget +hmget +hgetall +hset \
                       +hdel +hincrby +time +info +config|get";
 
@@ -93,7 +93,7 @@ async fn missing_right_of_a_user_is_named() {
         };
         let refused = refused.expect_err(right);
         assert_eq!(refused.kind().code(), "store_permission_denied", "{right}: {refused:?}");
-        assert!(refused.to_string().contains("docs/stores.md"), "{refused}");
+        assert!(refused.to_string().contains("docs/reference/stores.md"), "{refused}");
         let text = format!("{refused:?}");
         let names_command = text.contains(&format!("the '{right}' command"));
         let names_script = text.contains("The user executing the script can't run this command");

@@ -185,6 +185,7 @@ async fn reports_are_kept_until_the_store_is_moved_forward(case: Case) {
         seen_at_ms: 7,
         has_reported: false,
         is_heard_of: false,
+        reports: 0,
     };
     let known = |mark, end| Known {
         mark,

@@ -121,6 +121,12 @@ impl SimDisk {
         self.state().files.clone()
     }
 
+    /// Returns another disk with a copy of the files.
+    pub(super) fn copied(&self) -> Self {
+        let state = DiskState { files: self.backup(), ..DiskState::default() };
+        Self { state: Arc::new(Mutex::new(state)), ..self.clone() }
+    }
+
     /// Replaces a directory's files by an earlier state. The kernel sees the change; with `hide`,
     /// the time of the last write does not show it.
     pub(super) fn restore_files(&self, files: Files, hide: bool) {

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use snowmint_coord::recovery::{Configured, Recovery, RecoveryRequest};
-use snowmint_coord::{FastForward, Mark, NodeSettings, Standing, Store, StoreIdentity};
+use snowmint_coord::recovery::{Configured, Recovery, RecoveryRequest, Reports};
+use snowmint_coord::{FastForward, History, Mark, NodeSettings, Standing, Store, StoreIdentity};
 use snowmint_core::UnixMillis;
 
 use super::machine::{Machine, Process};
+use super::planted;
 use super::sources::STRIPED;
 use super::store::StoreContent;
 use super::world::World;
@@ -24,9 +25,17 @@ const CALLED_MS: u64 = 30_000;
 #[derive(Clone, Debug)]
 pub(super) struct Backup {
     content: StoreContent,
-    /// Identity of the store, and its count of writes.
-    store: String,
-    writes: u64,
+    /// Identity of the store, in its history, and its count of writes.
+    identity: StoreIdentity,
+    /// Whether the store was recovered since.
+    outdated: bool,
+}
+
+impl Backup {
+    /// Returns whether it has a doubt that was recovered since, with its reports.
+    fn is_of_recovered_doubt(&self) -> bool {
+        self.outdated && History::says_doubt(&self.identity.id)
+    }
 }
 
 /// Time for which a restored store stays in doubt.
@@ -39,8 +48,7 @@ pub(super) enum InDoubt {
 impl World {
     pub(super) async fn back_up(&mut self) {
         let identity = self.store.identity().await.unwrap();
-        let (store, writes) = (identity.store(), identity.writes);
-        self.backup = Some(Backup { content: self.store.backup(), store, writes });
+        self.backup = Some(Backup { content: self.store.backup(), identity, outdated: false });
     }
 
     /// Restores the store to an older state. An operator moves it past all that may have been
@@ -48,6 +56,7 @@ impl World {
     pub(super) async fn restore(&mut self) -> Checked {
         let Some(backup) = self.backup.clone() else { return Ok(()) };
         let writes_before = self.store.identity().await.unwrap().writes;
+        self.count_outdated(&backup);
         let stop_all = self.rng.percent(70);
         if stop_all {
             for index in 0..self.machines.len() {
@@ -83,18 +92,55 @@ impl World {
         };
         self.store.fast_forward(&forward).await.unwrap();
         self.oracle.recovered().await;
-        self.forget_backup();
+        // The store is another one now, or has another server.
+        self.backup = None;
         for machine in self.machines.iter_mut().filter(|_| new_identity) {
             machine.set_aside = true;
             machine.backup = None;
         }
     }
 
-    /// Drops the backup. Restored to before a recovery, the store would be recovered under a number
-    /// that a process without a journal may have seen. Then it is put in doubt again, and must be
-    /// recovered again.
-    fn forget_backup(&mut self) {
-        self.backup = None;
+    /// Recovers the store, and often keeps a backup from before: of the doubt with all reports, or
+    /// an older one.
+    async fn fast_forward(&mut self, forward: &FastForward) {
+        let older = self.backup.take();
+        self.back_up().await;
+        let in_doubt = self.backup.take();
+        self.store.fast_forward(forward).await.unwrap();
+        let kept = match self.rng.below(10) {
+            0..=3 => in_doubt,
+            4..=6 => older,
+            _ => None,
+        };
+        self.backup = kept.map(|backup| Backup { outdated: true, ..backup });
+    }
+
+    /// Restores, now and then, a backup from before a recovery.
+    pub(super) async fn restore_outdated(&mut self) -> Checked {
+        let has_one = self.backup.as_ref().is_some_and(|backup| backup.outdated);
+        if !has_one || self.in_doubt.is_some() || !self.rng.percent(10) {
+            return Ok(());
+        }
+        if self.rng.percent(80) { self.restore_under_nodes().await } else { self.restore().await }
+    }
+
+    /// Records that a backup from before a recovery is restored.
+    fn count_outdated(&self, backup: &Backup) {
+        if backup.is_of_recovered_doubt() {
+            self.count("a recovered doubt restored");
+        } else if backup.outdated {
+            self.count("restored to before a recovery");
+        }
+    }
+
+    /// Returns whether a journal that will report knows how often the store was recovered. If only
+    /// a process without a journal does, the store is recovered once more under a number that this
+    /// process has seen. Then it is put in doubt again, and must be recovered again.
+    async fn is_recovery_known(&self) -> bool {
+        let recoveries = History::of(&self.standing().await.id).recoveries;
+        let knows = |seen: StoreIdentity| History::of(&seen.id).recoveries == recoveries;
+        let mut reporters = self.machines.iter().filter(|it| !it.forgets && !it.set_aside);
+        reporters.any(|machine| machine.journal_seen().is_some_and(knows))
     }
 
     /// Checks that each machine with a journal that has seen more rejects the store.
@@ -118,11 +164,7 @@ impl World {
         self.machines[index].conditions.calm();
         self.machines[index].waits_for_recovery = false;
         let up = self.link.up.swap(true, Ordering::SeqCst);
-        // A transaction of another process would only delay the result.
-        for machine in &self.machines {
-            machine.conditions.holds_up_ms.store(0, Ordering::SeqCst);
-        }
-        self.link.let_on();
+        self.end_transactions();
         self.start(index);
         self.come_up(index).await;
         let refused = self.machines[index].is_stopped();
@@ -132,28 +174,47 @@ impl World {
         self.oracle.judge(if refused { Ok(()) } else { Err(Check::Rejection.broken(what)) })
     }
 
+    /// Ends transactions that were left open: they would only delay the others.
+    fn end_transactions(&self) {
+        for machine in &self.machines {
+            machine.conditions.holds_up_ms.store(0, Ordering::SeqCst);
+        }
+        self.link.let_on();
+    }
+
     /// Restores the store silently, under running nodes. A node that has seen more reaches it
     /// first, and puts it in doubt. The case of a process without memory that comes first lies
     /// outside the promise.
     pub(super) async fn restore_under_nodes(&mut self) -> Checked {
+        if self.backup.is_none() {
+            self.back_up().await;
+            let lost_ms = self.rng.between(1_000, 30_000);
+            self.all_try(lost_ms).await?;
+        }
         let Some(backup) = self.backup.clone() else { return Ok(()) };
         let Some(observer) = self.pick(|machine| machine.awake().is_some()) else { return Ok(()) };
         self.link.up.store(true, Ordering::SeqCst);
         self.machines[observer].conditions.calm();
-        self.pass(5_000).await;
+        self.all_try(5_000).await?;
         let seen = self.machines[observer].awake().and_then(|(node, _)| node.store().seen());
-        let knows =
-            |seen: &StoreIdentity| seen.store() == backup.store && seen.writes > backup.writes;
-        if !seen.as_ref().is_some_and(knows) {
+        let old = &backup.identity;
+        let knows = |seen: &StoreIdentity| seen.store() == old.store() && seen.writes > old.writes;
+        let is_known = !backup.outdated || self.is_recovery_known().await;
+        if !seen.as_ref().is_some_and(knows) || !is_known {
             return Ok(());
         }
         if self.rng.percent(50) {
             self.restripe_and_mint(observer).await?;
         }
+        if backup.is_of_recovered_doubt() {
+            self.die_unreported(observer).await?;
+        }
         for index in (0..self.machines.len()).filter(|index| *index != observer) {
             self.machines[index].conditions.away.store(true, Ordering::SeqCst);
         }
         self.link.cut();
+        self.count_outdated(&backup);
+        let lasts_ms = if backup.is_of_recovered_doubt() { 10_000 } else { 120_000 };
         self.store.restore(backup.content);
         self.leads_astray();
         let end_ms = self.time.now_ms() + CALLED_MS;
@@ -168,10 +229,24 @@ impl World {
             machine.conditions.away.store(false, Ordering::SeqCst);
             machine.waits_for_recovery = self.rng.percent(70);
         }
-        let until_ms = self.time.now_ms() + self.rng.between(1_000, 120_000);
+        let until_ms = self.time.now_ms() + self.rng.between(1_000, lasts_ms);
         let forever = self.rng.percent(30);
         self.in_doubt = Some(if forever { InDoubt::Forever } else { InDoubt::UntilMs(until_ms) });
         self.count("rolled back under running nodes");
+        Ok(())
+    }
+
+    /// Kills another machine right after it has minted, which only its journal knows.
+    async fn die_unreported(&mut self, observer: usize) -> Checked {
+        let is_one = |index: &usize| {
+            let machine = &self.machines[*index];
+            *index != observer && !machine.forgets && machine.awake().is_some()
+        };
+        let all: Vec<_> = (0..self.machines.len()).filter(is_one).collect();
+        let Some(index) = self.rng.pick(&all).copied() else { return Ok(()) };
+        self.machines[index].conditions.calm();
+        self.restripe_and_mint(index).await?;
+        self.kill(index).await;
         Ok(())
     }
 
@@ -209,60 +284,70 @@ impl World {
     /// and past what only processes without a journal knew.
     pub(super) async fn recover(&mut self) -> Checked {
         self.link.up.store(true, Ordering::SeqCst);
+        self.end_transactions();
         for index in 0..self.machines.len() {
             if self.machines[index].set_aside {
                 self.kill(index).await;
             }
-            let machine = &mut self.machines[index];
-            if machine.journalled {
-                machine.conditions.calm();
-                machine.waits_for_recovery = true;
-                machine.gate.open();
-                self.start(index);
+            if self.machines[index].journalled {
+                self.machines[index].conditions.calm();
+                self.machines[index].gate.open();
             }
         }
+        self.run_journalled().await;
         let end_ms = self.time.now_ms() + CALLED_MS;
-        while self.silent().await.is_some() && self.time.now_ms() < end_ms {
+        let before = self.standing().await;
+        let mut reports = planted::reports(self.bug, &before, before.clone());
+        while self.silent(&reports).is_some() && self.time.now_ms() < end_ms {
             self.pass(500).await;
+            self.run_journalled().await;
+            reports = planted::reports(self.bug, &before, self.standing().await);
         }
-        if let Some(index) = self.silent().await {
-            let what = format!("the journal of machine {index} has reported nothing");
+        if let Some(index) = self.silent(&reports) {
+            let what = format!("the journal of machine {index} reports nothing");
             self.oracle.fail(Check::Healing.broken(what));
         }
-        let standing = self.standing().await;
-        let forward = self.plan(&standing).await;
-        self.store.fast_forward(&forward).await.unwrap();
+        let forward = self.plan(reports).await;
+        self.fast_forward(&forward).await;
         self.oracle.set_astray(false);
         self.oracle.recovered().await;
         self.in_doubt = None;
-        self.forget_backup();
         self.count("recovered by what journals reported");
         self.oracle.judge(Ok(()))
     }
 
-    /// Returns a machine with a journal of all that it was ever promised, and without a report.
-    async fn silent(&self) -> Option<usize> {
-        let standing = self.standing().await;
-        let has_reported = |index: usize| {
-            let of = |host: &str| host == Machine::host(index);
-            standing.journals.iter().any(|journal| of(&journal.host) && journal.has_reported)
-        };
-        let speaks = |index: &usize| !self.machines[*index].forgets && !has_reported(*index);
-        (0..self.machines.len()).find(speaks)
+    /// Starts every server with a journal that does not run, so that it reports and waits.
+    async fn run_journalled(&mut self) {
+        for index in 0..self.machines.len() {
+            self.look(index).await;
+            if self.machines[index].journalled {
+                self.machines[index].waits_for_recovery = true;
+                self.start(index);
+            }
+        }
+    }
+
+    /// Returns a machine with a journal of all that it was ever promised, and without a report that
+    /// counts.
+    fn silent(&self, reports: &Reports) -> Option<usize> {
+        let reports = |index: usize| has_reported(reports.counted(), index);
+        let is_silent = |index: &usize| !self.machines[*index].forgets && !reports(*index);
+        (0..self.machines.len()).find(is_silent)
     }
 
     /// Plans a recovery as `snowmint worker recover` does; the operator names what no journal
     /// knows.
-    async fn plan(&self, standing: &Standing) -> FastForward {
+    async fn plan(&self, reports: Reports) -> FastForward {
         // A party without a machine has poisoned a mark, and reported it.
         let forgets = |index: usize| self.machines.get(index).is_none_or(|machine| machine.forgets);
         let (mark, numbers) = self.oracle.promised(forgets);
         let segments = self.oracle.past(numbers, forgets).await;
-        let without: Vec<_> = standing.missing().map(|journal| journal.id.clone()).collect();
+        let missing = reports.counted().missing();
+        let without: Vec<_> = missing.map(|journal| journal.id.clone()).collect();
         let (sources, settings) = (BTreeMap::new(), NodeSettings::default());
         let configured = Configured { sources: &sources, settings: &settings };
         let (store, now): (&dyn Store, _) = (&*self.store, UnixMillis::new(self.true_ms()));
-        let look = Recovery::look(Some(store), Vec::new(), &without, configured, now);
+        let look = Recovery::look(Some(store), reports, Vec::new(), &without, configured, now);
         let recovery = look.await.unwrap();
         let request = RecoveryRequest { segments, ..RecoveryRequest::default() };
         let forward = recovery.plan(&request).unwrap();
@@ -302,4 +387,10 @@ impl World {
         }
         self.oracle.judge(Ok(()))
     }
+}
+
+/// Returns whether a journal of a machine has reported.
+fn has_reported(standing: &Standing, index: usize) -> bool {
+    let is_its = |host: &str| host == Machine::host(index);
+    standing.journals.iter().any(|journal| is_its(&journal.host) && journal.has_reported)
 }

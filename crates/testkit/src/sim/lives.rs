@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use snowmint_coord::Node;
+use snowmint_coord::{Error, Node};
 
 use super::forwarding::MachineLink;
 use super::keys::SimConnection;
@@ -13,6 +13,11 @@ use super::planted::Bug;
 use super::recording_store::RecordingStore;
 use super::time::Life;
 use super::world::World;
+use crate::history::Checked;
+
+/// Time that a server has for a hand-over, and for which it serves after it.
+const HAND_OVER_MS: u64 = 2_000;
+const REDIRECTS_MS: u64 = 500;
 
 impl World {
     /// Checks whether a starting process has come up.
@@ -120,6 +125,36 @@ impl World {
         machine.gate.open();
         machine.disk.crash();
         self.count("kill");
+    }
+
+    /// Hands sections and orders over to the peers, as a server does before it stops, while all
+    /// machines continue to mint. Time may run out at any step.
+    pub(super) async fn hand_over(&mut self, index: usize) -> Checked {
+        let Some((node, _)) = self.machines[index].awake() else { return Ok(()) };
+        let node = node.clone();
+        let awake = self.machines.iter().filter_map(|machine| Some(machine.awake()?.0.clone()));
+        let peers: Vec<Node> =
+            awake.filter(|peer| peer.incarnation() != node.incarnation()).collect();
+        let handing_over = tokio::spawn(async move {
+            if node.announce_stop().await? {
+                for peer in peers {
+                    peer.members_changed(1_000).await;
+                }
+                node.hand_over().await?;
+            }
+            Ok::<(), Error>(())
+        });
+        let end_ms = self.time.now_ms() + HAND_OVER_MS;
+        while !handing_over.is_finished() && self.time.now_ms() < end_ms {
+            let request = self.request();
+            self.all_rise(request, 100).await?;
+        }
+        if handing_over.is_finished() {
+            self.count("hand over");
+        }
+        handing_over.abort();
+        let request = self.request();
+        self.all_rise(request, REDIRECTS_MS).await
     }
 
     /// Closes the node cleanly, however long it takes.

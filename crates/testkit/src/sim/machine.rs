@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicU64;
 
 use snowmint_coord::batcher::Batcher;
 use snowmint_coord::journal::{Disk, Journal};
-use snowmint_coord::{AfterCrash, Error, Node, NodeSettings, Platform, Result, Source};
+use snowmint_coord::{
+    AfterCrash, Error, Node, NodeSettings, Platform, Result, Source, StoreIdentity,
+};
 use snowmint_core::{ManualClock, UnixMillis};
 use tokio::task::JoinHandle;
 
@@ -171,17 +173,17 @@ impl Machine {
         }
     }
 
-    /// Returns the count of store writes that the journal has seen, if there is a readable journal.
+    /// Returns the count of store writes that the journal has seen, if there is a readable journal
+    /// and no process.
     pub(super) fn writes_seen(&self) -> Option<u64> {
-        if !self.journalled || !self.is_stopped() {
-            return None;
-        }
-        let files = self.disk.backup();
-        if files.is_empty() {
-            return None;
-        }
-        let dir = self.disk.lock(DATA_DIR.as_ref()).ok()?;
-        let past = Journal::open_in(dir, &self.disk.machine().ok()?).ok()?.1?;
-        Some(past.record.writes)
+        self.journal_seen().filter(|_| self.is_stopped()).map(|seen| seen.writes)
+    }
+
+    /// Returns what the journal has seen of the store, if there is a readable journal.
+    pub(super) fn journal_seen(&self) -> Option<StoreIdentity> {
+        let disk = self.disk.copied();
+        let dir = disk.lock(DATA_DIR.as_ref()).ok().filter(|_| self.journalled)?;
+        let record = Journal::open_in(dir, &disk.machine().ok()?).ok()?.1?.record;
+        Some(StoreIdentity { id: record.store, writes: record.writes })
     }
 }

@@ -113,7 +113,7 @@ impl World {
     }
 
     /// Lets time pass, while every awake process mints again and again.
-    async fn all_try(&mut self, ms: u64) -> Checked {
+    pub(super) async fn all_try(&mut self, ms: u64) -> Checked {
         let end_ms = self.time.now_ms() + ms;
         while self.time.now_ms() < end_ms {
             let step_ms = self.rng.between(50, 2_000).min(end_ms - self.time.now_ms());

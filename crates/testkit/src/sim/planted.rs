@@ -4,9 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use snowmint_coord::recovery::Reports;
 use snowmint_coord::{
     Acquire, Acquired, ClaimRequest, Definition, Extend, Extended, GiveBack, Known, Lease, Mark,
     MemberInfo, Preference, Presence, Release, Reserve, Result, Segment, SlotRow, StalledMember,
+    Standing,
 };
 use snowmint_core::UnixMillis;
 
@@ -86,6 +88,8 @@ pub enum Bug {
     ReportsForgotten,
     /// Journals report how far the numbers of sources have come, and not the IDs that these became.
     IdsUnreported,
+    /// An operator counts the reports of an earlier doubt that a restore has brought back.
+    ReportsOfAnOldDoubt,
     /// A server that counts numbers does not compare the store's identity.
     CountedInAnotherStore,
     /// A batch that writes one slot does not compare its version: a cached row is never stale.
@@ -96,7 +100,7 @@ pub enum Bug {
 
 impl Bug {
     /// All bugs, each with the check that must find it.
-    pub const ALL: [(Self, Check); 34] = [
+    pub const ALL: [(Self, Check); 35] = [
         (Self::SkipTheTermCheck, Check::Mark),
         (Self::ExtendWithoutComparingFrom, Check::Mark),
         (Self::SameOwnerSharesALease, Check::Unique),
@@ -128,6 +132,7 @@ impl Bug {
         (Self::RecallForgets, Check::Rejection),
         (Self::ReportsForgotten, Check::Mark),
         (Self::IdsUnreported, Check::Unique),
+        (Self::ReportsOfAnOldDoubt, Check::Mark),
         (Self::CountedInAnotherStore, Check::Rejection),
         (Self::CachedRowsNotCompared, Check::Promise),
         (Self::StoreKeyNotCompared, Check::Rejection),
@@ -373,6 +378,15 @@ pub(super) fn reported(bug: Option<Bug>, known: Option<&Known>) -> Option<Known>
         Some(Bug::IdsUnreported) => Known { ids: BTreeMap::new(), ..known.clone() },
         _ => known.clone(),
     })
+}
+
+/// Returns the reports that an operator counts, who has looked before.
+pub(super) fn reports(bug: Option<Bug>, before: &Standing, after: Standing) -> Reports {
+    let mut before = before.clone();
+    if bug == Some(Bug::ReportsOfAnOldDoubt) {
+        before.journals.clear();
+    }
+    Reports::between(&before, after)
 }
 
 /// Models a member that leaves a store with this bug: the tail that it kept is given back, too.

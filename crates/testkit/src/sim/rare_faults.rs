@@ -53,7 +53,10 @@ impl World {
                 4 => self.restore_under_nodes().await?,
                 5 => self.fail_over().await?,
                 6 => self.restripe(index).await,
-                _ => self.copy(index).await?,
+                _ => {
+                    let stopped = self.pick(Machine::is_stopped).unwrap_or(index);
+                    self.copy(stopped).await?;
+                }
             },
         }
         Ok(())

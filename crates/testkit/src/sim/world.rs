@@ -177,6 +177,7 @@ impl World {
     async fn happen(&mut self) -> Checked {
         self.check_forwarded().await?;
         self.recover_if_due().await?;
+        self.restore_outdated().await?;
         let index = usize::try_from(self.rng.below(self.machines.len() as u64)).unwrap();
         match self.rng.below(100) {
             0..=9 if self.checks_order() => self.rise(index).await?,
@@ -215,6 +216,9 @@ impl World {
                 }
             }
             81..=82 => {
+                if self.checks_order() && self.rng.percent(50) {
+                    self.hand_over(index).await?;
+                }
                 self.close(index).await;
                 if self.rng.percent(20) {
                     self.start_without_store(index).await?;

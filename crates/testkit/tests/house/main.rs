@@ -74,7 +74,10 @@ fn texts() -> Vec<(String, String)> {
     let is_data = |name: &str| {
         let is_vector = name.starts_with("vectors/") && name.ends_with(".json");
         let is_licence = name.contains("LICENSE-");
-        is_vector || is_licence || name.ends_with(".lock") || name == "docs/openapi.json"
+        // A library of other authors, unchanged.
+        let is_library = name.starts_with("crates/server/console/uplot/") && !name.ends_with(".md");
+        let is_made = name.ends_with(".lock") || name == "docs/openapi.json";
+        is_vector || is_licence || is_library || is_made
     };
     let root = root();
     let (mut found, mut folders) = (Vec::new(), vec![root.clone()]);
@@ -378,7 +381,7 @@ fn literal(code: &str) -> Option<String> {
     quoted(code).map(|(text, _)| text)
 }
 
-/// Returns what is wrong with the sentence of an error, by the rules of docs/glossary.md.
+/// Returns what is wrong with the sentence of an error, by the rules of CONTRIBUTING.md.
 fn wrong_with(constructor: &str, sentence: &str) -> Option<&'static str> {
     // Names keep their form, such as URL and SQLite.
     let is_name = |word: &str| word.chars().filter(char::is_ascii_uppercase).count() > 1;

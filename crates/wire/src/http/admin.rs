@@ -1,5 +1,7 @@
 //! Sources, workers, layouts, decoding and health.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -114,7 +116,8 @@ pub struct UnreadableBody {
     pub why: String,
 }
 
-/// The query of `GET /v1/decode/{id}`: either a source or a layout.
+/// The query of `GET /v1/decode/{id}`: either a source or a layout; without both, the response has
+/// the readings of all known layouts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
@@ -156,7 +159,7 @@ pub struct DecodedBody {
     /// The clock sequence, where the layout has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<u64>,
-    /// The counter within its tick.
+    /// The counter within its tick, where the layout has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
     /// The layout used for decoding, in full.
@@ -165,6 +168,54 @@ pub struct DecodedBody {
     /// The version of a UUID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid_version: Option<u8>,
+    /// The form of an ID that is no number, such as UUID or KSUID, where the query names neither
+    /// source nor layout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Other parts of such an ID, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub more: BTreeMap<String, String>,
+    /// The readings of a number by all known layouts, the most plausible first, where the query
+    /// names neither source nor layout.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<ReadingBody>,
+}
+
+/// A number as one of the known layouts reads it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ReadingBody {
+    /// The layout's name, with the epoch if it is not that of the name.
+    pub layout: String,
+    /// The layout written out in full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_full: Option<String>,
+    /// The text form by which the number was read, if it is not decimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    /// The number that this form reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<String>,
+    /// Start of the tick; absent for a number with more bits than the layout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// The clock sequence, where the layout has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<u64>,
+    /// The worker number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<u64>,
+    /// The parts of a worker that the layout splits, the high part first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_parts: Option<[u64; 2]>,
+    /// The counter within the tick.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
+    /// Whether an ID of this layout could have been minted by now.
+    pub plausible: bool,
+    /// Reasons against the reading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// The bits of each field of a layout.
@@ -197,8 +248,10 @@ pub struct LayoutBody {
     pub about: Option<String>,
     /// The bits of each field.
     pub bits: BitsBody,
-    /// The length of a tick in milliseconds.
+    /// The length of a tick in whole milliseconds; 0 for a shorter one.
     pub unit_ms: u32,
+    /// The length of a tick in nanoseconds.
+    pub unit_ns: u64,
     /// Start of tick 0.
     pub epoch: String,
     /// End of the layout's years: the first time after the last tick.
@@ -207,8 +260,17 @@ pub struct LayoutBody {
     pub workers: u64,
     /// IDs that one worker can mint in a second, on average.
     pub ids_per_second: u64,
-    /// Whether IDs can be minted; false for a layout that only decodes old IDs.
+    /// Whether IDs can be minted; false for a layout that only decodes.
     pub can_mint: bool,
+    /// Sentences on what to know before a source gets this layout: why it only decodes, when its
+    /// years end soon, that JavaScript rounds its IDs, how they spread over shards. Absent in
+    /// `GET /v1/layouts`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// The first ID of worker 1, or of the only worker, at the time of the request, in each text
+    /// form. Absent in `GET /v1/layouts`, and while the layout has no tick for now.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sample: BTreeMap<String, String>,
 }
 
 /// The body of `GET /v1/layouts`.
@@ -257,6 +319,9 @@ pub struct WorkerBody {
     /// Whether the number is excluded: never assigned, because another system may mint with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub excluded: bool,
+    /// Whether the number belongs to a pool for external leases.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub external: bool,
 }
 
 /// The body of `GET /v1/workers`.

@@ -4,15 +4,19 @@
 //! as floating point. Times are RFC 3339 in UTC.
 
 mod admin;
+mod cluster;
 pub mod compat;
 mod mint;
 mod recovery;
 mod server;
 
 pub use admin::{
-    AlterRequest, BitsBody, DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, ReadyBody,
-    RestripeRequest, SourceBody, SourceRequest, SourcesBody, StoreStatusBody, UnreadableBody,
-    WorkerBody, WorkersBody,
+    AlterRequest, BitsBody, DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, ReadingBody,
+    ReadyBody, RestripeRequest, SourceBody, SourceRequest, SourcesBody, StoreStatusBody,
+    UnreadableBody, WorkerBody, WorkersBody,
+};
+pub use cluster::{
+    HistoryBody, HistoryQuery, MemberBody, SectionRangeBody, ServerReportBody, ServersBody,
 };
 pub use mint::{
     Count, CounterBody, IdsBody, MintRequest, SegmentBody, SegmentRequest, number_in, one_id,

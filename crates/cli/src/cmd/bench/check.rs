@@ -211,7 +211,7 @@ fn compare<K: SortKey>(
     sorter.each_repeated(|key, times| {
         *repeated += times - 1;
         if duplicates.len() < NAMED_MAX {
-            duplicates.push((key.show(None), times));
+            duplicates.push((key.show(None, false), times));
         }
     })?;
     Ok(verdict)

@@ -5,36 +5,42 @@ mod number;
 mod reading;
 mod source;
 mod uuid;
-mod uuid_facts;
+mod view;
 
 use clap::Args;
+use snowmint_core::UnixMillis;
+use snowmint_core::layout::ReadableLayout;
 use snowmint_core::text::Format;
-use snowmint_core::{Layout, UnixMillis};
+use snowmint_server::decoding::{Age, ForeignId, Id, read};
 use snowmint_wire::http::DecodedBody;
 use ulid::Ulid;
 
 use crate::client::{ApiClient, DEFAULT_SERVER};
 use crate::terminal::exit::{Exit, Failure, Outcome, complain};
-use crate::terminal::id::{self, Id};
 use crate::terminal::input;
 use crate::terminal::output::Output;
-use crate::terminal::when::{self, Age, Zone};
-use line::{DecodeView, DecodedLine};
+use crate::terminal::when::{self, Zone};
+use line::DecodedLine;
 use reading::{worker_text, write_readings};
+use view::DecodeView;
 
 /// Show the content of IDs: time, age, worker, sequence.
 ///
-/// UUIDs show version, variant, time, and whether they contain a real MAC address; ULIDs show their
-/// time.
+/// UUIDs show version, variant, time, and whether they contain a real MAC address. ULIDs,
+/// ObjectIds, KSUIDs, xids and push IDs of Firebase show their time. A negative number is the
+/// number of 64 bits that SQL and Java show so.
 ///
-/// Without a layout or a source, shows the reading of each known layout, the plausible ones first.
+/// Without a layout or a source, shows the reading of each known layout and epoch: the most
+/// plausible first, and what speaks against the others.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint decode 175928847299117063 --layout discord
   snowmint decode 175928847299117063 --layout twitter,epoch=2015-01-01T00:00:00Z --zone Asia/Shanghai
   snowmint decode 3RsPZs4yMtx --format base62 --layout time=41,worker=10,sequence=12
   snowmint decode 01939c2b-5a3b-7cc4-8f3d-6b4f5d2a1c9e 01ARZ3NDEKTSV4RRFFQ69G5FAV
+  snowmint decode --layout baidu-2016 -- -7055142081907384320
   snowmint decode 3RsPZs4yMtx --source orders
+  snowmint decode 20220320133617924-5-0 --format friendly --layout cosid --zone Asia/Shanghai
   psql -Atc 'select id from orders' | snowmint decode --json | jq -r .time")]
 pub(crate) struct Decode {
     /// IDs; without any, or for `-`, standard input, one ID a line.
@@ -42,7 +48,7 @@ pub(crate) struct Decode {
     ids: Vec<String>,
     /// Layout: a name, a name with overrides, or its fields in written order.
     #[arg(long, value_name = "L")]
-    layout: Option<Layout>,
+    layout: Option<ReadableLayout>,
     /// Source of the IDs; a server reads them with the source's layout, text form and disguise.
     #[arg(long, value_name = "S", conflicts_with_all = ["layout", "format"])]
     source: Option<String>,
@@ -53,7 +59,7 @@ pub(crate) struct Decode {
     /// these with `-padded`.
     #[arg(long, value_name = "F")]
     format: Option<Format>,
-    /// Time zone of the output: UTC, local, an offset such as +08:00, or a name such as
+    /// Time zone of the output, and of the time in friendly texts: UTC, local, an offset such as +08:00, or a name such as
     /// Asia/Shanghai.
     #[arg(long, value_name = "Z", default_value = "UTC", allow_hyphen_values = true)]
     zone: Zone,
@@ -112,12 +118,16 @@ impl Decode {
             let line = source::line(text, name, client, &view)?;
             return self.write(&line, out);
         }
-        let id = id::read(text, self.format, self.layout.as_ref())?;
+        let friendly = self.format.is_some_and(Format::needs_layout);
+        let in_utc = if friendly { self.zone.friendly_in_utc(text) } else { Ok(text.into()) };
+        let text_in_utc = in_utc.map_err(Failure::usage)?;
+        let id = read(&text_in_utc, self.format, self.layout.as_ref()).map_err(Failure::usage)?;
         let line = match (id, &self.layout) {
             (Id::Number(number), Some(layout)) => number::with_layout(text, number, layout, &view)?,
             (Id::Number(number), None) => number::with_every_layout(text, number, &view),
             (Id::Uuid(uuid), _) => uuid::line(text, uuid, &view),
             (Id::Ulid(ulid), _) => ulid_line(text, ulid, &view),
+            (Id::Foreign(id), _) => foreign_line(text, id, &view),
         };
         self.write(&line, out)
     }
@@ -131,7 +141,18 @@ impl Decode {
 }
 
 fn ulid_line(text: &str, ulid: Ulid, view: &DecodeView<'_>) -> DecodedLine {
-    let time = UnixMillis::new(ulid.timestamp_ms());
+    let random = Some(format!("{:020x}", ulid.random()));
+    DecodedLine { ulid_random: random, ..timed(text, ulid.timestamp_ms(), view) }
+}
+
+fn foreign_line(text: &str, id: ForeignId, view: &DecodeView<'_>) -> DecodedLine {
+    let unix_ms = id.unix_ms;
+    DecodedLine { foreign: Some(id), ..timed(text, unix_ms, view) }
+}
+
+/// Returns the line of an ID of which only the time is known.
+fn timed(text: &str, unix_ms: u64, view: &DecodeView<'_>) -> DecodedLine {
+    let time = UnixMillis::new(unix_ms);
     DecodedLine {
         body: DecodedBody {
             id: text.into(),
@@ -139,7 +160,6 @@ fn ulid_line(text: &str, ulid: Ulid, view: &DecodeView<'_>) -> DecodedLine {
             ..DecodedBody::default()
         },
         age_ms: Some(Age::at(time, view.now).ms()),
-        ulid_random: Some(format!("{:020x}", ulid.random())),
         ..DecodedLine::default()
     }
 }
@@ -150,15 +170,24 @@ fn write_line(line: &DecodedLine, out: &mut Output) -> Outcome {
     out.line(&body.id)?;
     out.field("number", body.number.as_ref().filter(|number| **number != body.id))?;
     if let Some(facts) = &line.uuid {
-        facts.write(out)?;
+        uuid::write_facts(facts, out)?;
     }
-    out.field("kind", line.ulid_random.as_ref().map(|_| "ULID"))?;
+    let foreign = line.foreign.as_ref();
+    let ulid = line.ulid_random.as_ref().map(|_| "ULID");
+    out.field("kind", ulid.or(foreign.map(|id| id.kind)))?;
     let age = line.age_ms.map_or_else(String::new, |ms| format!(" ({})", Age::from_ms(ms)));
     out.field("time", body.time.as_ref().map(|time| format!("{time}{age}")))?;
     out.field("clock", body.clock)?;
     out.field("worker", worker_text(body.worker, body.worker_parts))?;
     out.field("period", body.period.as_ref())?;
     out.field("sequence", body.sequence)?;
+    if let Some(id) = foreign {
+        out.field("machine", id.machine.as_ref())?;
+        out.field("process", id.process)?;
+        out.field("counter", id.counter)?;
+        out.field("random", id.random.as_ref())?;
+    }
     out.field("random", line.ulid_random.as_ref())?;
-    write_readings(&line.readings, out)
+    out.field("doubt", line.doubt.as_ref())?;
+    write_readings(&body.readings, out)
 }

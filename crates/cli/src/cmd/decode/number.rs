@@ -1,152 +1,99 @@
-//! Numbers of 64 bits, read with one layout or with every named layout.
+//! Numbers of 64 bits, read with one layout.
 
-use snowmint_core::layout::{EPOCH_DEFAULT, PRESETS};
-use snowmint_core::{Layout, OutOfRange, UnixMillis};
+use snowmint_core::OutOfRange;
+use snowmint_core::layout::{Field, ReadableLayout};
+use snowmint_server::decoding::{Age, misplaced, readings};
+use snowmint_server::reading_body;
 use snowmint_wire::http::DecodedBody;
 
-use super::line::{DecodeView, DecodedLine};
-use super::reading::Reading;
+use super::line::DecodedLine;
+use super::view::DecodeView;
 use crate::terminal::exit::{Failure, Outcome};
-use crate::terminal::when::Age;
-
-/// Largest time by which an ID may be ahead of the clock before its reading counts as a misreading.
-const AHEAD_MS_MAX: u64 = 24 * 3_600_000;
-
-/// Divisor of a layout's past. Times in the first of this many parts count as misreadings: IDs read
-/// with too many bits below the time fall there.
-const YOUNG_SHARE: u64 = 100;
 
 /// Reads the ID with one layout.
 pub(super) fn with_layout(
     text: &str,
     id: u64,
-    layout: &Layout,
+    layout: &ReadableLayout,
     view: &DecodeView<'_>,
 ) -> Outcome<DecodedLine> {
-    let parts = layout.unpack(id).map_err(|error| refused(text, &error))?;
+    let parts = layout.unpack(id).map_err(|error| refused(text, layout, &error))?;
     let time = layout.start_of(parts.tick);
-    let has_clock = layout.clock_max() > 0;
-    let has_worker = layout.worker_max() > 0;
+    let has = |field| layout.bits(field) > 0;
     Ok(DecodedLine {
         body: DecodedBody {
             id: text.into(),
             number: Some(id.to_string()),
-            period: None,
             time: Some(view.zone.show(time)),
             tick: Some(parts.tick.get()),
-            worker: has_worker.then_some(parts.worker),
+            worker: has(Field::Worker).then_some(parts.worker),
             worker_parts: layout.split_worker(parts.worker).map(|(high, low)| [high, low]),
-            clock: has_clock.then_some(parts.clock),
-            sequence: Some(parts.sequence),
+            clock: has(Field::Clock).then_some(parts.clock),
+            sequence: has(Field::Sequence).then_some(parts.sequence),
             layout: Some(layout.to_string()),
-            uuid_version: None,
+            ..DecodedBody::default()
         },
         age_ms: Some(Age::at(time, view.now).ms()),
+        doubt: misplaced(id, layout, parts),
         ..DecodedLine::default()
     })
 }
 
-fn refused(text: &str, error: &OutOfRange) -> Failure {
-    Failure::usage(format!("invalid ID {text:?} of this layout: {error}"))
-}
-
-/// Reads the ID with every named layout, the plausible ones first.
+/// Reads the ID with every known layout, the most plausible reading first.
 pub(super) fn with_every_layout(text: &str, id: u64, view: &DecodeView<'_>) -> DecodedLine {
-    let own = default_layout().map(|layout| ("default", layout));
-    let named = PRESETS.iter().map(|preset| (preset.name(), preset.layout()));
-    let mut readings: Vec<Reading> =
-        own.into_iter().chain(named).map(|(name, layout)| read(name, id, &layout, view)).collect();
-    readings.sort_by_key(|reading| !reading.plausible);
+    let readings = readings(id, view.now);
     DecodedLine {
         body: DecodedBody {
             id: text.into(),
             number: Some(id.to_string()),
+            readings: readings
+                .iter()
+                .map(|reading| reading_body(reading, |time| view.zone.show(time)))
+                .collect(),
             ..DecodedBody::default()
         },
-        readings,
         ..DecodedLine::default()
     }
 }
 
-/// Returns the layout of the source `default`.
-fn default_layout() -> Option<Layout> {
-    Layout::new(41, 10, 12).ok()
-}
-
-fn read(name: &'static str, id: u64, layout: &Layout, view: &DecodeView<'_>) -> Reading {
-    let Ok(parts) = layout.unpack(id) else {
-        let why = Some(format!("more than {} bits", layout.total_bits()));
-        return Reading { layout: name, why, ..Reading::default() };
+fn refused(text: &str, layout: &ReadableLayout, error: &OutOfRange) -> Failure {
+    let hint = if text.starts_with('-') && layout.total_bits() == 63 && layout.is_by_time() {
+        "; if the time ran into the top bit, give it one more bit"
+    } else {
+        ""
     };
-    let time = layout.start_of(parts.tick);
-    let why = implausible(time, layout, view.now);
-    Reading {
-        layout: name,
-        time: Some(view.zone.show(time)),
-        clock: (layout.clock_max() > 0).then_some(parts.clock),
-        worker: (layout.worker_max() > 0).then_some(parts.worker),
-        worker_parts: layout.split_worker(parts.worker).map(|(high, low)| [high, low]),
-        sequence: Some(parts.sequence),
-        plausible: why.is_none(),
-        why,
-    }
-}
-
-/// Returns the reason why an ID of this time cannot have been minted by now, if there is one.
-fn implausible(time: UnixMillis, layout: &Layout, now: UnixMillis) -> Option<String> {
-    if time.since(now) > AHEAD_MS_MAX {
-        return Some(Age::at(time, now).to_string());
-    }
-    let young_ms = now.since(layout.epoch()) / YOUNG_SHARE;
-    // Systems on the default epoch are unknown, as is the date since which they mint: only the
-    // first day is implausible.
-    let young_ms =
-        if layout.epoch() == EPOCH_DEFAULT { young_ms.min(AHEAD_MS_MAX) } else { young_ms };
-    if time.since(layout.epoch()) < young_ms {
-        return Some("hardly after the epoch".into());
-    }
-    None
+    Failure::usage(format!("invalid ID {text:?} of this layout: {error}{hint}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use snowmint_core::{Layout, UnixMillis};
+
     use super::*;
     use crate::terminal::when::Zone;
 
-    fn plausible(id: u64, now: &str) -> Vec<&'static str> {
+    fn read(id: u64, text: &str, layout: &ReadableLayout) -> Outcome<DecodedLine> {
         let zone = Zone::default();
-        let view = DecodeView { zone: &zone, now: zone.read(now).unwrap() };
-        let line = with_every_layout("", id, &view);
-        line.readings.iter().filter(|reading| reading.plausible).map(|r| r.layout).collect()
-    }
-
-    #[test]
-    fn the_layout_an_id_was_minted_with_is_among_the_plausible_ones() {
-        let now = "2026-11-20T00:00:00Z";
-        let minted = Zone::default().read("2026-10-01T12:00:00Z").unwrap();
-        for preset in PRESETS.iter().filter(|preset| preset.can_mint()) {
-            let id = preset.layout().compose(minted, 3, 5).unwrap();
-            let names = plausible(id, now);
-            assert!(names.contains(&preset.name()), "{}: {names:?}", preset.name());
-        }
-    }
-
-    #[test]
-    fn misreadings_are_marked() {
-        // Discord's documented example.
-        let names = plausible(175_928_847_299_117_063, "2026-11-20T00:00:00Z");
-        assert!(names.contains(&"discord"), "{names:?}");
-        assert!(!names.contains(&"yitter"), "{names:?}");
-        // A row number is not a snowflake.
-        assert_eq!(plausible(12_345, "2026-11-20T00:00:00Z"), [] as [&str; 0]);
+        with_layout(text, id, layout, &DecodeView { zone: &zone, now: UnixMillis::ZERO })
     }
 
     #[test]
     fn an_id_beyond_the_layout_is_refused_with_its_limit() {
-        let zone = Zone::default();
-        let view = DecodeView { zone: &zone, now: UnixMillis::ZERO };
-        let error = with_layout("x", u64::MAX, &Layout::TWITTER, &view).unwrap_err();
+        let error = read(u64::MAX, "x", &Layout::TWITTER.readable()).unwrap_err();
         let Failure::Explained { message, .. } = error else { panic!("must say why") };
-        assert!(message.contains("9223372036854775807"), "{message}");
+        assert!(message.ends_with("0 to 9223372036854775807"), "{message}");
+        let error = read(u64::MAX, "-1", &Layout::TWITTER.readable()).unwrap_err();
+        let Failure::Explained { message, .. } = error else { panic!("must say why") };
+        assert!(message.ends_with("give it one more bit"), "{message}");
+    }
+
+    #[test]
+    fn a_time_past_its_second_is_doubted() {
+        let nextcloud = ReadableLayout::NEXTCLOUD;
+        // The test of Nextcloud's decoder has this number and its time: 1023 ms after a second.
+        let line = read(9_223_372_036_854_775_807, "x", &nextcloud).unwrap();
+        assert_eq!(line.body.time.as_deref(), Some("2093-10-19T03:14:08.023Z"));
+        assert!(line.doubt.unwrap().contains("past its second"));
+        assert_eq!(read(4_688_076_898_113_587, "x", &nextcloud).unwrap().doubt, None);
     }
 }

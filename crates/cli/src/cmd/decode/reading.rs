@@ -1,31 +1,9 @@
-//! Reading of a number with one layout.
+//! Readings of a number with the known layouts, as a table.
 
-use serde::Serialize;
+use snowmint_wire::http::ReadingBody;
 
 use crate::terminal::exit::Outcome;
 use crate::terminal::output::Output;
-
-/// Reading of one layout.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Reading {
-    /// Name of the layout.
-    pub(super) layout: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) time: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) clock: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) worker: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) worker_parts: Option<[u64; 2]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) sequence: Option<u64>,
-    /// Whether an ID of this layout could have been minted by now.
-    pub(super) plausible: bool,
-    /// Reason why it could not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) why: Option<String>,
-}
 
 /// Returns a worker number, with its two parts if its layout shows them.
 pub(super) fn worker_text(worker: Option<u64>, parts: Option<[u64; 2]>) -> Option<String> {
@@ -37,25 +15,27 @@ pub(super) fn worker_text(worker: Option<u64>, parts: Option<[u64; 2]>) -> Optio
 }
 
 /// Writes the readings as a table, if there are any.
-pub(super) fn write_readings(readings: &[Reading], out: &mut Output) -> Outcome {
+pub(super) fn write_readings(readings: &[ReadingBody], out: &mut Output) -> Outcome {
     if readings.is_empty() {
         return Ok(());
     }
-    out.line("  No layout was named (--layout). These would read:")?;
-    out.line(format_args!("  {:<15}{:<31}{:<19}{}", "LAYOUT", "TIME", "WORKER", "SEQUENCE"))?;
+    let width = readings.iter().map(|reading| reading.layout.len()).max().unwrap_or_default() + 2;
+    out.line("  No layout was named (--layout). These would read, the most plausible first:")?;
+    out.line(format_args!("  {:<width$}{:<31}{:<19}{}", "LAYOUT", "TIME", "WORKER", "SEQUENCE"))?;
     for reading in readings {
         let time = reading.time.as_deref().unwrap_or("-");
         let worker = worker_text(reading.worker, reading.worker_parts);
         let worker = worker.unwrap_or_else(|| "-".to_owned());
         let sequence =
             reading.sequence.map_or_else(|| "-".to_owned(), |sequence| sequence.to_string());
-        let name = reading.layout;
-        match &reading.why {
-            None => out.line(format_args!("  {name:<15}{time:<31}{worker:<19}{sequence}"))?,
-            Some(why) => out.line(format_args!(
-                "  {name:<15}{time:<31}{worker:<19}{sequence:<9} implausible: {why}"
-            ))?,
-        }
+        let name = &reading.layout;
+        let against = match (&reading.why, reading.plausible) {
+            (None, _) => String::new(),
+            (Some(why), true) => format!(" doubtful: {why}"),
+            (Some(why), false) => format!(" implausible: {why}"),
+        };
+        let line = format!("  {name:<width$}{time:<31}{worker:<19}{sequence:<10}{against}");
+        out.line(line.trim_end())?;
     }
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! IDs decoded by a server, which knows their source's layout, text form and disguise.
 
 use snowmint_core::Rfc3339;
+use snowmint_server::decoding::Age;
 use snowmint_wire::http::DecodedBody;
 
-use super::line::{DecodeView, DecodedLine};
+use super::line::DecodedLine;
+use super::view::DecodeView;
 use crate::client::{ApiClient, segment};
 use crate::terminal::exit::Outcome;
-use crate::terminal::when::Age;
 
 pub(super) fn line(
     text: &str,

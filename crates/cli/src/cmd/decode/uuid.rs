@@ -1,16 +1,13 @@
 //! UUIDs of any version, including versions that are only recognised.
 
+use snowmint_server::decoding::{Age, Dce, UuidFacts, unix_ms};
 use snowmint_wire::http::DecodedBody;
 use uuid::{Uuid, Variant};
 
-use super::line::{DecodeView, DecodedLine};
-use super::uuid_facts::UuidFacts;
-use crate::terminal::when::Age;
-
-/// Time from 1582-10-15T00:00:00Z, the origin of versions 1, 2 and 6, to 1970, in steps of 100 ns.
-const GREGORIAN_STEPS_TO_1970: i128 = 0x01b2_1dd2_1381_4000;
-/// Number of 100 ns steps in a millisecond.
-const STEPS_PER_MS: i128 = 10_000;
+use super::line::DecodedLine;
+use super::view::DecodeView;
+use crate::terminal::exit::Outcome;
+use crate::terminal::output::Output;
 
 pub(super) fn line(text: &str, uuid: Uuid, view: &DecodeView<'_>) -> DecodedLine {
     let standard = uuid.get_variant() == Variant::RFC4122;
@@ -29,27 +26,35 @@ pub(super) fn line(text: &str, uuid: Uuid, view: &DecodeView<'_>) -> DecodedLine
     }
 }
 
-/// Returns the time when the UUID was made, as far as it contains it.
-fn unix_ms(uuid: Uuid, version: usize) -> Option<i64> {
-    let bytes = uuid.as_bytes();
-    let (high, _) = uuid.as_u64_pair();
-    let time_high = u64::from(u16::from_be_bytes([bytes[6] & 0x0f, bytes[7]]));
-    let steps = match version {
-        1 => time_high << 48 | (high >> 16 & 0xffff) << 32 | high >> 32,
-        // The low 32 bits of the time hold a local number: the time is known to 7 minutes only.
-        2 => time_high << 48 | (high >> 16 & 0xffff) << 32,
-        6 => (high >> 16) << 12 | time_high,
-        7 => return i64::try_from(high >> 16).ok(),
-        _ => return None,
-    };
-    i64::try_from((i128::from(steps) - GREGORIAN_STEPS_TO_1970).div_euclid(STEPS_PER_MS)).ok()
+/// Writes the content for people.
+pub(super) fn write_facts(facts: &UuidFacts, out: &mut Output) -> Outcome {
+    out.field("kind", Some("UUID"))?;
+    out.field("version", Some(facts.version))?;
+    out.field("variant", Some(facts.variant))?;
+    if let Some(node) = &facts.node {
+        let shows = match facts.mac_shows {
+            Some(true) => "A REAL MAC ADDRESS SHOWS",
+            _ => "random, no MAC address shows",
+        };
+        out.field("node", Some(format_args!("{node} ({shows})")))?;
+    }
+    out.field("clock", facts.clock_sequence)?;
+    if let Some(Dce { domain, number }) = facts.dce {
+        let of = match domain {
+            0 => "user",
+            1 => "group",
+            2 => "organisation",
+            _ => "site's own kind",
+        };
+        out.field("number", Some(format_args!("{number} (domain {domain}: {of})")))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use snowmint_core::UnixMillis;
 
-    use super::super::uuid_facts::Dce;
     use super::*;
     use crate::terminal::when::Zone;
 

@@ -24,9 +24,13 @@ impl Mint {
         done: &mut u64,
         out: &mut Printed,
     ) -> Outcome {
-        // A configured store may be anywhere; the data directory belongs to its own store.
-        let journal =
-            if config.store.url.is_empty() { JournalUse::IfFree } else { JournalUse::Without };
+        // A configured store may be anywhere; the default data directory belongs to its own store.
+        let is_default = config.server.data_dir == Config::default().server.data_dir;
+        let journal = if config.store.url.is_empty() || !is_default {
+            JournalUse::IfFree
+        } else {
+            JournalUse::Without
+        };
         store::runtime()?.block_on(async {
             let node = node::open(config, journal).await?;
             let minted = match node.source(&self.source).await {

@@ -80,18 +80,13 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(self) -> Outcome {
-        let own = [
-            ("server.http", "--http", &self.http),
-            ("server.resp", "--resp", &self.resp),
-            ("server.owner", "--owner", &self.owner),
-        ];
-        let mut flags: Vec<_> = own
+        let insecure = self.insecure.then_some("true");
+        let texts = [self.http.as_deref(), self.resp.as_deref(), self.owner.as_deref(), insecure];
+        let flags: Vec<_> = ConfigArgs::SERVE_KEYS
             .into_iter()
-            .filter_map(|(key, name, text)| Some(Given::flag(key, name, text.as_ref()?)))
+            .zip(texts)
+            .filter_map(|((key, name), text)| Some(Given::flag(key, name, text?)))
             .collect();
-        if self.insecure {
-            flags.push(Given::flag("server.insecure", "--insecure", "true"));
-        }
         let config = self.config_args.load(flags.clone())?;
         self.run_as(&config, flags).map_err(|failure| config.places.located(failure))
     }
@@ -303,9 +298,13 @@ async fn serve_on(
     forecasts.abort();
     following.abort();
     supervisor.stopping();
-    handle.stop();
+    let stopped = async {
+        handle.hand_over().await;
+        handle.stop();
+        handle.stopped().await;
+    };
     tokio::select! {
-        () = handle.stopped() => {}
+        () = stopped => {}
         () = signals.next() => tracing::warn!("requests in progress are cut off"),
     }
     Ok(())

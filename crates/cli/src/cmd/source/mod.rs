@@ -5,7 +5,7 @@ mod shown;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use serde_json::Value;
-use snowmint_coord::spec::{SourceSpec, keys};
+use snowmint_coord::spec::{SourceSpec, Takes, keys};
 use snowmint_wire::http::{AlterRequest, SourceBody, SourceRequest, SourcesBody, UnreadableBody};
 
 use crate::client::{ApiClient, DEFAULT_SERVER};
@@ -25,7 +25,7 @@ use shown::{path, show};
   snowmint source alter orders --lead_max 10s
   snowmint source alter orders --lead_max 10s --if-version 7
   snowmint source disable orders
-  snowmint source restripe orders --increment 3 --stripe 1=10.0.0.1:7700 --stripe 2=10.0.0.2:7700 \
+  snowmint source restripe orders --increment 3 --stripe 1=10.0.0.1:7700 --stripe 2=10.0.0.2:7700 \\
       --stripe 3=10.0.0.3:7700")]
 pub(crate) struct Source {
     #[command(subcommand)]
@@ -92,8 +92,8 @@ struct SourceKeys(SourceSpec);
 impl Args for SourceKeys {
     fn augment_args(command: Command) -> Command {
         let spelled = |takes| match takes {
-            keys::Takes::Number => "NUMBER",
-            keys::Takes::Flag => "true|false",
+            Takes::Number => "NUMBER",
+            Takes::Flag => "true|false",
             _ => "TEXT",
         };
         command.next_help_heading("Keys").args(keys::KEYS.iter().map(|key| {

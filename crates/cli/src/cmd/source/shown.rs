@@ -1,6 +1,7 @@
 //! A source as people and programs see it.
 
 use serde_json::{Map, Value};
+use snowmint_server::shards;
 use snowmint_wire::http::{SourceBody, StoreStatusBody};
 
 use crate::client::segment;
@@ -31,6 +32,9 @@ pub(super) fn show(source: &SourceBody, json: bool, out: &mut Output) -> Outcome
         let state = if *serving { "serves" } else { "does not serve" };
         let error = error.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
         out.line(format_args!("# store {store}: {part}, {state}{error}"))?;
+    }
+    if let Some(shards) = shards::of_source(&source.keys) {
+        out.line(format_args!("# shards: {shards}"))?;
     }
     out.line(format_args!("[sources.{}]", toml_key(&source.name)))?;
     let mut lines = Vec::new();

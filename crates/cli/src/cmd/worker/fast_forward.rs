@@ -8,9 +8,11 @@ use clap::Args;
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::error::chain;
 use snowmint_coord::journal::{self, DataDir, Record};
-use snowmint_coord::recovery::{Configured, Recovery, RecoveryRequest, accept_other_server};
+use snowmint_coord::recovery::{
+    Configured, Recovery, RecoveryRequest, Reports, accept_other_server,
+};
 use snowmint_coord::{
-    END_MS, ErrorKind, FastForward as Forward, Mark, NodeSettings, Store, StoreIdentity,
+    BootTimer, END_MS, ErrorKind, FastForward as Forward, Mark, NodeSettings, Store, StoreIdentity,
 };
 use snowmint_core::Rfc3339;
 use snowmint_server::{moved_to, recovery_body};
@@ -158,9 +160,9 @@ impl MoveOptions {
         if step.other_server {
             runtime.block_on(accepted(config))?;
         }
-        let look = look(config, read, &request, configured);
+        let look = look(config, runs, read, &request, configured);
         let recovery = runtime.block_on(look)?;
-        if runs && recovery.doubt().is_none() {
+        if runs && recovery.doubt().is_none() && !request.has_values() {
             complain(NOTHING_TO_RECOVER);
             return Ok(());
         }
@@ -226,16 +228,23 @@ async fn accepted(config: &Config) -> Outcome {
     Ok(())
 }
 
-/// Reads the state and creates nothing.
+/// Reads the state and creates nothing. If the servers run, they have to repeat their reports.
 async fn look(
     config: &Config,
+    runs: bool,
     read: Vec<Record>,
     request: &RecoveryRequest,
     configured: Configured<'_>,
 ) -> Outcome<Recovery> {
     let store = store::existing(config).await?;
     let known = store.as_deref().map(|store| store as &dyn Store);
-    let recovery = Recovery::look(known, read, &request.without, configured, when::now()).await?;
+    let reports = match known {
+        Some(store) if runs => Reports::repeated(store, &BootTimer).await?,
+        Some(store) => Reports::of_stopped(store).await?,
+        None => Reports::default(),
+    };
+    let look = Recovery::look(known, reports, read, &request.without, configured, when::now());
+    let recovery = look.await?;
     if let Some(error) = recovery.unlisted() {
         complain(format_args!(
             "the store's sources cannot be read, so those of the configuration count: {}",

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use snowmint_coord::error::chain;
-use snowmint_coord::recovery::{Configured, Recovery};
+use snowmint_coord::recovery::{Configured, Recovery, Reports};
 use snowmint_coord::{
     Mark, MemberInfo, NodeSettings, Presence, Reclaim as ReclaimRequest, Reclaimed, SlotInfo, Store,
 };
@@ -111,8 +111,9 @@ impl Reclaim {
     async fn look(&self, config: &Config, store: &dyn Store) -> Outcome<ReclaimPlan> {
         let settings = NodeSettings { builtin: config.sources.builtin, ..node::pacing(config) };
         let configured = Configured { sources: &config.specs(), settings: &settings };
+        let reports = Reports::of_stopped(store).await?;
         let recovery =
-            Recovery::look(Some(store), Vec::new(), &[], configured, when::now()).await?;
+            Recovery::look(Some(store), reports, Vec::new(), &[], configured, when::now()).await?;
         if let Some(doubt) = recovery.doubt() {
             let error = doubt.clone().into_error();
             return Err(Failure::refused(format!("{error}; recover the store first")));

@@ -19,6 +19,9 @@ use crate::terminal::exit::{Outcome, complain};
 /// or give its journal. With --server, any server of the store does this for a caller that may
 /// administer all sources: the store need not be reachable from here.
 ///
+/// A server that was left out (--without) may name numbers above the store's when it returns: give
+/// them by --segment or --mark, also while the store is not in doubt.
+///
 /// After a failover, or a restart of a Redis with persistence=any, no server mints, and the store
 /// is not in doubt: run the command once with --other-server, and then without it.
 #[derive(Debug, Args)]
@@ -69,7 +72,7 @@ impl Recover {
         let (secondary, other_server) = (self.secondary.clone(), self.other_server);
         let request = RecoveryRequest { secondary, other_server, ..self.how.recovery_request()? };
         let body: RecoveryBody = server.post("/v1/recovery", &request)?;
-        if body.doubt.is_none() {
+        if body.doubt.is_none() && request.mark.is_none() && request.segments.is_empty() {
             complain(NOTHING_TO_RECOVER);
             return Ok(());
         }

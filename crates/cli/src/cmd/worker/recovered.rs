@@ -8,8 +8,9 @@ use snowmint_wire::http::{JournalBody, RecoveryBody};
 use crate::terminal::exit::{Failure, Outcome, complain};
 use crate::terminal::output::Output;
 
-pub(super) const NOTHING_TO_RECOVER: &str = "the store is not in doubt: nothing to recover; if \
-    servers reject it after a failover, repeat this with --other-server";
+pub(super) const NOTHING_TO_RECOVER: &str = "the store is not in doubt: nothing to recover. After a \
+    restore, repeat this once a server is not ready. If servers reject the store after a failover, repeat this with \
+    --other-server. If a server names a number above the store's, give it by --segment or --mark";
 
 /// Output, for people as results come, for machines at the end.
 pub(super) struct Recovered {

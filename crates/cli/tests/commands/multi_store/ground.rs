@@ -16,7 +16,7 @@ use crate::http::Http;
 use crate::server::{Server, serve};
 
 /// Longest wait of a request while a store is away, on an idle machine: far less than the time
-/// limit of a store call. docs/faults.md has the measured time.
+/// limit of a store call. docs/evidence/faults.md has the measured time.
 const BOUND: Duration = Duration::from_secs(3);
 /// Number of round trips between two threads by which the wait may be longer on a busy machine. A
 /// request takes some dozens of such turns, in three processes.

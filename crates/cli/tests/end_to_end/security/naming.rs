@@ -3,10 +3,12 @@
 
 use snowmint_coord::{NewDefinition, SourceSpec};
 use snowmint_wire::grpc::mint_client::MintClient;
-use snowmint_wire::grpc::store::{self, store_client::StoreClient};
-use snowmint_wire::grpc::{AlterSourceRequest, DefineSourceRequest};
+use snowmint_wire::grpc::{AlterSourceRequest, DefineSourceRequest, store};
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
+use tonic_prost::ProstCodec;
 
 use super::{Made, bearer, entry, path, put, token};
 use crate::server::{Folder, Server, client};
@@ -91,52 +93,51 @@ impl NamingFixture {
     async fn grpc_define(&self, who: &Made, name: &str, keys: &str) -> Result<(), Status> {
         let request = DefineSourceRequest { name: name.into(), keys: keys.into() };
         let mut client = MintClient::new(self.channel().await);
-        client.define_source(shown(request, who)).await.map(drop)
+        client.define_source(shown(request, &who.token)).await.map(drop)
     }
 
     /// Starts a program that calls the store itself.
     async fn program(&self, who: &Made) -> Program {
-        let mut client = StoreClient::new(self.channel().await);
-        let described = client
-            .describe(shown(
-                store::DescribeRequest { version: store::VERSION, ..Default::default() },
-                who,
-            ))
-            .await;
-        Program {
-            client,
-            token: who.token.clone(),
-            instance: described.unwrap().into_inner().instance,
-        }
+        let (grpc, token) = (Grpc::new(self.channel().await), who.token.clone());
+        let mut program = Program { grpc, token, instance: String::new() };
+        let request = store::DescribeRequest { version: store::VERSION, ..Default::default() };
+        let described: store::DescribeResponse = program.send("Describe", request).await.unwrap();
+        program.instance = described.instance;
+        program
     }
 }
 
-fn shown<T>(message: T, who: &Made) -> Request<T> {
+fn shown<T>(message: T, token: &str) -> Request<T> {
     let mut request = Request::new(message);
-    request
-        .metadata_mut()
-        .insert("authorization", format!("Bearer {}", who.token).parse().unwrap());
+    request.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
     request
 }
 
 struct Program {
-    client: StoreClient<Channel>,
+    grpc: Grpc<Channel>,
     token: String,
+    /// Instance that the server described.
     instance: String,
 }
 
 impl Program {
-    fn request<T>(&self, message: T) -> Request<T> {
-        let mut request = Request::new(message);
-        let token = format!("Bearer {}", self.token).parse().unwrap();
-        request.metadata_mut().insert("authorization", token);
+    /// Sends a message to a method of the store's service.
+    async fn send<Q, A>(&mut self, method: &str, message: Q) -> Result<A, Status>
+    where
+        Q: prost::Message + 'static,
+        A: prost::Message + Default + 'static,
+    {
+        let mut request = shown(message, &self.token);
         request.metadata_mut().insert(store::INSTANCE, self.instance.parse().unwrap());
-        request
+        self.grpc.ready().await.unwrap();
+        let path = PathAndQuery::try_from(format!("/{}/{method}", store::SERVICE)).unwrap();
+        let codec: ProstCodec<Q, A> = ProstCodec::default();
+        Ok(self.grpc.unary(request, path, codec).await?.into_inner())
     }
 
     async fn get(&mut self, name: &str) -> store::Definition {
-        let request = self.request(store::GetRequest { name: name.into() });
-        let response = self.client.get(request).await.unwrap().into_inner();
+        let request = store::GetRequest { name: name.into() };
+        let response: store::DefinitionResponse = self.send("Get", request).await.unwrap();
         response.definition.unwrap_or_else(|| panic!("{:?}", response.error))
     }
 
@@ -159,23 +160,16 @@ impl Program {
         new: store::NewDefinition,
     ) -> Result<Option<store::Error>, Status> {
         let new = Some(new);
-        let response = match verb {
-            "define" => {
-                let request = self.request(store::DefineRequest { new });
-                self.client.define(request).await
-            }
-            "alter" => {
-                let request = self.request(store::AlterRequest { new, if_version: None });
-                self.client.alter(request).await
-            }
+        let response: store::DefinitionResponse = match verb {
+            "define" => self.send("Define", store::DefineRequest { new }).await?,
+            "alter" => self.send("Alter", store::AlterRequest { new, if_version: None }).await?,
             _ => {
                 let now = self.get(&new.as_ref().unwrap().name).await;
                 let (if_version, mark) = (now.version, now.mark);
-                let request = self.request(store::RestripeRequest { new, if_version, mark });
-                self.client.restripe(request).await
+                self.send("Restripe", store::RestripeRequest { new, if_version, mark }).await?
             }
         };
-        Ok(response?.into_inner().error)
+        Ok(response.error)
     }
 }
 
@@ -244,7 +238,7 @@ async fn altered_source_that_names_more_needs_rights_over_it() {
     let mut grpc = MintClient::new(fixture.channel().await);
     let request =
         AlterSourceRequest { name: "guest-several".into(), changes: more.into(), version: None };
-    let refused = grpc.alter_source(shown(request, &fixture.guest)).await.map(drop);
+    let refused = grpc.alter_source(shown(request, &fixture.guest.token)).await.map(drop);
     assert_lacks(refused, "admin store:c");
     let several = guest.get("guest-several").await;
     let more = several.spec.replace("\"stores\":\"a,b\"", "\"stores\":\"a,b,c\"");

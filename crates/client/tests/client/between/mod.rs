@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use prost::Message;
 use prost::bytes::{Buf as _, BufMut as _, Bytes};
-use snowmint_wire::grpc::store as proto;
+use snowmint_wire::grpc::{MintResponse, store as proto};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -39,6 +39,10 @@ pub(crate) enum Form {
     Newer,
     /// Has this version, and no store for the requests of applications.
     CutOff,
+    /// Has this version, and leaves the last item out of its lists.
+    Fewer,
+    /// Has this version, and repeats the last item of its lists.
+    More,
 }
 
 /// The description with few fields.
@@ -106,7 +110,17 @@ impl Form {
                 let described = proto::DescribeResponse::decode(message).unwrap();
                 proto::DescribeResponse { version: 1, ..described }.encode_to_vec().into()
             }
-            (Self::First | Self::Older | Self::CutOff, _) => message,
+            (Self::Fewer | Self::More, "Extend") => {
+                let mut response = proto::ExtendResponse::decode(message).unwrap();
+                self.miscount(&mut response.items);
+                response.encode_to_vec().into()
+            }
+            (Self::Fewer | Self::More, "Mint") => {
+                let mut response = MintResponse::decode(message).unwrap();
+                self.miscount(&mut response.ids);
+                response.encode_to_vec().into()
+            }
+            (Self::First | Self::Older | Self::CutOff | Self::Fewer | Self::More, _) => message,
             (Self::Newer, verb) => {
                 // A later field replaces an earlier one, and lists grow: so messages are
                 // concatenated.
@@ -127,6 +141,15 @@ impl Form {
                 };
                 [with, more()].concat().into()
             }
+        }
+    }
+}
+
+impl Form {
+    fn miscount<T: Clone>(self, items: &mut Vec<T>) {
+        let last = items.pop().unwrap();
+        if matches!(self, Self::More) {
+            items.extend([last.clone(), last]);
         }
     }
 }

@@ -13,11 +13,17 @@ use crate::model::exclusive::{Acquire, Acquired, LENGTH_MAX};
 use crate::model::pool::SECTIONS;
 
 impl SectionsMachine {
+    /// Returns the milliseconds until the next acquire.
+    pub(super) fn next_acquire_ms(&self, now: ElapsedMillis) -> Option<u64> {
+        let waits = self.acquire.is_some() || !self.wanted.is_empty() || self.unconfirmed.are_due();
+        self.acquiring.next_ms(now).filter(|_| waits)
+    }
+
     pub(super) fn acquire_due(&mut self, now: Now, actor: &Actor) -> Option<Acquire> {
-        if !self.acquiring.may_begin(now.elapsed) {
+        if self.next_acquire_ms(now.elapsed) != Some(0) {
             return None;
         }
-        if self.acquire.is_none() && (self.unconfirmed.are_due() || !self.wanted.is_empty()) {
+        if self.acquire.is_none() {
             let (slots, length) = self.slots_to_acquire(now.elapsed, actor);
             self.unconfirmed.requested(slots.iter().filter_map(|slot| u16::try_from(*slot).ok()));
             self.acquire = Some(Acquire {

@@ -10,22 +10,15 @@ use crate::machine::section_assignment::{SectionAssignment, Server};
 use crate::model::member::{MemberInfo, Serves};
 
 impl SectionsMachine {
-    /// Returns the section owners, to which callers are sent. None while sections are being
-    /// relinquished, so that no caller is sent to a server that does not own them yet.
-    pub(crate) fn assignment(
-        &mut self,
-        now: ElapsedMillis,
-        actor: &Actor,
-    ) -> Option<SectionAssignment> {
-        self.leaving.is_empty().then(|| {
-            let assignment = self.assignment_now(now, actor);
-            // A member that is known to be gone owns nothing any more.
-            let held = self.blocked.iter().filter(|(_, (holder, _))| {
-                self.members.iter().any(|info| info.member.incarnation == *holder)
-            });
-            let held = held.map(|(section, (holder, at))| (*section, (self.server(*holder), *at)));
-            assignment.holding(held.collect())
-        })
+    /// Returns the section owners, to which callers are sent.
+    pub(crate) fn assignment(&mut self, now: ElapsedMillis, actor: &Actor) -> SectionAssignment {
+        let assignment = self.assignment_now(now, actor);
+        // A member that is known to be gone owns nothing any more.
+        let held = self.blocked.iter().filter(|(_, (holder, _))| {
+            self.members.iter().any(|info| info.member.incarnation == *holder)
+        });
+        let held = held.map(|(section, (holder, at))| (*section, (self.server(*holder), *at)));
+        assignment.holding(held.collect(), self.leaving.clone(), self.is_listed)
     }
 
     /// Returns the assignment over one server for each address: this member, or the member that

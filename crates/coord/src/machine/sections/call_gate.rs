@@ -38,8 +38,9 @@ impl Default for CallGate {
 }
 
 impl CallGate {
-    pub(super) fn may_begin(self, now: ElapsedMillis) -> bool {
-        !self.busy && self.next_at.is_none_or(|at| now >= at)
+    /// Returns the milliseconds until the call may be made; none while one is in flight.
+    pub(super) fn next_ms(self, now: ElapsedMillis) -> Option<u64> {
+        (!self.busy).then(|| self.next_at.map_or(0, |at| at.since(now)))
     }
 
     /// Records that a call for this number of sections is sent.
@@ -65,10 +66,6 @@ impl CallGate {
         }
         self.failures = if failed { self.failures.saturating_add(1) } else { 0 };
         self.next_at = failed.then(|| now.saturating_add(backoff_ms(self.failures)));
-    }
-
-    pub(super) fn in_ms(self, now: ElapsedMillis) -> Option<u64> {
-        (!self.busy).then(|| self.next_at.map_or(0, |at| at.since(now)))
     }
 }
 

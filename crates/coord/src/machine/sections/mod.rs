@@ -73,6 +73,15 @@ pub(crate) struct Actor {
     pub(crate) skew_max_ms: u64,
 }
 
+/// Notices of peers that the members have changed: their number, at each step.
+#[derive(Clone, Copy, Debug, Default)]
+struct NoticeCounts {
+    received: u64,
+    /// Those before the list in flight began.
+    listing: u64,
+    listed: u64,
+}
+
 /// Sections of one member.
 #[derive(Debug)]
 pub(crate) struct SectionsMachine {
@@ -89,6 +98,8 @@ pub(crate) struct SectionsMachine {
     blocked: HashMap<u16, (Incarnation, ElapsedMillis)>,
     /// Acquire that was sent, or is to be sent again.
     acquire: Option<Acquire>,
+    /// Whether held sections stay although others are to own them: these do not know yet.
+    keeps: bool,
     /// Sections to be relinquished.
     leaving: BTreeSet<u16>,
     unconfirmed: Unconfirmed,
@@ -97,6 +108,9 @@ pub(crate) struct SectionsMachine {
     relinquishing: CallGate,
     listing: CallGate,
     listed_at: Option<ElapsedMillis>,
+    notices: NoticeCounts,
+    /// Whether the store was asked for the members, with or without a result.
+    is_listed: bool,
     members: Vec<MemberInfo>,
     watch: RenewalWatch,
     /// Section owners, for the servers at the last computation.
@@ -117,6 +131,7 @@ impl SectionsMachine {
             was_wanted: false,
             blocked: HashMap::new(),
             acquire: None,
+            keeps: false,
             leaving: BTreeSet::new(),
             unconfirmed: Unconfirmed::default(),
             acquiring: CallGate::default(),
@@ -124,6 +139,8 @@ impl SectionsMachine {
             relinquishing: CallGate::default(),
             listing: CallGate::default(),
             listed_at: None,
+            notices: NoticeCounts::default(),
+            is_listed: false,
             members: Vec::new(),
             watch: RenewalWatch::default(),
             assignment: SectionAssignment::default(),
@@ -190,8 +207,13 @@ impl SectionsMachine {
         due
     }
 
+    /// Returns the milliseconds until the next extend.
+    fn next_extend_ms(&self, now: ElapsedMillis) -> Option<u64> {
+        self.extending.next_ms(now).filter(|_| !self.moving.is_empty())
+    }
+
     fn extend_due(&mut self, now: Now, skew_max_ms: u64) -> Option<Vec<Extend>> {
-        if !self.extending.may_begin(now.elapsed) {
+        if self.next_extend_ms(now.elapsed) != Some(0) {
             return None;
         }
         let mut due = Vec::new();
@@ -216,8 +238,13 @@ impl SectionsMachine {
         Some(due)
     }
 
+    /// Returns the milliseconds until the next relinquish.
+    fn next_relinquish_ms(&self, now: ElapsedMillis) -> Option<u64> {
+        self.relinquishing.next_ms(now).filter(|_| !self.leaving.is_empty())
+    }
+
     fn relinquish_due(&mut self, now: ElapsedMillis, actor: &Actor) -> Option<Relinquish> {
-        if self.leaving.is_empty() || !self.relinquishing.may_begin(now) {
+        if self.next_relinquish_ms(now) != Some(0) {
             return None;
         }
         // A call in flight may still move a mark, and nothing is minted from it.
@@ -234,15 +261,34 @@ impl SectionsMachine {
         !self.blocked.is_empty() || (counts && !actor.address.is_empty())
     }
 
-    fn list_due(&mut self, now: ElapsedMillis, actor: &Actor, again: bool) -> bool {
-        let needed = again || self.watches(actor);
-        let after_ms = if again { LIST_AGAIN_MS } else { actor.list_every_ms };
-        let is_due = self.listed_at.is_none_or(|at| now.since(at) >= after_ms);
-        if !needed || !is_due || !self.listing.may_begin(now) {
-            return false;
+    /// Handles the number of notices so far that the members have changed: they are listed at once.
+    pub(crate) const fn notices(&mut self, received: u64) {
+        self.notices.received = received;
+    }
+
+    /// Returns how many of these notices came before the last list.
+    pub(crate) const fn listed_notices(&self) -> u64 {
+        self.notices.listed
+    }
+
+    /// Returns the milliseconds until the next list of members.
+    fn next_list_ms(&self, now: ElapsedMillis, actor: &Actor, again: bool) -> Option<u64> {
+        if self.notices.received > self.notices.listed {
+            return self.listing.next_ms(now);
         }
-        self.listing.began(now, 0);
-        true
+        let every_ms = if again { LIST_AGAIN_MS } else { actor.list_every_ms };
+        let since_ms = self.listed_at.map_or(u64::MAX, |at| now.since(at));
+        let next_ms = self.listing.next_ms(now).filter(|_| again || self.watches(actor))?;
+        Some(next_ms.max(every_ms.saturating_sub(since_ms)))
+    }
+
+    fn list_due(&mut self, now: ElapsedMillis, actor: &Actor, again: bool) -> bool {
+        let is_due = self.next_list_ms(now, actor, again) == Some(0);
+        if is_due {
+            self.listing.began(now, 0);
+            self.notices.listing = self.notices.received;
+        }
+        is_due
     }
 
     /// Handles the results of extends.
@@ -343,11 +389,23 @@ impl SectionsMachine {
         result: Result<Vec<MemberInfo>>,
     ) -> Vec<u16> {
         self.listing.ended(now, result.is_err());
+        self.is_listed = true;
         let Ok(members) = result else { return Vec::new() };
         self.listed_at = Some(now);
+        self.notices.listed = self.notices.listing;
         self.watch.record(&members, now);
         self.members = members;
         self.give_up(now, actor)
+    }
+
+    /// Sets whether held sections stay although others are to own them.
+    pub(crate) const fn keep(&mut self, keeps: bool) {
+        self.keeps = keeps;
+    }
+
+    /// Returns whether a relinquish is pending, or an acquire that may bring more sections.
+    pub(crate) fn is_relinquishing(&self) -> bool {
+        !self.leaving.is_empty() || self.acquire.is_some()
     }
 
     /// Returns the sections to relinquish by the current assignment, from which minting must stop
@@ -356,8 +414,8 @@ impl SectionsMachine {
         let assignment = self.assignment_now(now, actor);
         let not_ours =
             |section: &u16| !assignment.is_own(*section) && !self.leaving.contains(section);
-        let leaving: Vec<u16> =
-            self.held.keys().copied().filter(not_ours).take(BATCH_MAX).collect();
+        let most = if self.keeps { 0 } else { BATCH_MAX };
+        let leaving: Vec<u16> = self.held.keys().copied().filter(not_ours).take(most).collect();
         self.leaving.extend(&leaving);
         let is_held = |section: u16| self.held.contains_key(&section);
         self.unconfirmed.leave(|section| !assignment.is_own(section) && !is_held(section));
@@ -369,19 +427,13 @@ impl SectionsMachine {
 
     /// Returns the milliseconds until the next poll; none when nothing is pending.
     pub(crate) fn next_poll_ms(&self, now: ElapsedMillis, actor: &Actor) -> Option<u64> {
-        let acquire =
-            (self.acquire.is_some() || !self.wanted.is_empty() || self.unconfirmed.are_due())
-                .then(|| self.acquiring.in_ms(now))
-                .flatten();
-        let extend = (!self.moving.is_empty()).then(|| self.extending.in_ms(now)).flatten();
-        let relinquish =
-            (!self.leaving.is_empty()).then(|| self.relinquishing.in_ms(now)).flatten();
-        let list = self.watches(actor).then(|| {
-            let since_ms = self.listed_at.map_or(u64::MAX, |at| now.since(at));
-            let due_ms = actor.list_every_ms.saturating_sub(since_ms);
-            self.listing.in_ms(now).map(|ms| ms.max(due_ms))
-        });
-        [acquire, extend, relinquish, list.flatten()].into_iter().flatten().min()
+        let next = [
+            self.next_acquire_ms(now),
+            self.next_extend_ms(now),
+            self.next_relinquish_ms(now),
+            self.next_list_ms(now, actor, false),
+        ];
+        next.into_iter().flatten().min()
     }
 }
 

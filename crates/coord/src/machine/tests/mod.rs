@@ -91,6 +91,40 @@ fn window_is_extended_at_half_and_not_before() {
     assert_ne!(second.request, first.request);
 }
 
+/// The driver sleeps for as long as a window says. An action that was due before would wait, and a
+/// poll without an action would be repeated at once.
+#[test]
+fn window_acts_exactly_when_it_says() {
+    let mut window = window(true);
+    let (mut sent, mut written) = (0_u32, 0_u32);
+    for ms in 0..40_000 {
+        let now = at(START + ms, ms);
+        let is_due = window.next_poll_ms(now, WANTED) == Some(0);
+        let actions = window.poll(now, WANTED);
+        let is_open = |action: &WindowAction| matches!(action, WindowAction::Open(_));
+        assert_eq!(is_due, !actions.iter().all(is_open), "{ms}: {actions:?}");
+        for action in actions {
+            match action {
+                WindowAction::Extend(extend) => {
+                    sent += 1;
+                    let result = if sent.is_multiple_of(2) { done(&extend) } else { Err(away()) };
+                    window.extended(now, extend.request, &result);
+                }
+                WindowAction::Journal(mark) => {
+                    written += 1;
+                    if written.is_multiple_of(3) {
+                        window.journal_failed();
+                    } else {
+                        window.journalled(mark);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(sent >= 6 && written > 100, "{sent} extends, {written} writes");
+}
+
 /// The machine would be polled eight times for each write by the wall clock alone, at last each
 /// millisecond.
 #[test]

@@ -71,6 +71,14 @@ pub struct JournalInfo {
     /// never had it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_heard_of: bool,
+    /// Number of its reports, so that a repeated one shows. Earlier versions do not count.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reports: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Bytes of an entry's text without its labels.
@@ -85,6 +93,7 @@ impl JournalInfo {
         let mut room = bytes_max;
         journals.retain_mut(|journal| {
             (journal.has_reported, journal.is_heard_of) = (false, false);
+            journal.reports = 0;
             let left = room.checked_sub(journal.owner.len() + journal.host.len() + JOURNAL_BYTES);
             room = left.unwrap_or(0);
             left.is_some()
@@ -145,12 +154,13 @@ impl Standing {
     fn list(&mut self, journal: &JournalInfo, reports: bool) {
         let before = self.journals.iter().position(|known| known.id == journal.id);
         let before = before.map(|at| self.journals.remove(at));
-        let has_reported = reports || before.is_some_and(|before| before.has_reported);
+        let has_reported = reports || before.as_ref().is_some_and(|before| before.has_reported);
+        let reports = before.map_or(0, |before| before.reports).wrapping_add(u64::from(reports));
         // A report counts whatever labels its process has, so the labels are made visible instead
         // of rejected.
         let visible = |label: &str| Visible(label).to_string();
         let (owner, host) = (visible(&journal.owner), visible(&journal.host));
-        self.journals.push(JournalInfo { has_reported, owner, host, ..journal.clone() });
+        self.journals.push(JournalInfo { has_reported, owner, host, reports, ..journal.clone() });
         // While the store is in doubt no journal is dropped: its missing report would go unnoticed.
         if self.doubt.is_none() && self.journals.len() > JOURNALS_MAX {
             let oldest =

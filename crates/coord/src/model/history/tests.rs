@@ -184,6 +184,7 @@ fn reports_together_know_the_larger() {
         seen_at_ms: 0,
         has_reported: false,
         is_heard_of: false,
+        reports: 0,
     };
     let mut standing = Standing::default();
     for id in ["3", "2", "1"] {
@@ -218,6 +219,7 @@ fn the_journals_that_joined_last_are_remembered() {
             seen_at_ms,
             has_reported: false,
             is_heard_of: false,
+            reports: 0,
         };
         standing.record_report(&journal, None);
     }

@@ -265,6 +265,6 @@ mod tests {
             assert!(!forgettable(11_000 + after_ms - 1));
             assert!(forgettable(11_000 + after_ms));
         }
-        assert_eq!(PROGRAM_FORGOTTEN_AFTER_MS, 300_000, "what docs/security.md says");
+        assert_eq!(PROGRAM_FORGOTTEN_AFTER_MS, 300_000, "what docs/reference/access.md says");
     }
 }

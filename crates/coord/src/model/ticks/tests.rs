@@ -95,6 +95,7 @@ fn generated(ticks: Ticks, mark: u64, tick: u64, wanted: u64) -> Option<(u64, u6
         tick_max: ticks.tick_max,
         lag_ticks: ticks.lag,
         lead_ticks: if behind { ticks.lead } else { 0 },
+        tick_bits: 22,
         start: SequenceStart::Zero,
     };
     let window = TickWindow { floor: 0, end: u64::MAX };

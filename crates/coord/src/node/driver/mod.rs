@@ -1,9 +1,14 @@
 //! Driver loop that feeds events to the machines and does the resulting actions. Everything that
 //! waits is a task of its own, bounded in time; the loop itself only decides.
+//!
+//! One function says when an action is due: `next_…_ms` returns the milliseconds until then, and
+//! none while nothing is pending. The action is done when it returns 0, and the loop sleeps until
+//! the least of all. So the loop cannot sleep past an action, nor wake for one that is not due.
 
 mod clock;
 mod closing;
 mod completions;
+mod departure;
 mod global_order;
 mod leak_audit;
 mod leaks;
@@ -87,6 +92,7 @@ impl Driver {
             leaks: LeakAudit::default(),
             sections,
             serving: Serving::default(),
+            departure: None,
             global_order: GlobalOrderSources::default(),
             membership: 0,
         }
@@ -111,6 +117,14 @@ impl Driver {
                 command = self.commands.recv() => match command {
                     Some(DriverCommand::Attach { source, reply }) => {
                         self.attach(&source, reply);
+                        None
+                    }
+                    Some(DriverCommand::AnnounceStop { reply }) => {
+                        self.announce_stop(reply);
+                        None
+                    }
+                    Some(DriverCommand::HandOver { reply }) => {
+                        self.begin_hand_over(reply);
                         None
                     }
                     Some(DriverCommand::Close { reply }) => {
@@ -141,10 +155,9 @@ impl Driver {
 
     /// Does everything that is due.
     fn poll(&mut self, now: Now) {
-        if let Stage::Out { retry_at_ms, failures, .. } = &self.stage
-            && now.elapsed.get() >= *retry_at_ms
+        if let Stage::Out { failures, .. } = self.stage
+            && self.stage.next_poll_ms(now) == Some(0)
         {
-            let failures = *failures;
             self.stage = Stage::Joining { failures };
             self.spawn_join();
         }
@@ -155,6 +168,7 @@ impl Driver {
         self.leases.values_mut().for_each(ActiveLease::see);
         self.poll_offline(now);
         self.poll_leases(now);
+        self.poll_departure(now);
         self.poll_sections(now);
         self.poll_catalog(now);
         self.poll_journal(now);
@@ -202,14 +216,10 @@ impl Driver {
     fn poll_catalog(&mut self, now: Now) {
         let Stage::In { member, .. } = &self.stage else { return };
         let member = member.incarnation;
-        if self.catalog_busy {
-            return;
-        }
         // Extends and reserves report the catalog's version, and peers notify this node; otherwise
-        // it is read at intervals.
-        let since_ms = self.since_catalog_ms(now);
-        let due = since_ms >= self.poll_interval_ms();
-        if due || since_ms >= CATALOG_EVERY_MS && self.core.ctx.is_stale() {
+        // it is read at intervals, by a poll that comes for another reason.
+        let is_late = self.since_catalog_ms(now) >= self.poll_interval_ms();
+        if !self.catalog_busy && (is_late || self.next_catalog_ms(now) == Some(0)) {
             self.core.ctx.take_stale();
             self.catalog_busy = true;
             self.catalog_read_at_ms = now.elapsed.get();
@@ -254,6 +264,12 @@ impl Driver {
         now.elapsed.get().saturating_sub(self.catalog_read_at_ms)
     }
 
+    /// Returns the milliseconds until the catalog is read because it has changed.
+    fn next_catalog_ms(&self, now: Now) -> Option<u64> {
+        let waits = !self.catalog_busy && self.core.ctx.is_stale();
+        waits.then(|| CATALOG_EVERY_MS.saturating_sub(self.since_catalog_ms(now)))
+    }
+
     fn poll_journal(&mut self, now: Now) {
         self.journal_writer.hears(self.core.ctx.journal_budget.take());
         // Before the store was compared, this process knows nothing of the store in its journal.
@@ -276,7 +292,7 @@ impl Driver {
             }
             self.journal_writer.saw(seen, writes);
         }
-        if self.journal_writer.is_due(now) {
+        if self.journal_writer.next_poll_ms(now) == Some(0) {
             // Each write moves all marks as far as possible, so that they are due together.
             self.leases.values_mut().for_each(|held| held.journal(now));
         }
@@ -293,11 +309,6 @@ impl Driver {
     }
 
     fn next_poll_ms(&self, now: Now) -> u64 {
-        let stage = match &self.stage {
-            Stage::Out { retry_at_ms, .. } => Some(retry_at_ms.saturating_sub(now.elapsed.get())),
-            Stage::Joining { .. } => None,
-            Stage::In { presence, .. } => presence.next_poll_ms(now),
-        };
         let joined = matches!(self.stage, Stage::In { .. });
         let leases = self
             .leases
@@ -308,20 +319,17 @@ impl Driver {
         let offline = self.leases.values().filter_map(|held| held.next_offline_poll_ms(now)).min();
         let sections =
             self.actor().and_then(|actor| self.sections.next_poll_ms(now.elapsed, &actor));
-        let stale = joined && !self.catalog_busy && self.core.ctx.is_stale();
-        let catalog = stale.then(|| CATALOG_EVERY_MS.saturating_sub(self.since_catalog_ms(now)));
-        let leaks = self.leaks.next_poll_ms(now).filter(|_| joined);
-        let pending_releases = self.next_release_ms(now);
-        let others = [
+        let next = [
+            self.stage.next_poll_ms(now),
+            leases,
             self.journal_writer.next_poll_ms(now),
-            pending_releases,
-            leaks,
+            self.next_release_ms(now),
+            self.leaks.next_poll_ms(now).filter(|_| joined),
             offline,
             sections,
-            catalog,
+            self.next_catalog_ms(now).filter(|_| joined),
         ];
-        let soonest = stage.into_iter().chain(leases).chain(others.into_iter().flatten()).min();
-        soonest.unwrap_or(POLL_MS_MAX).clamp(1, POLL_MS_MAX)
+        next.into_iter().flatten().min().unwrap_or(POLL_MS_MAX).clamp(1, POLL_MS_MAX)
     }
 }
 

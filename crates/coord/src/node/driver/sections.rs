@@ -38,6 +38,7 @@ impl Driver {
         self.poll_serving(now, &actor);
         let Some(actor) = self.actor() else { return };
         let again = self.core.ctx.sections.take_recheck();
+        self.sections.notices(self.core.ctx.sections.member_notices.received());
         for action in self.sections.poll(now, &actor, again) {
             self.spawn_sections(actor.member, action);
         }
@@ -61,7 +62,11 @@ impl Driver {
             && let Some(actor) = self.actor()
         {
             let (serves, owner) = (self.serving.serves(), &actor.owner);
-            tracing::warn!(?serves, %owner, clock, unreached, "sections of this server changed");
+            if self.serving.is_stopping() {
+                tracing::info!("handing over to the peers before the stop");
+            } else {
+                tracing::warn!(?serves, %owner, clock, unreached, "sections of this server changed");
+            }
             let leaving = self.sections.give_up(now.elapsed, &actor);
             self.hand_over(&leaving);
             self.publish_assignment(now, &actor);
@@ -140,6 +145,7 @@ impl Driver {
             SectionsDone::Listed(result) => {
                 let leaving = self.sections.listed(now.elapsed, &actor, result);
                 self.hand_over(&leaving);
+                ctx.sections.member_notices.set_listed(self.sections.listed_notices());
             }
             SectionsDone::Announced(revision, result) => {
                 if let Err(error) = &result {
@@ -156,7 +162,7 @@ impl Driver {
     }
 
     /// Stops minting from sections that another member is to own.
-    fn hand_over(&mut self, leaving: &[u16]) {
+    pub(super) fn hand_over(&mut self, leaving: &[u16]) {
         if leaving.is_empty() {
             return;
         }
@@ -170,9 +176,8 @@ impl Driver {
 
     /// Publishes the section owners, to which callers are sent.
     fn publish_assignment(&mut self, now: Now, actor: &Actor) {
-        if let Some(assignment) = self.sections.assignment(now.elapsed, actor) {
-            self.core.ctx.sections.publish_assignment(assignment);
-        }
+        let assignment = self.sections.assignment(now.elapsed, actor);
+        self.core.ctx.sections.publish_assignment(assignment);
     }
 
     fn apply(&mut self, changes: &[SectionChange]) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::super::command::DriverCommand;
@@ -20,7 +20,7 @@ use super::pending::PendingReleases;
 use crate::error::{Error, Result};
 use crate::ids::{Incarnation, Mark, Term};
 use crate::journal::{Disk, JournalLease};
-use crate::machine::{Granted, PresenceMachine, SectionsMachine, Serving};
+use crate::machine::{Granted, Now, PresenceMachine, SectionsMachine, Serving};
 use crate::model::exclusive::Acquired;
 use crate::model::history::Standing;
 use crate::model::lease::{Extend, Extended, Release};
@@ -87,6 +87,17 @@ pub(super) enum Stage {
     },
 }
 
+impl Stage {
+    /// Returns the milliseconds until the next join or renewal.
+    pub(super) fn next_poll_ms(&self, now: Now) -> Option<u64> {
+        match self {
+            Self::Out { retry_at_ms, .. } => Some(retry_at_ms.saturating_sub(now.elapsed.get())),
+            Self::Joining { .. } => None,
+            Self::In { presence, .. } => presence.next_poll_ms(now),
+        }
+    }
+}
+
 /// Error of this machine's clock, by the check that found it: the same check ends it.
 pub(super) enum ClockFault {
     /// The clock differs from a better one.
@@ -101,6 +112,16 @@ impl ClockFault {
             Self::Disagrees(error) | Self::Jumped(error) => error,
         }
     }
+}
+
+/// Step of the hand-over that is under way, and the caller that waits for it. A caller that has
+/// stopped waiting needs no reply.
+#[derive(Debug)]
+pub(super) enum Departure {
+    /// The store is to know that this node serves nothing.
+    Announces(oneshot::Sender<bool>),
+    /// No section that a peer serves is to be left.
+    HandsOver(oneshot::Sender<()>),
 }
 
 pub(in crate::node) struct Driver {
@@ -128,6 +149,7 @@ pub(in crate::node) struct Driver {
     pub(super) leaks: LeakAudit,
     pub(super) sections: SectionsMachine,
     pub(super) serving: Serving,
+    pub(super) departure: Option<Departure>,
     pub(super) global_order: GlobalOrderSources,
     /// Number of the present membership.
     pub(super) membership: u64,

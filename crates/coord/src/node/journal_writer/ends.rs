@@ -4,28 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{JournalWriter, KEPT_BYTES_MAX, OpenJournal, SOURCES_BYTES_MAX};
 use crate::ids::Mark;
-use crate::journal::{JournalTail, Record};
+use crate::journal::JournalTail;
 use crate::node::tails::TAILS_MAX;
 use crate::sources::{Reported, Reserved, ReservedFor};
-
-impl OpenJournal {
-    /// Returns the record including unsure ends: a store in doubt must be moved past these, too.
-    pub(super) fn whole(&self) -> Record {
-        let mut record = self.record.clone();
-        for (name, end) in &self.unsure {
-            let known = record.segments.entry(name.clone()).or_default();
-            *known = (*known).max(*end);
-        }
-        record
-    }
-}
 
 impl JournalWriter {
     /// Returns the sources with a place in the journal, by the user of the reserved numbers.
     pub(in crate::node) fn places(&self) -> BTreeSet<(String, ReservedFor)> {
-        let Some(OpenJournal { record, unsure, .. }) = &self.kept else { return BTreeSet::new() };
+        let Some(OpenJournal { record, .. }) = &self.kept else { return BTreeSet::new() };
         let place = |reserved_for| move |name: &String| (name.clone(), reserved_for);
-        let own = record.segments.keys().chain(unsure.keys()).map(place(ReservedFor::Node));
+        let own = record.segments.keys().map(place(ReservedFor::Node));
         let others = record.for_programs.keys().map(place(ReservedFor::Clients));
         own.chain(others).chain(record.ids.keys().map(place(ReservedFor::Ids))).collect()
     }
@@ -53,7 +41,6 @@ impl JournalWriter {
             kept.record.segments.retain(|name, _| !forgotten.contains(name));
             kept.record.for_programs.retain(|name, _| !forgotten.contains(name));
             kept.record.ids.retain(|name, _| !forgotten.contains(name));
-            kept.unsure.retain(|name, _| !forgotten.contains(name));
         }
         reserved.into_iter().for_each(|reserved| self.reserved(reserved));
     }

@@ -49,9 +49,6 @@ struct OpenJournal {
     /// Waiters for the present record to be on disk.
     waiters: Waiters<()>,
     past: Option<Past>,
-    /// Ends of sources from a journal that may be a restored older copy. The store's ends may be
-    /// lower by now, since unused numbers are given back. The ends in the record itself are sure.
-    unsure: BTreeMap<String, Mark>,
     wanted: bool,
     retry_at: ElapsedMillis,
     error: Option<Error>,
@@ -104,14 +101,14 @@ impl JournalWriter {
                 record.namespace
             )));
         }
-        let is_sure = past.as_ref().is_none_or(|past| past.marks_are_sure);
-        let unsure = if is_sure { BTreeMap::new() } else { std::mem::take(&mut record.segments) };
+        if past.as_ref().is_some_and(|past| !past.marks_are_sure) {
+            record.doubt_ends();
+        }
         let kept = OpenJournal {
             journal: Some(journal),
             record,
             waiters: Waiters::default(),
             past,
-            unsure,
             wanted: false,
             retry_at: ElapsedMillis::default(),
             error: None,
@@ -209,8 +206,6 @@ impl JournalWriter {
         if let Some(kept) = &mut self.kept {
             kept.record.store.clone_from(&identity.id);
             kept.record.writes = identity.writes;
-            // The store has everything that the journal has seen, or was recovered past it.
-            kept.unsure.clear();
             // Its slots may still be held, if it was killed before it could take over.
             kept.record.earlier.extend(kept.record.incarnation.replace(member));
             let too_many = kept.record.earlier.len().saturating_sub(EARLIER_MAX);
@@ -262,7 +257,7 @@ impl JournalWriter {
 
     /// Returns what the journal knows; nothing without a journal.
     pub(super) fn known(&self) -> Known {
-        self.kept.as_ref().map(|kept| kept.whole().known()).unwrap_or_default()
+        self.kept.as_ref().map(|kept| kept.record.known()).unwrap_or_default()
     }
 
     /// Drops numbers from before a recovery of the store: another process may have them by now.
@@ -314,14 +309,6 @@ impl JournalWriter {
         }
     }
 
-    /// Returns whether a write is due, and none is in flight.
-    pub(super) fn is_due(&self, now: Now) -> bool {
-        let is_due = |kept: &OpenJournal| {
-            kept.wanted && kept.journal.is_some() && now.elapsed >= kept.retry_at
-        };
-        self.kept.as_ref().is_some_and(is_due)
-    }
-
     /// Begins the next write, if one is due and none is in flight.
     pub(super) fn begin<'a>(
         &mut self,
@@ -329,7 +316,7 @@ impl JournalWriter {
         held: impl Iterator<Item = &'a WindowMachine>,
         past: &[JournalLease],
     ) -> Option<Write> {
-        if !self.is_due(now) {
+        if self.next_poll_ms(now) != Some(0) {
             return None;
         }
         let kept = self.kept.as_mut()?;
@@ -361,7 +348,7 @@ impl JournalWriter {
         }
         kept.record.leases = leases;
         let waiters = std::mem::take(&mut kept.waiters);
-        Some(Write { number: kept.begun, journal, record: kept.whole(), marks, waiters })
+        Some(Write { number: kept.begun, journal, record: kept.record.clone(), marks, waiters })
     }
 
     /// Ends a write. Returns the marks that are durable now; none when it failed.
@@ -394,6 +381,7 @@ impl JournalWriter {
         }
     }
 
+    /// Returns the milliseconds until the next write; none while none is wanted, or one is in flight.
     pub(super) fn next_poll_ms(&self, now: Now) -> Option<u64> {
         let kept = self.kept.as_ref()?;
         (kept.wanted && kept.journal.is_some()).then(|| kept.retry_at.since(now.elapsed))
@@ -431,7 +419,7 @@ impl JournalWriter {
                            please report it";
             return Err(Error::internal(message));
         };
-        let (record, marks) = (kept.whole(), Vec::new());
+        let (record, marks) = (kept.record.clone(), Vec::new());
         let write =
             Write { number: kept.begun, journal, record, marks, waiters: Waiters::default() };
         let written = disk::on(disk, move || write.run()).await?;
@@ -503,6 +491,7 @@ mod tests {
                 seen_at_ms: u64::MAX,
                 has_reported: false,
                 is_heard_of: false,
+                reports: 0,
             };
             journal_writer.saw_journals((0..10_000).map(journal).collect());
             let lease = JournalLease {

@@ -10,7 +10,9 @@ use crate::model::history::JournalInfo;
 /// State of a journal in a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalState {
-    /// Its server has reported what the journal knows.
+    /// It has joined a store that has all that it knows.
+    Joined,
+    /// Its server reports what the journal knows.
     Reported,
     /// Its file was read.
     Read,
@@ -25,6 +27,7 @@ pub enum JournalState {
 impl fmt::Display for JournalState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Joined => "joined",
             Self::Reported => "reported",
             Self::Read => "read here",
             Self::LeftOut => "left out",
@@ -63,6 +66,8 @@ impl Recovery {
             JournalState::LeftOut
         } else if self.read.iter().any(|record| record.id == journal.id) {
             JournalState::Read
+        } else if self.is_whole() {
+            JournalState::Joined
         } else if journal.has_reported {
             JournalState::Reported
         } else if journal.is_heard_of {
@@ -82,9 +87,10 @@ impl Recovery {
         let (first, _) = missing.next()?;
         let count = missing.count() + 1;
         Some(format!(
-            "{count} journals have not reported what they know, among them {} of {}: numbers that only they know would repeat. \
-             Start their servers, which report by themselves; or name their data directories (--journal DIR); or, where \
-             one is lost, name it (--without ID), and the numbers that only it may have known (--segment SOURCE=NUMBER)",
+            "{count} journals do not report what they know, among them {} of {}: numbers that only they know would repeat. \
+             Start their servers, which report by themselves while the store is in doubt, or stop them and name their data \
+             directories (--journal DIR). Where one is lost, name it (--without ID), and the numbers that only it may \
+             have known (--segment SOURCE=NUMBER)",
             first.id,
             first.of()
         ))

@@ -6,6 +6,7 @@
 
 mod journals;
 mod plan;
+mod reports;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,7 @@ use crate::store::Store;
 use crate::store::capability::ClockOf;
 pub use journals::JournalState;
 use plan::Going;
+pub use reports::Reports;
 
 /// Distance ahead of the clock, in milliseconds, up to which a requested mark needs no
 /// confirmation.
@@ -44,6 +46,14 @@ pub struct RecoveryRequest {
     pub without: Vec<String>,
 }
 
+impl RecoveryRequest {
+    /// Returns whether it names values to move to.
+    #[must_use]
+    pub const fn has_values(&self) -> bool {
+        self.mark.is_some() || !self.segments.is_empty()
+    }
+}
+
 /// Sources of a configuration, and the settings of the nodes that mint from them.
 #[derive(Clone, Copy, Debug)]
 pub struct Configured<'a> {
@@ -56,9 +66,13 @@ pub struct Configured<'a> {
 /// Knowledge about a store before it is moved.
 #[derive(Debug)]
 pub struct Recovery {
-    /// State from the store, with the journals that the read journals name.
+    /// State from the store, with the reports that count and the journals that the read journals
+    /// name.
     standing: Standing,
-    /// State from the store alone; `None` without a store.
+    /// Whether the store's servers may run: they report what they know while the store is in doubt,
+    /// and nothing that they know is lost while it is not.
+    runs: bool,
+    /// State from the store alone, with all of its reports; `None` without a store.
     planned_on: Option<Standing>,
     /// Journals that were read from files.
     read: Vec<Record>,
@@ -78,22 +92,24 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// Reads a store, if it exists, and takes the `read` journals of it; changes nothing. `now` is
-    /// the caller's clock.
+    /// Reads a store, if it exists, and takes its `reports` and the `read` journals of it; changes
+    /// nothing. `now` is the caller's clock.
     ///
     /// # Errors
     /// The store's error when its state cannot be read; `Invalid` when a journal to leave out is
     /// unknown.
     pub async fn look(
         store: Option<&dyn Store>,
+        reports: Reports,
         read: Vec<Record>,
         without: &[String],
         configured: Configured<'_>,
         now: UnixMillis,
     ) -> Result<Self> {
         let mut found = Self {
-            standing: Standing::default(),
-            planned_on: None,
+            standing: reports.counted,
+            runs: reports.runs,
+            planned_on: reports.stored,
             read,
             without: without.to_vec(),
             now,
@@ -107,8 +123,6 @@ impl Recovery {
         let mut clock = ClockOf::Caller;
         if let Some(store) = store {
             clock = store.capabilities().clock;
-            found.standing = store.standing().await?;
-            found.planned_on = Some(found.standing.clone());
             plans.extend(found.list(store).await?);
             if let Some(theirs) = store.now().await? {
                 found.now = now.max(theirs);
@@ -187,6 +201,11 @@ impl Recovery {
         self.standing.doubt.as_ref()
     }
 
+    /// Returns whether the store has all that its servers know, which may run.
+    const fn is_whole(&self) -> bool {
+        self.runs && self.standing.doubt.is_none()
+    }
+
     /// Returns why the store's sources could not be read, so that the configuration's count; `None`
     /// when they were read.
     #[must_use]
@@ -202,7 +221,8 @@ impl Recovery {
         known
     }
 
-    /// Plans how far the store is moved. Nothing is moved back.
+    /// Plans how far the store is moved. Nothing is moved back. A store that is not in doubt, and
+    /// whose servers may run, has all that they know: it is moved to the requested values alone.
     ///
     /// # Errors
     /// `Invalid` for an unconfirmed time more than a day ahead; `NotFound` for an unknown source: a
@@ -210,10 +230,16 @@ impl Recovery {
     pub fn plan(&self, request: &RecoveryRequest) -> Result<FastForward> {
         check_near(request, self.now)?;
         self.check_named(&request.segments)?;
-        let forward =
-            plan::plan(&self.known(), request.mark, &request.segments, &self.going, self.reached);
+        let (mark, segments) = (request.mark, &request.segments);
+        let forward = if self.is_whole() {
+            let marks_at_least = mark.map_or(Mark::ZERO, Mark::from);
+            FastForward { marks_at_least, segments: segments.clone(), ..FastForward::default() }
+        } else {
+            plan::plan(&self.known(), mark, segments, &self.going, self.reached)
+        };
         let forget_journals = self.without.clone();
-        Ok(FastForward { forget_journals, planned_on: self.planned_on.clone(), ..forward })
+        let (planned_on, same_server) = (self.planned_on.clone(), self.runs);
+        Ok(FastForward { forget_journals, planned_on, same_server, ..forward })
     }
 
     fn check_named(&self, named: &[(String, Mark)]) -> Result<()> {

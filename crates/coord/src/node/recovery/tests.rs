@@ -6,6 +6,7 @@ use crate::ids::Term;
 use crate::journal::JournalLease;
 use crate::model::catalog::NewDefinition;
 use crate::model::history::{JournalInfo, Recalled, StoreIdentity};
+use crate::platform::timer::ManualTimer;
 use crate::store::memory::MemoryStore;
 
 #[test]
@@ -92,18 +93,31 @@ fn info(id: &str) -> JournalInfo {
         seen_at_ms: 0,
         has_reported: false,
         is_heard_of: false,
+        reports: 0,
     }
 }
 
 const NOW: UnixMillis = UnixMillis::new(1_790_000_000_000);
 
+/// Looks at a store, all of whose reports are repeated.
 async fn look(store: &MemoryStore, read: &[&Record], without: &[&str]) -> Result<Recovery> {
+    let stored = store.standing().await?;
+    let before = Standing { journals: Vec::new(), ..stored.clone() };
+    look_with(store, Reports::between(&before, stored), read, without).await
+}
+
+async fn look_with(
+    store: &MemoryStore,
+    reports: Reports,
+    read: &[&Record],
+    without: &[&str],
+) -> Result<Recovery> {
     let read = read.iter().map(|record| (*record).clone()).collect();
     let without: Vec<_> = without.iter().map(|id| (*id).to_owned()).collect();
     let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
     let sources = BTreeMap::new();
     let configured = Configured { sources: &sources, settings: &settings };
-    Recovery::look(Some(store), read, &without, configured, NOW).await
+    Recovery::look(Some(store), reports, read, &without, configured, NOW).await
 }
 
 #[tokio::test]
@@ -197,6 +211,121 @@ async fn lost_recovery_is_detected_after_the_next_one() {
     recovered(&store).await.unwrap();
     let after = store.handle("recovery").unwrap();
     assert_eq!(after.recall("a member", &seen).await.unwrap(), Recalled::Recovered);
+}
+
+/// The journal of `a` has seen numbers that its report in the backup does not have.
+#[tokio::test]
+async fn reports_that_a_restore_brought_back_do_not_count() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    let backup = store.backup();
+    recovered(&store).await.unwrap();
+    store.restore(backup);
+    let timer = ManualTimer::new(0);
+    let repeated = async || {
+        let reports = Reports::repeated(&store, &timer);
+        tokio::pin!(reports);
+        let reports = loop {
+            tokio::select! {
+                biased;
+                reports = &mut reports => break reports.unwrap(),
+                () = tokio::task::yield_now() => timer.advance_ms(200),
+            }
+        };
+        look_with(&store, reports, &[], &[]).await.unwrap()
+    };
+    let unsaid = repeated().await.unsaid().unwrap();
+    assert!(unsaid.contains("1 journals do not report"), "{unsaid}");
+    let plan = repeated().await.plan(&RecoveryRequest::default()).unwrap();
+    assert!(
+        plan.planned_on.is_some_and(|state| state.missing().count() == 0),
+        "as the store has it"
+    );
+
+    // Its process runs now.
+    let known = Known { ends: [("numbers".to_owned(), 9_000)].into(), ..Known::default() };
+    let again = JournalInfo { seen_at_ms: 9, ..info("a") };
+    let before = store.standing().await.unwrap();
+    store.report(&again, Some(&known)).await.unwrap();
+    let reports = Reports::between(&before, store.standing().await.unwrap());
+    let found = look_with(&store, reports, &[], &[]).await.unwrap();
+    assert_eq!(found.unsaid(), None);
+    let plan = found.plan(&RecoveryRequest::default()).unwrap();
+    assert_eq!(plan.segments, [("numbers".to_owned(), Mark::new(9_000))]);
+    // While no server runs, only journals that are read count.
+    let stopped = Reports::of_stopped(&store).await.unwrap();
+    assert!(look_with(&store, stopped, &[], &[]).await.unwrap().unsaid().is_some());
+}
+
+/// A later look at another doubt shows nothing about the reports of the former.
+#[tokio::test]
+async fn reports_of_another_doubt_are_no_repetition() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    let before = store.standing().await.unwrap();
+    let mut after = before.clone();
+    after.journals[0].reports += 1;
+    let counts = |after: &Standing| {
+        let reports = Reports::between(&before, after.clone());
+        reports.counted.missing().count() == 0
+    };
+    assert!(counts(&after));
+    after.doubt = Some(Doubt { evidence: "another".into(), seen: 2, found: 1 });
+    assert!(!counts(&after));
+}
+
+/// A later join shows no report; nor does a process of an earlier version, which drops all counts.
+#[tokio::test]
+async fn only_a_report_counts_as_repeated() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    let before = store.standing().await.unwrap();
+    let counts = |reports, later_ms| {
+        let mut after = before.clone();
+        after.journals[0].reports = reports;
+        after.journals[0].seen_at_ms += later_ms;
+        Reports::between(&before, after).counted.missing().count() == 0
+    };
+    assert!(counts(2, 0), "its clock stands still");
+    assert!(!counts(1, 5), "it joined again");
+    assert!(!counts(0, 0), "another process dropped the count");
+    assert!(counts(0, 5), "its own process does not count");
+}
+
+/// A running server has all that it knows in the store, so only the named source moves.
+#[tokio::test]
+async fn a_store_that_is_not_in_doubt_moves_to_the_named_values_alone() {
+    let store = MemoryStore::new("recovery").unwrap();
+    store.report(&info("a"), None).await.unwrap();
+    let found = look(&store, &[], &[]).await.unwrap();
+    assert_eq!(found.unsaid(), None);
+    assert_eq!(found.journals().next().unwrap().1, JournalState::Joined);
+    let segments = vec![("numbers".to_owned(), Mark::new(77))];
+    let request = RecoveryRequest { segments, ..RecoveryRequest::default() };
+    let plan = found.plan(&request).unwrap();
+    assert_eq!((plan.marks_at_least, &plan.segments), (Mark::ZERO, &request.segments));
+    store.fast_forward(&plan).await.unwrap();
+    assert_eq!(store.ground().await.unwrap().mark, Mark::ZERO);
+    assert_eq!(store.get("numbers").await.unwrap_err().kind().code(), "not_found");
+    // With its servers stopped, the store may be a new one in the place of a lost one.
+    let stopped = Reports::of_stopped(&store).await.unwrap();
+    let found = look_with(&store, stopped, &[], &[]).await.unwrap();
+    assert!(found.unsaid().is_some());
+    assert!(found.plan(&request).unwrap().marks_at_least > Mark::ZERO);
+}
+
+/// Its servers cannot report to this server until it was accepted.
+#[tokio::test]
+async fn a_store_in_doubt_on_another_server_needs_it_to_be_accepted() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    store.take_over(store.backup());
+    let refused = Reports::repeated(&store, &ManualTimer::new(0)).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
+    assert!(refused.to_string().contains("--other-server"), "{refused}");
+    let seen = store.identity().await.unwrap();
+    let refused = store.recall("a member", &seen).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
 }
 
 /// Its IDs are above its numbers only under another stripe.

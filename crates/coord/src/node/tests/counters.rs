@@ -181,7 +181,8 @@ async fn next_owner_after_a_close_continues_above() {
 
 #[tokio::test]
 async fn section_moves_only_after_lease_and_margin() {
-    // The second is the default lease of servers, with the time that docs/counters.md promises.
+    // The second is the default lease of servers, with the time that
+    // docs/explanation/counters.md promises.
     for (ttl_ms, within_ms) in [(TTL_MS, stall_ms(TTL_MS) + TTL_MS / 3 + 500), (3_000, 5_000)] {
         let world = World::new();
         let mut history = History::default();

@@ -80,7 +80,7 @@ async fn journal_tails_are_unused_when_an_end_shows_a_rollback() {
     .await;
     assert!(doubt.evidence.contains(r#"next number of source "bills""#), "{doubt:?}");
     in_time(&world, node.noticed_doubt()).await.unwrap();
-    let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
+    let recovery = in_time(&world, node.recovery(&BTreeMap::new(), &[])).await.unwrap();
     let forward = recovery.plan(&RecoveryRequest::default()).unwrap();
     node.recover(&forward).await.unwrap();
     joined(&world, &node).await;

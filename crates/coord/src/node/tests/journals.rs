@@ -54,7 +54,7 @@ async fn a_journal_that_joined_after_the_backup_is_missed() {
     let standing = once_reported(&world, 2).await;
     let missing: Vec<_> = standing.missing().map(|journal| journal.owner.as_str()).collect();
     assert_eq!(missing, ["three"], "{standing:?}");
-    let recovery = one.recovery(&BTreeMap::new(), &[]).await.unwrap();
+    let recovery = in_time(&world, one.recovery(&BTreeMap::new(), &[])).await.unwrap();
     let states: Vec<_> =
         recovery.journals().map(|(journal, state)| (journal.owner.as_str(), state)).collect();
     assert!(states.contains(&("three", JournalState::HeardOf)), "{states:?}");
@@ -65,7 +65,7 @@ async fn a_journal_that_joined_after_the_backup_is_missed() {
     let three = open(&world, &dirs[2], "three").await;
     once_reported(&world, 3).await;
     in_time(&world, one.noticed_doubt()).await.unwrap();
-    let recovery = one.recovery(&BTreeMap::new(), &[]).await.unwrap();
+    let recovery = in_time(&world, one.recovery(&BTreeMap::new(), &[])).await.unwrap();
     assert_eq!(recovery.unsaid(), None);
     let forward = recovery.plan(&RecoveryRequest::default()).unwrap();
     one.recover(&forward).await.unwrap();

@@ -7,7 +7,7 @@ use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, drawn, joined};
 use super::*;
 use crate::model::segment::GiveBack;
-use crate::node::recovery::{Configured, Recovery};
+use crate::node::recovery::{Configured, Recovery, Reports};
 
 fn with_journal(dir: &Scratch) -> NodeSettings {
     NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() }
@@ -33,6 +33,30 @@ async fn restored_journal_reports_its_end_for_a_rolled_back_store() {
     let platform = Platform { disk: Arc::new(Failing::touched()), ..world.platform() };
     let refused = Node::open(world.handle(), with_journal(&dir), platform).await.unwrap_err();
     assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
+    let known = world.handle().standing().await.unwrap().known;
+    assert_eq!(known.ends.get("bills"), Some(&101), "{known:?}");
+}
+
+/// The file's owner was changed, for example. The process joins, and then the store is restored.
+#[tokio::test]
+async fn end_of_an_unsure_journal_is_reported_after_a_join() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, &dir).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let backup = world.store.backup();
+    assert_eq!(drawn(&world, &node, 3).await, [1, 2, 3]);
+    drop(node);
+    settle().await;
+    let platform = Platform { disk: Arc::new(Failing::touched()), ..world.platform() };
+    let node = Node::open(world.handle(), with_journal(&dir), platform).await.unwrap();
+    joined(&world, &node).await;
+    // The journal is written without the doubt.
+    world.pass(5_000).await;
+    drop(node);
+    settle().await;
+    world.store.restore(backup);
+    let opened = Node::open(world.handle(), with_journal(&dir), world.platform()).await;
+    assert_eq!(opened.unwrap_err().kind().code(), "store_rolled_back");
     let known = world.handle().standing().await.unwrap().known;
     assert_eq!(known.ends.get("bills"), Some(&101), "{known:?}");
 }
@@ -149,7 +173,8 @@ async fn recovery_plan_needs_a_complete_read() {
     let look = async || {
         let (sources, settings) = (BTreeMap::new(), NodeSettings::default());
         let configured = Configured { sources: &sources, settings: &settings };
-        Recovery::look(Some(&store), Vec::new(), &[], configured, START).await.map(drop)
+        let reports = Reports::of_stopped(&store).await?;
+        Recovery::look(Some(&store), reports, Vec::new(), &[], configured, START).await.map(drop)
     };
     look().await.unwrap();
     for verb in ["standing", "list", "now"] {

@@ -32,6 +32,7 @@ mod second_process;
 mod segments;
 mod serials;
 mod serving;
+mod shards;
 mod sources;
 mod stats;
 mod supply;

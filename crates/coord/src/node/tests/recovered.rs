@@ -122,7 +122,7 @@ async fn numbers_reserved_for_embedded_clients_are_reported() {
     .await;
     let refused = in_time(&world, for_program(&node, &wanted)).await.unwrap_err();
     assert_eq!(refused.kind().code(), "store_rolled_back");
-    let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
+    let recovery = in_time(&world, node.recovery(&BTreeMap::new(), &[])).await.unwrap();
     assert_eq!(recovery.known().ends["bills"], 501);
     let forward = recovery.plan(&recovery::RecoveryRequest::default()).unwrap();
     node.recover(&forward).await.unwrap();
@@ -149,7 +149,7 @@ async fn process_without_journal_reports_reserved_numbers() {
     .await;
     let standing = world.handle().standing().await.unwrap();
     assert_eq!((standing.known.ends["bills"], standing.journals.len()), (101, 0));
-    let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
+    let recovery = in_time(&world, node.recovery(&BTreeMap::new(), &[])).await.unwrap();
     assert_eq!(recovery.unsaid(), None);
     let forward = recovery.plan(&recovery::RecoveryRequest::default()).unwrap();
     node.recover(&forward).await.unwrap();
@@ -326,6 +326,7 @@ async fn a_journal_that_the_store_has_forgotten_joins_again() {
             seen_at_ms: START.get() + 1,
             has_reported: false,
             is_heard_of: false,
+            reports: 0,
         };
         store.report(&journal, None).await.unwrap();
     }

@@ -42,7 +42,7 @@ async fn recover(world: &World, node: &Node) {
     // Processes without a journal, for which no recovery waits, have reported too.
     world.pass(5_000).await;
     in_time(world, node.noticed_doubt()).await.unwrap();
-    let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
+    let recovery = in_time(world, node.recovery(&BTreeMap::new(), &[])).await.unwrap();
     assert_eq!(recovery.unsaid(), None);
     let forward = recovery.plan(&RecoveryRequest::default()).unwrap();
     node.recover(&forward).await.unwrap();
@@ -296,7 +296,7 @@ async fn node_ending_at_a_recovered_join_keeps_no_lost_state() {
     in_doubt(&world).await;
     let resume = Arc::new(tokio::sync::Notify::new());
     *held.lock().unwrap() = Some(("join", Arc::clone(&resume)));
-    let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
+    let recovery = in_time(&world, node.recovery(&BTreeMap::new(), &[])).await.unwrap();
     let forward = recovery.plan(&RecoveryRequest::default()).unwrap();
     world.handle().fast_forward(&forward).await.unwrap();
     in_time(&world, async {

@@ -254,6 +254,48 @@ async fn unreachable_owner_gives_up_within_ten_seconds() {
     assert!(mint(lost).await.is_err());
 }
 
+/// No time passes: the peers know at once, and no caller waits for a lease or the next list.
+#[tokio::test]
+async fn stopping_server_hands_over_while_it_still_serves() {
+    let world = World::new();
+    let servers = three(&world).await;
+    let leaving = owner(&world, &servers, 1_000).await.unwrap();
+    let kept = keys_of(&servers[leaving]).await;
+    let leaves = &servers[leaving].node;
+    assert!(leaves.announce_stop().await.unwrap());
+    assert_eq!(says(&world, &servers[leaving]).await, Serves::Nothing);
+    assert_eq!(keys_of(&servers[leaving]).await, kept, "kept until the peers know");
+    assert!(mint(&servers[leaving]).await.is_ok());
+    let peers = servers.iter().filter(|server| !std::ptr::eq(*server, &servers[leaving]));
+    let peers: Vec<&Server> = peers.collect();
+    for peer in &peers {
+        peer.node.members_changed(1_000).await;
+    }
+    leaves.hand_over().await.unwrap();
+    assert_eq!(leaves.stats().sections, 0);
+    let keys = keys_of(peers[0]).await + keys_of(peers[1]).await;
+    assert_eq!(keys, 50);
+    // The one that leaves sends callers there.
+    let error = count(&servers[leaving], 0).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotOwner { .. }), "{error}");
+    // The mark of the order lies ahead of the clock, and the next owner continues there.
+    let next = owner(&world, &servers, 1_000).await;
+    assert!(next.is_some_and(|next| next != leaving), "{next:?}");
+}
+
+/// No other server takes over, so it serves to the end.
+#[tokio::test]
+async fn last_server_keeps_its_sections_at_a_stop() {
+    let world = World::new();
+    let servers = [server(&world, "one:1").await];
+    assert_eq!(keys_of(&servers[0]).await, 50);
+    assert!(servers[0].node.announce_stop().await.unwrap());
+    servers[0].node.members_changed(1_000).await;
+    servers[0].node.hand_over().await.unwrap();
+    assert_eq!(keys_of(&servers[0]).await, 50);
+    servers[0].node.close().await.unwrap();
+}
+
 #[tokio::test]
 async fn partitioned_nodes_keep_their_sections() {
     let world = World::new();

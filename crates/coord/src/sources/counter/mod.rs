@@ -29,8 +29,9 @@ pub(super) use self::key_table::KeyTable;
 use self::key_table::Shard;
 pub(super) use self::room::KeyRoom;
 use super::defined::Defined;
+use super::lease_stamp::LeaseStamp;
 use super::node_context::NodeContext;
-use super::section_windows::{LeaseStamp, NotOwned, SectionWindows, WindowBounds};
+use super::section_windows::{NotOwned, SectionWindows, WindowBounds};
 use super::shared_errors::closed;
 use super::source_kind::SourceKind;
 use super::values::SourceStats;
@@ -124,6 +125,19 @@ impl CounterSource {
     /// Returns the section of a key.
     pub(crate) fn section(&self, key: &[u8]) -> u16 {
         self.slots.of(key)
+    }
+
+    /// Checks that no other process is known to own the section of a key. Takes no number; a
+    /// section without an owner is requested.
+    pub(crate) fn check_owner(&self, key: &[u8]) -> Result<()> {
+        let section = self.slots.of(key);
+        if self.sections().cell(section).window().is_some() {
+            return Ok(());
+        }
+        match self.not_here(section) {
+            CountError::Error(error) => Err(error),
+            CountError::Wait(_) => Ok(()),
+        }
     }
 
     /// Takes `count` numbers of a key; waits at most `within_ms` for the store.

@@ -1,16 +1,13 @@
 //! Counters: their keys, checked, and back.
 
-use crate::model::segment::NUMBER_MAX;
+use crate::spec::bounds::{COUNTER_START, STEP};
 use crate::spec::error::{SpecError, value};
-use crate::spec::kind::Kind;
-use crate::spec::source_spec::SourceSpec;
-use crate::spec::tables::{Confirm, CounterSpec, KeyNames};
+use crate::spec::kind::{Confirm, KeyNames, Kind};
+use crate::spec::source_spec::{CounterSpec, SourceSpec};
 
 /// Default step: a restart skips at most as many numbers of each key, and one store write brings
 /// them.
 const STEP_DEFAULT: u64 = 10_000;
-/// Largest step, 2^40 of 2^63: one write may not use up a section's numbers.
-const STEP_LIMIT: u64 = 1 << 40;
 
 /// A counter source in which everything is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +25,12 @@ pub struct CounterPlan {
 pub(super) fn check(spec: &SourceSpec) -> Result<CounterPlan, SpecError> {
     let counter = spec.counter.clone().unwrap_or_default();
     let start = counter.start.unwrap_or(1);
-    if !(1..=NUMBER_MAX / 2).contains(&start) {
-        return Err(value("counter.start", start, format!("take 1 to {}", NUMBER_MAX / 2)));
+    if !COUNTER_START.contains(&start) {
+        return Err(value("counter.start", start, format!("take 1 to {}", COUNTER_START.end())));
     }
     let step = counter.step.unwrap_or(STEP_DEFAULT);
-    if !(1..=STEP_LIMIT).contains(&step) {
-        return Err(value("counter.step", step, format!("take 1 to {STEP_LIMIT}")));
+    if !STEP.contains(&step) {
+        return Err(value("counter.step", step, format!("take 1 to {}", STEP.end())));
     }
     Ok(CounterPlan {
         start,

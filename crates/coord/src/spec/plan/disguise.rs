@@ -4,7 +4,7 @@ use snowmint_core::Layout;
 
 use crate::spec::error::{SpecError, value};
 use crate::spec::kind::DisguiseMode;
-use crate::spec::tables::DisguiseSpec;
+use crate::spec::source_spec::DisguiseSpec;
 
 /// Disguise of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

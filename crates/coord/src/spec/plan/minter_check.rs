@@ -74,6 +74,10 @@ fn check_possible(plan: &SnowflakePlan) -> Result<(), SpecError> {
     if plan.unique == Unique::Namespace {
         return needs("unique = source: the process has no generator to share");
     }
+    if matches!(plan.start, StartPlan::Shards(_)) {
+        let needs = "mint = process: the store begins each tick at sequence number 0";
+        return Err(SpecError::Needs { key: "shards", needs });
+    }
     if plan.start != StartPlan::Zero {
         return needs("sequence_start = zero: the store continues its own count");
     }

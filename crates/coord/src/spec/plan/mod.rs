@@ -51,6 +51,22 @@ impl Plan {
         }
     }
 
+    /// Decides everything that a source's keys leave open.
+    pub(in crate::spec) fn check(spec: &SourceSpec) -> Result<Self, SpecError> {
+        let kind = spec.kind();
+        // A key without a meaning is a misunderstanding and never ignored.
+        if let Some(key) = keys::without_meaning(&spec.to_json(), kind) {
+            return Err(SpecError::NotForKind { key, kind });
+        }
+        match kind {
+            Kind::Snowflake => snowflake_check::snowflake(spec).map(Self::Snowflake),
+            Kind::Segment => SegmentPlan::check(spec).map(Self::Segment),
+            Kind::Uuid => uuid_plan::uuid(spec).map(Self::Uuid),
+            Kind::Counter => counter::check(spec).map(Self::Counter),
+            Kind::Ulid => Ok(Self::Ulid),
+        }
+    }
+
     /// Returns the keys that make this plan, every default written out.
     pub(in crate::spec) fn to_spec(&self) -> SourceSpec {
         match self {
@@ -60,20 +76,5 @@ impl Plan {
             Self::Uuid(plan) => plan.to_spec(),
             Self::Ulid => SourceSpec::of(Kind::Ulid),
         }
-    }
-}
-
-pub(super) fn check(spec: &SourceSpec) -> Result<Plan, SpecError> {
-    let kind = spec.kind();
-    // A key without a meaning is a misunderstanding and never ignored.
-    if let Some(key) = keys::without_meaning(&spec.to_json(), kind) {
-        return Err(SpecError::NotForKind { key, kind });
-    }
-    match kind {
-        Kind::Snowflake => snowflake_check::snowflake(spec).map(Plan::Snowflake),
-        Kind::Segment => SegmentPlan::check(spec).map(Plan::Segment),
-        Kind::Uuid => uuid_plan::uuid(spec).map(Plan::Uuid),
-        Kind::Counter => counter::check(spec).map(Plan::Counter),
-        Kind::Ulid => Ok(Plan::Ulid),
     }
 }

@@ -8,19 +8,17 @@ use super::stripe_keys;
 use super::text::text;
 use crate::model::segment::NUMBER_MAX;
 use crate::model::stripe::Stripe;
+use crate::spec::bounds::{STEP, STEP_LASTS_MS, STEP_WASTE};
 use crate::spec::duration::Span;
 use crate::spec::error::{SpecError, value};
 use crate::spec::kind::{Kind, StepRule};
-use crate::spec::source_spec::SourceSpec;
+use crate::spec::source_spec::{SourceSpec, StepSpec};
 use crate::spec::stores::names;
-use crate::spec::tables::StepSpec;
 use crate::spec::upstream::UpstreamPlan;
 
 const SIZE_DEFAULT: u64 = 1_000;
 const MIN_DEFAULT: u64 = 100;
 const MAX_DEFAULT: u64 = 1_000_000;
-/// Largest step, 2^40 of 2^63: one reserve may not use up a source's numbers.
-const STEP_LIMIT: u64 = 1 << 40;
 const LASTS_MS_DEFAULT: u64 = 10_000;
 /// Default waste: after a burst no more numbers are prefetched than were used.
 const WASTE_PERCENT_DEFAULT: u8 = 50;
@@ -112,11 +110,11 @@ impl StepPlan {
                 let max = spec.max.unwrap_or(Ord::max(MAX_DEFAULT, min));
                 let max = within("step.max", max, min)?;
                 let lasts_ms = spec.lasts.map_or(LASTS_MS_DEFAULT, Span::ms);
-                if !(100..=86_400_000).contains(&lasts_ms) {
+                if !STEP_LASTS_MS.contains(&lasts_ms) {
                     return Err(value("step.lasts", Span::from_ms(lasts_ms), "take 100ms to 1d"));
                 }
                 let waste_max_percent = spec.waste_max.unwrap_or(WASTE_PERCENT_DEFAULT);
-                if !(1..=100).contains(&waste_max_percent) {
+                if !STEP_WASTE.contains(&waste_max_percent.into()) {
                     return Err(value(
                         "step.waste_max",
                         waste_max_percent,
@@ -213,10 +211,11 @@ fn stores(spec: &SourceSpec) -> Result<Vec<String>, SpecError> {
 }
 
 fn within(key: &'static str, count: u64, least: u64) -> Result<u64, SpecError> {
-    if (least..=STEP_LIMIT).contains(&count) {
+    let most = *STEP.end();
+    if (least..=most).contains(&count) {
         return Ok(count);
     }
-    Err(value(key, count, format!("take {least} to {STEP_LIMIT}")))
+    Err(value(key, count, format!("take {least} to {most}")))
 }
 
 impl SegmentPlan {

@@ -12,12 +12,12 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use snowmint_core::UnixMillis;
 
+use crate::spec::bounds::SERIAL_WIDTH;
 use crate::spec::error::{SpecError, value};
-use crate::spec::tables::{SerialReset, SerialSpec};
+use crate::spec::kind::SerialReset;
+use crate::spec::source_spec::SerialSpec;
 
 const WIDTH_DEFAULT: u8 = 6;
-/// Most digits: the last day of the year 9999 still has numbers below 2^63.
-const WIDTH_MAX: u8 = 12;
 const PREFIX_BYTES_MAX: usize = 32;
 /// Date forms, and the period that each shows.
 const FORMS: [(&str, SerialReset); 8] = [
@@ -72,8 +72,9 @@ impl SerialPlan {
             return Err(value("serial.prefix", prefix, reason));
         }
         let width = spec.width.unwrap_or(WIDTH_DEFAULT);
-        if !(1..=WIDTH_MAX).contains(&width) {
-            return Err(value("serial.width", width, format!("take 1 to {WIDTH_MAX} digits")));
+        if !SERIAL_WIDTH.contains(&width.into()) {
+            let reason = format!("take 1 to {} digits", SERIAL_WIDTH.end());
+            return Err(value("serial.width", width, reason));
         }
         let (form, reset) = form(spec.date.as_deref())?;
         if let Some(wanted) = spec.reset.filter(|wanted| *wanted != reset) {

@@ -6,8 +6,7 @@ use snowmint_core::text::Format;
 use super::disguise::DisguisePlan;
 use crate::spec::duration::Span;
 use crate::spec::kind::{Kind, MintBy, OnEmpty, OnRollback, Order, Unique};
-use crate::spec::source_spec::SourceSpec;
-use crate::spec::tables::PrefillSpec;
+use crate::spec::source_spec::{PrefillSpec, SourceSpec};
 
 /// A snowflake source in which everything is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,6 +141,8 @@ pub enum StartPlan {
     RandomBelow(u64),
     /// Starts where the tick before ended.
     Carried,
+    /// Starts so that IDs take turns over this many shards, at least 2.
+    Shards(u64),
 }
 
 /// Queue ahead of need.
@@ -171,11 +172,17 @@ impl SnowflakePlan {
             unique: Some(self.unique),
             order: Some(self.order),
             burst: Some(Span::from_ms(self.burst_ms)),
-            sequence_start: Some(match self.start {
-                StartPlan::Zero => "zero".into(),
-                StartPlan::RandomBelow(below) => format!("random:{below}"),
-                StartPlan::Carried => "carried".into(),
-            }),
+            sequence_start: match self.start {
+                StartPlan::Zero => Some("zero".into()),
+                StartPlan::RandomBelow(below) => Some(format!("random:{below}")),
+                StartPlan::Carried => Some("carried".into()),
+                StartPlan::Shards(_) => None,
+            },
+            // Left out where it is 1: then no reader has to know about it.
+            shards: match self.start {
+                StartPlan::Shards(count) => Some(count),
+                _ => None,
+            },
             prefill: self.prefill.map(PrefillPlan::to_spec),
             disguise: self.disguise.map(DisguisePlan::to_spec),
             text: Some(self.text.to_string()),

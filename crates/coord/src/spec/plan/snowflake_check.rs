@@ -1,27 +1,24 @@
 //! Checks of a snowflake source's keys, one function for each group of them.
 
+use std::ops::RangeInclusive;
+
 use snowmint_core::Layout;
-use snowmint_core::generator::{BORROW_LEAD_MAX_MS, HOLD_LEAD_MAX_MS, WAIT_OFFSET_MAX_MS};
+use snowmint_core::generator::{
+    BORROW_LEAD_MAX_MS, HOLD_LEAD_MAX_MS, WAIT_OFFSET_MAX_MS, check_shards,
+};
 use snowmint_core::layout::{Field, ParseLayoutError};
 
 use super::disguise::{Hides, disguise};
 use super::snowflake::{MinterPlan, PrefillPlan, RollbackPlan, SnowflakePlan, StartPlan};
 use super::text::text;
+use crate::spec::bounds::{BURST_MS, LEAD_MS, PREFILL_THRESHOLD, WAIT_MS};
 use crate::spec::duration::Span;
 use crate::spec::error::{SpecError, value};
 use crate::spec::kind::{OnEmpty, OnRollback, Order, Unique, name_of};
-use crate::spec::source_spec::SourceSpec;
-use crate::spec::tables::PrefillSpec;
+use crate::spec::source_spec::{PrefillSpec, SourceSpec};
 
 /// Layout of a source that names none.
 const LAYOUT_DEFAULT: &str = "time=41,worker=10,sequence=12";
-/// Highest limit of a lead, in milliseconds: with a longer one, IDs would say nothing about time.
-const LEAD_MAX_MS_LIMIT: u64 = 3_600_000;
-/// Longest time that a call may wait for a clock, in milliseconds.
-const WAIT_MAX_MS_LIMIT: u64 = 10_000;
-/// Oldest ticks that a burst may use, in milliseconds: older ones would make the time in an ID
-/// meaningless.
-const BURST_MS_LIMIT: u64 = 60_000;
 /// Leaf's bound for random starts.
 const RANDOM_BELOW_DEFAULT: u64 = 100;
 /// Most IDs in a queue, 256 MiB: each takes 16 bytes.
@@ -35,11 +32,11 @@ fn span(
     key: &'static str,
     given: Option<Span>,
     default_ms: u64,
-    max_ms: u64,
+    bounds: &RangeInclusive<u64>,
 ) -> Result<u64, SpecError> {
     let ms = given.map_or(default_ms, Span::ms);
-    if ms > max_ms {
-        let reason = format!("at most {} is possible", Span::from_ms(max_ms));
+    if !bounds.contains(&ms) {
+        let reason = format!("at most {} is possible", Span::from_ms(*bounds.end()));
         return Err(value(key, Span::from_ms(ms), reason));
     }
     Ok(ms)
@@ -60,17 +57,52 @@ pub(super) fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
         unique: spec.unique.unwrap_or_default(),
         order: spec.order.unwrap_or_default(),
         rollback_plan,
-        burst_ms: span("burst", spec.burst, 0, BURST_MS_LIMIT)?,
-        start: start(spec.sequence_start.as_deref(), &layout)?,
+        burst_ms: span("burst", spec.burst, 0, &BURST_MS)?,
+        start: start(spec, &layout)?,
         prefill: prefill(spec.prefill.as_ref(), &layout)?,
         disguise,
         text,
     };
+    check_shards_possible(&plan)?;
+    check_ring(&plan)?;
     plan.minter_plan = MinterPlan::check(spec, &plan)?;
     if plan.order == Order::Global {
         check_global(&plan)?;
     }
     Ok(plan)
+}
+
+/// Rejects what would spread the IDs of this source unevenly, or spreads them by itself.
+fn check_shards_possible(plan: &SnowflakePlan) -> Result<(), SpecError> {
+    if !matches!(plan.start, StartPlan::Shards(_)) {
+        return Ok(());
+    }
+    let needs = |needs| Err(SpecError::Needs { key: "shards", needs });
+    if matches!(plan.rollback_plan, RollbackPlan::Ring { .. }) {
+        return needs("another on_rollback than ring, which continues each tick by itself");
+    }
+    if plan.unique == Unique::Namespace {
+        return needs("unique = source: sources that share a generator would share its turns");
+    }
+    if plan.disguise.is_some() {
+        return needs("disguise.mode = none: a disguise spreads IDs over any number of shards");
+    }
+    Ok(())
+}
+
+/// Rejects what a ring cannot follow: each of its ticks continues by itself.
+fn check_ring(plan: &SnowflakePlan) -> Result<(), SpecError> {
+    if !matches!(plan.rollback_plan, RollbackPlan::Ring { .. }) {
+        return Ok(());
+    }
+    let needs = "another on_rollback than ring, which continues each tick by itself";
+    if plan.burst_ms > 0 {
+        return Err(SpecError::Needs { key: "burst", needs });
+    }
+    if plan.start == StartPlan::Carried {
+        return Err(SpecError::Needs { key: "sequence_start", needs });
+    }
+    Ok(())
 }
 
 /// Rejects what would break the order, or the promise that no ID comes twice.
@@ -143,7 +175,7 @@ fn rollback_plan(spec: &SourceSpec, layout: &Layout) -> Result<RollbackPlan, Spe
     }
     let lead_default_ms =
         if policy == OnRollback::Borrow { BORROW_LEAD_MAX_MS } else { HOLD_LEAD_MAX_MS };
-    let lead_max_ms = span("lead_max", spec.lead_max, lead_default_ms, LEAD_MAX_MS_LIMIT)?;
+    let lead_max_ms = span("lead_max", spec.lead_max, lead_default_ms, &LEAD_MS)?;
     Ok(match policy {
         OnRollback::Hold => RollbackPlan::Hold { lead_max_ms },
         OnRollback::Borrow => RollbackPlan::Borrow { lead_max_ms },
@@ -152,8 +184,7 @@ fn rollback_plan(spec: &SourceSpec, layout: &Layout) -> Result<RollbackPlan, Spe
             if fixed_ms.is_some() && spec.wait_max.is_some() {
                 return Err(SpecError::Needs { key: "wait_max", needs: "wait_for = twice" });
             }
-            let wait_max_ms =
-                span("wait_max", spec.wait_max, WAIT_OFFSET_MAX_MS, WAIT_MAX_MS_LIMIT)?;
+            let wait_max_ms = span("wait_max", spec.wait_max, WAIT_OFFSET_MAX_MS, &WAIT_MS)?;
             RollbackPlan::Wait { wait_max_ms, fixed_ms }
         }
         OnRollback::Fail => RollbackPlan::Fail,
@@ -170,12 +201,20 @@ fn wait_for(given: Option<&str>) -> Result<Option<u64>, SpecError> {
     let fixed: Span = written
         .parse()
         .map_err(|error| value("wait_for", written, format!("take \"twice\", or: {error}")))?;
-    span("wait_for", Some(fixed), 0, WAIT_MAX_MS_LIMIT).map(Some)
+    span("wait_for", Some(fixed), 0, &WAIT_MS).map(Some)
 }
 
-fn start(given: Option<&str>, layout: &Layout) -> Result<StartPlan, SpecError> {
+fn start(spec: &SourceSpec, layout: &Layout) -> Result<StartPlan, SpecError> {
     let below_max = layout.sequence_max().saturating_add(1);
-    let Some(written) = given else { return Ok(StartPlan::Zero) };
+    let written = spec.sequence_start.as_deref().unwrap_or("zero");
+    if let Some(shards) = spec.shards.filter(|&shards| shards != 1) {
+        check_shards(layout, shards).map_err(|error| value("shards", shards, error.to_string()))?;
+        // The default may be written out.
+        return match written {
+            "zero" => Ok(StartPlan::Shards(shards)),
+            _ => Err(SpecError::Needs { key: "sequence_start", needs: "shards = 1, or none" }),
+        };
+    }
     match written {
         "zero" => Ok(StartPlan::Zero),
         "carried" => Ok(StartPlan::Carried),
@@ -236,7 +275,7 @@ fn prefill(given: Option<&PrefillSpec>, layout: &Layout) -> Result<Option<Prefil
         ));
     };
     let threshold_percent = spec.threshold.unwrap_or(PREFILL_THRESHOLD_DEFAULT);
-    if !(1..=99).contains(&threshold_percent) {
+    if !PREFILL_THRESHOLD.contains(&threshold_percent.into()) {
         return Err(value("prefill.threshold", threshold_percent, "take 1 to 99 percent"));
     }
     let schedule_ms = spec.schedule.map(Span::ms);
@@ -248,7 +287,7 @@ fn prefill(given: Option<&PrefillSpec>, layout: &Layout) -> Result<Option<Prefil
         return Err(SpecError::Needs { key: "prefill.wait_max", needs: "prefill.on_empty = wait" });
     }
     let wait_max_ms =
-        span("prefill.wait_max", spec.wait_max, PREFILL_WAIT_MAX_MS_DEFAULT, WAIT_MAX_MS_LIMIT)?;
+        span("prefill.wait_max", spec.wait_max, PREFILL_WAIT_MAX_MS_DEFAULT, &WAIT_MS)?;
     Ok(Some(PrefillPlan {
         capacity,
         boost,

@@ -2,8 +2,7 @@
 
 use crate::spec::error::{SpecError, value};
 use crate::spec::kind::Kind;
-use crate::spec::source_spec::SourceSpec;
-use crate::spec::tables::UuidSpec;
+use crate::spec::source_spec::{SourceSpec, UuidSpec};
 
 /// UUID version, with its namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -41,6 +41,11 @@ const POSSIBLE: &[&str] = &[
     r#"{"layout":"twitter","on_rollback":"wait","wait_for":"twice"}"#,
     r#"{"layout":"twitter","on_rollback":"fail","burst":"20ms","sequence_start":"random"}"#,
     r#"{"layout":"twitter","on_rollback":"ring","sequence_start":"random:4096"}"#,
+    r#"{"shards":16}"#,
+    r#"{"shards":1,"sequence_start":"carried"}"#,
+    r#"{"shards":4096,"sequence_start":"zero","order":"global"}"#,
+    r#"{"layout":"sonyflake","shards":255}"#,
+    r#"{"layout":"clock-sequence","shards":3}"#,
     r#"{"layout":"clock-sequence","unique":"namespace"}"#,
     r#"{"layout":"redis","mint":"store","worker":4095}"#,
     r#"{"mint":"store","worker":0,"burst":"5ms","lead_max":"1s","disguise":{"mode":"ordered"}}"#,
@@ -95,6 +100,28 @@ fn canonical_keys_give_the_same_plan_and_text() {
     }
 }
 
+/// Definitions and identities that a server wrote into its store, with the keys of each request:
+/// stores compare these texts, so another text would be another source. Only additions may change
+/// the file.
+const STORED: &str = include_str!("stored.jsonl");
+
+#[test]
+fn stored_texts_stay_equal_byte_by_byte() {
+    for line in STORED.lines() {
+        let [written, text, identity]: [String; 3] = serde_json::from_str(line).unwrap();
+        let stored = SourceSpec::from_stored(&text).unwrap();
+        // A server writes version and check value of a disguise.
+        let written = Some(spec(&written)).filter(|written| written.disguise.is_none());
+        for spec in written.into_iter().chain([stored]) {
+            // The catalog has the state apart.
+            let canonical = SourceSpec { enabled: None, ..spec.canonical().unwrap() };
+            assert_eq!(canonical.to_stored(), text);
+            assert_eq!(spec.identity().unwrap(), identity);
+        }
+    }
+    assert!(STORED.lines().count() >= 50);
+}
+
 #[test]
 fn empty_definition_gives_the_default_source() {
     let plan = snowflake("{}");
@@ -133,6 +160,11 @@ fn impossible_value_is_rejected_by_its_key() {
         (r#"{"on_rollback":"wait","wait_for":"thrice"}"#, "wait_for"),
         (r#"{"on_rollback":"wait","wait_for":"1h"}"#, "wait_for"),
         (r#"{"burst":"61s"}"#, "burst"),
+        (r#"{"burst":"1ms","layout":"twitter","on_rollback":"ring"}"#, "burst"),
+        (
+            r#"{"layout":"twitter","on_rollback":"ring","sequence_start":"carried"}"#,
+            "sequence_start",
+        ),
         (r#"{"worker":3}"#, "worker"),
         (r#"{"mint":"process","worker":3}"#, "worker"),
         (r#"{"mint":"store"}"#, "worker"),
@@ -146,6 +178,16 @@ fn impossible_value_is_rejected_by_its_key() {
         (r#"{"mint":"store","worker":1,"prefill":{"enabled":true}}"#, "mint"),
         (r#"{"kind":"segment","mint":"store"}"#, "mint"),
         (r#"{"kind":"segment","worker":1}"#, "worker"),
+        (r#"{"shards":0}"#, "shards"),
+        (r#"{"shards":4097}"#, "shards"),
+        (r#"{"shards":18446744073709551615}"#, "shards"),
+        (r#"{"layout":"sonyflake","shards":4}"#, "shards"),
+        (r#"{"shards":4,"sequence_start":"random"}"#, "sequence_start"),
+        (r#"{"shards":4,"layout":"twitter","on_rollback":"ring"}"#, "shards"),
+        (r#"{"shards":4,"unique":"namespace"}"#, "shards"),
+        (r#"{"shards":4,"disguise":{"mode":"ordered"}}"#, "shards"),
+        (r#"{"shards":4,"mint":"store","worker":1}"#, "shards"),
+        (r#"{"shards":4,"kind":"segment"}"#, "shards"),
         (r#"{"sequence_start":"random:0"}"#, "sequence_start"),
         (r#"{"sequence_start":"random:4097"}"#, "sequence_start"),
         (r#"{"sequence_start":"one"}"#, "sequence_start"),

@@ -23,7 +23,7 @@ fn unknown_keys_and_wrong_types_are_refused() {
 }
 
 /// A value that each key can take.
-fn sample(key: &keys::Key) -> &'static str {
+fn sample(key: &Key) -> &'static str {
     match key.name {
         "kind" => "segment",
         "layout" => "twitter",
@@ -44,9 +44,10 @@ fn sample(key: &keys::Key) -> &'static str {
         "counter.confirm" => "store",
         "counter.keys" => "alone",
         _ => match key.takes {
-            keys::Takes::Flag => "true",
-            keys::Takes::Number => "7",
-            keys::Takes::Text => "7s",
+            Takes::Flag => "true",
+            Takes::Number => "7",
+            Takes::Text | Takes::Duration => "7s",
+            Takes::Word(words) => words()[0],
         },
     }
 }
@@ -90,6 +91,7 @@ fn the_table_has_every_key_and_no_other() {
         wait_for,
         burst,
         sequence_start,
+        shards,
         prefill,
         disguise,
         text,
@@ -109,7 +111,9 @@ fn the_table_has_every_key_and_no_other() {
     assert!(short_life.is_some() && mint.is_some() && worker.is_some());
     assert!(unique.is_some() && order.is_some() && on_rollback.is_some() && lead_max.is_some());
     assert!(wait_max.is_some() && wait_for.is_some() && burst.is_some() && text.is_some());
-    assert!(sequence_start.is_some() && offset.is_some() && increment.is_some());
+    assert!(
+        sequence_start.is_some() && shards.is_some() && offset.is_some() && increment.is_some()
+    );
     assert!(first.is_some() && first_at.is_some() && until.is_some());
     assert!(upstream.is_some() && stores.is_some());
     let SerialSpec { prefix, date, zone, width, reset } = serial.unwrap();
@@ -138,7 +142,7 @@ fn kinds_of(key: &str) -> &'static [Kind] {
         "kind" | "enabled" => KINDS,
         "layout" | "epoch" | "short_life" | "mint" | "worker" | "unique" | "order"
         | "on_rollback" | "lead_max" | "wait_max" | "wait_for" | "burst" | "sequence_start"
-        | "prefill" => &[Kind::Snowflake],
+        | "shards" | "prefill" => &[Kind::Snowflake],
         "disguise" | "text" | "stores" => &[Kind::Snowflake, Kind::Segment],
         "step" | "offset" | "increment" | "first" | "first_at" | "until" | "upstream"
         | "serial" => &[Kind::Segment],
@@ -212,5 +216,57 @@ fn keys_are_set_from_text() {
     ] {
         assert!(spec.set(key, text).is_err(), "{key} = {text}");
         assert_eq!(spec, before, "{key} = {text}");
+    }
+    let error = spec.set("serial.width", "256").unwrap_err().to_string();
+    assert!(error.ends_with("take 1 to 12"), "{error}");
+}
+
+/// Keys with which a key has a meaning, and may have every value within its bounds.
+fn context(key: &str) -> &'static str {
+    match key {
+        "lead_max" | "burst" => "{}",
+        "wait_max" => r#"{"on_rollback":"wait"}"#,
+        "prefill.threshold" | "prefill.schedule" => r#"{"prefill":{"enabled":true}}"#,
+        "prefill.wait_max" => r#"{"prefill":{"enabled":true,"on_empty":"wait"}}"#,
+        "disguise.key" | "disguise.version" => r#"{"disguise":{"mode":"full"}}"#,
+        "step.min" | "step.lasts" | "step.waste_max" | "serial.width" => r#"{"kind":"segment"}"#,
+        "step.max" => r#"{"kind":"segment","step":{"min":1}}"#,
+        "offset" => r#"{"kind":"segment","step":{"min":1},"increment":9223372036854775806}"#,
+        "step.size" => r#"{"kind":"segment","step":{"rule":"fixed"}}"#,
+        "increment" | "first" | "first_at" | "until" => r#"{"kind":"segment","step":{"min":1}}"#,
+        "counter.start" | "counter.step" => r#"{"kind":"counter"}"#,
+        "uuid.version" => r#"{"kind":"uuid"}"#,
+        _ => panic!("{key} has bounds, and no row here"),
+    }
+}
+
+#[test]
+fn bounds_of_the_table_are_those_of_the_check() {
+    let mut count = 0;
+    for key in keys::KEYS {
+        let Some((least, most)) = key.within else { continue };
+        let is_possible = |bound: u64| {
+            let unit = if matches!(key.takes, Takes::Duration) { "ms" } else { "" };
+            let mut spec = spec(context(key.name));
+            spec.set(key.name, &format!("{bound}{unit}")).and_then(|()| spec.check()).is_ok()
+        };
+        assert!(is_possible(least) && is_possible(most), "{}", key.name);
+        let below = least.checked_sub(1).is_some_and(is_possible);
+        let above = most.checked_add(1).is_some_and(is_possible);
+        assert!(!below && !above, "{}: {below}, {above}", key.name);
+        count += 1;
+    }
+    assert_eq!(count, 22);
+}
+
+/// The document of a key, which names its words, can differ from what the key takes.
+#[test]
+fn documents_name_every_word_of_a_key() {
+    for key in keys::KEYS {
+        let Takes::Word(words) = key.takes else { continue };
+        assert!(words().len() >= 2, "{}", key.name);
+        for word in words() {
+            assert!(key.doc.contains(word), "{} does not name {word}", key.name);
+        }
     }
 }

@@ -47,6 +47,9 @@ impl RunVerb for FastForwardVerb<'_> {
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Self::Output> {
         self.forward.check()?;
+        if self.forward.same_server {
+            rows.check_server()?;
+        }
         if let Some(planned_on) = &self.forward.planned_on {
             check_plan(rows, planned_on).await?;
         }

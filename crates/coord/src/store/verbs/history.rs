@@ -117,7 +117,12 @@ impl RunVerb for RecallVerb<'_> {
     }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Self::Output> {
-        refuse_doubt(rows).await?;
+        let doubted = refuse_doubt(rows).await;
+        if doubted.is_err() {
+            // The reports were made to another server: it has to be accepted first.
+            rows.check_server()?;
+        }
+        doubted?;
         let starts = read_starts(rows).await?;
         let found = rows.identity().clone();
         let recalled = recall(self.who, self.seen, &found, &starts);

@@ -1,6 +1,7 @@
 //! Clock values (article 000) and the ring of last IDs (article 003).
 
 use super::*;
+use crate::advance::SequenceStart;
 use crate::clock::Outcome;
 use crate::layout::Field;
 
@@ -98,7 +99,7 @@ fn marks_of_clock_values_outlive_the_process() {
 }
 
 fn ring<'c>(clock: &'c ManualClock, steps: &'c Steps) -> Ring<&'c ManualClock, &'c Steps> {
-    Ring::new(NARROW, 7, Some(5_000), Window::UNBOUNDED, clock, steps).unwrap()
+    Ring::new(NARROW, 7, Some(5_000), SequenceStart::Zero, Window::UNBOUNDED, clock, steps).unwrap()
 }
 
 #[test]
@@ -132,7 +133,16 @@ fn the_ring_beyond_its_cells_leads_within_a_bound() {
     // ahead.
     for (lead_max_ms, minted) in [(4_999, false), (5_000, true), (5_001, true)] {
         let clock = clock();
-        let ids = Ring::new(NARROW, 7, Some(lead_max_ms), Window::UNBOUNDED, &clock, ()).unwrap();
+        let ids = Ring::new(
+            NARROW,
+            7,
+            Some(lead_max_ms),
+            SequenceStart::Zero,
+            Window::UNBOUNDED,
+            &clock,
+            (),
+        )
+        .unwrap();
         let before = ids.try_mint().unwrap();
         clock.step_back_ms(5_000);
         match ids.try_mint() {
@@ -151,9 +161,27 @@ fn the_ring_beyond_its_cells_leads_within_a_bound() {
 }
 
 #[test]
+fn ring_begins_each_tick_at_its_sequence_start() {
+    let clock = clock();
+    let start = SequenceStart::RandomBelow { bound: 4_096, seed: 7 };
+    let ids = Ring::new(LAYOUT, 7, None, start, Window::UNBOUNDED, &clock, ()).unwrap();
+    let mut firsts = std::collections::BTreeSet::new();
+    // More than one round of the ring.
+    for _ in 0..500 {
+        let first = ids.try_mint().unwrap();
+        assert_eq!(ids.try_mint().unwrap(), first + 1);
+        let first = first & 0xfff;
+        firsts.insert(first);
+        clock.advance_ms(1);
+    }
+    assert!(firsts.len() > 400, "{} starts", firsts.len());
+}
+
+#[test]
 fn the_ring_never_repeats_whatever_the_clock_does() {
     let (clock, steps) = (clock(), Steps::default());
-    let ids = Ring::new(LAYOUT, 7, None, Window::UNBOUNDED, &clock, &steps).unwrap();
+    let ids =
+        Ring::new(LAYOUT, 7, None, SequenceStart::Zero, Window::UNBOUNDED, &clock, &steps).unwrap();
     let mut seen = std::collections::BTreeSet::new();
     let mut random = 1_u64;
     for _ in 0..50_000 {
@@ -185,8 +213,16 @@ fn closed_ring_returns_the_end_of_taken_ids() {
     assert_eq!(ids.close(), START.saturating_add(301));
     assert_eq!(ids.try_mint(), Err(MintError::Closed));
     // The next process begins above everything taken.
-    let ids =
-        Ring::new(NARROW, 7, None, Window::new(ids.close(), UnixMillis::MAX), &clock, ()).unwrap();
+    let ids = Ring::new(
+        NARROW,
+        7,
+        None,
+        SequenceStart::Zero,
+        Window::new(ids.close(), UnixMillis::MAX),
+        &clock,
+        (),
+    )
+    .unwrap();
     let behind = MintError::ClockBehind { by_ms: 100, limit_ms: 5_000, retry_after_ms: 1 };
     assert_eq!(ids.try_mint(), Err(behind), "the clock is behind the floor");
     clock.advance_ms(101);

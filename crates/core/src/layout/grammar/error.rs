@@ -96,14 +96,14 @@ pub enum ParseLayoutError {
         /// The highest allowed number.
         max: u64,
     },
-    /// A value has a `+` outside the worker, or splits the worker into parts without bits.
+    /// A value has a `+` outside worker and time, or splits one of them into parts without bits.
     Split {
         /// The key.
         key: &'static str,
         /// The value.
         word: Word,
     },
-    /// A unit is not a number of `ms` or of `s`.
+    /// A unit is not a number of `ns`, `us`, `ms` or `s`.
     Unit {
         /// The value.
         word: Word,
@@ -119,6 +119,11 @@ pub enum ParseLayoutError {
     NotInPreset {
         /// The field.
         field: Field,
+        /// The preset.
+        preset: &'static str,
+    },
+    /// The preset only decodes, also with overrides.
+    OnlyDecodes {
         /// The preset.
         preset: &'static str,
     },
@@ -150,10 +155,10 @@ impl fmt::Display for ParseLayoutError {
             }
             Self::Split { key, word } => write!(
                 f,
-                "`{key}` cannot be {word}: only the worker splits, in two parts, as worker=5+5"
+                "`{key}` cannot be {word}: only worker and time have two parts, as worker=5+5"
             ),
             Self::Unit { word } => {
-                write!(f, "`unit` cannot be {word}: write milliseconds as 10ms or seconds as 1s")
+                write!(f, "`unit` cannot be {word}: write 10us, 1ms or 1s, or a number of ns")
             }
             Self::Epoch { word, error } => write!(
                 f,
@@ -162,6 +167,10 @@ impl fmt::Display for ParseLayoutError {
             Self::NotInPreset { field, preset } => write!(
                 f,
                 "`{preset}` has no {field} whose width could change: write the layout out in full"
+            ),
+            Self::OnlyDecodes { preset } => write!(
+                f,
+                "`{preset}` only decodes: to mint with these bits, write the layout out in full"
             ),
             Self::Layout(error) => fmt::Display::fmt(error, f),
         }

@@ -7,8 +7,11 @@
 //! ```
 //!
 //! Fields stand in the order of their bits, highest first. `worker=5+5` splits the worker for
-//! display. `unit` is a number of `ms` or `s`; `epoch` is RFC 3339 or Unix milliseconds. After a
-//! preset, a field changes the width of the preset's field.
+//! display, and `time=31+10` makes the low part count the units of a second. `unit` is a number of
+//! `ns`, `us`, `ms` or `s`; `epoch` is RFC 3339 or Unix milliseconds. After a preset, a field
+//! changes the width of the preset's field.
+//!
+//! A text is read as a [`ReadableLayout`]. It is a [`Layout`] if IDs can be minted with it.
 
 use core::fmt;
 use core::str::FromStr;
@@ -21,7 +24,8 @@ pub use error::{ParseLayoutError, Word};
 use self::error::nearest;
 use self::keys::KEYS;
 use super::preset::{PRESETS, Preset};
-use super::{EPOCH_DEFAULT, Field, Layout, LayoutError, UNIT_MS_MAX};
+use super::readable::{MS_NS, UNIT_NS_MAX};
+use super::{EPOCH_DEFAULT, Field, Layout, LayoutError, ReadableLayout};
 use crate::civil::Rfc3339;
 use crate::time::UnixMillis;
 
@@ -37,7 +41,8 @@ struct Draft {
     fields_len: usize,
     written: [Option<&'static str>; KEYS.len()],
     worker_low_bits: u8,
-    unit_ms: u32,
+    time_low_bits: u8,
+    unit_ns: u64,
     epoch: UnixMillis,
 }
 
@@ -45,7 +50,29 @@ impl FromStr for Layout {
     type Err = ParseLayoutError;
 
     fn from_str(text: &str) -> Result<Self, ParseLayoutError> {
-        let mut draft = Draft::empty();
+        let draft = Draft::of(text)?;
+        let layout = draft.finish()?.mintable()?;
+        match draft.preset {
+            Some(preset) if !preset.can_mint() => {
+                Err(ParseLayoutError::OnlyDecodes { preset: preset.name() })
+            }
+            _ => Ok(layout),
+        }
+    }
+}
+
+impl FromStr for ReadableLayout {
+    type Err = ParseLayoutError;
+
+    fn from_str(text: &str) -> Result<Self, ParseLayoutError> {
+        Ok(Draft::of(text)?.finish()?)
+    }
+}
+
+impl Draft {
+    /// Reads every word of a text.
+    fn of(text: &str) -> Result<Self, ParseLayoutError> {
+        let mut draft = Self::empty();
         let mut position = 0_usize;
         for (index, raw) in text.split(',').enumerate() {
             let word = raw.trim_matches(' ');
@@ -55,15 +82,13 @@ impl FromStr for Layout {
             position = position.saturating_add(raw.len()).saturating_add(1);
             match word.split_once('=') {
                 Some((key, value)) => draft.set(key, value)?,
-                None if index == 0 => draft = Draft::of_preset(word)?,
+                None if index == 0 => draft = Self::of_preset(word)?,
                 None => return Err(ParseLayoutError::NoValue { word: Word::new(word) }),
             }
         }
-        Ok(draft.finish()?)
+        Ok(draft)
     }
-}
 
-impl Draft {
     const fn empty() -> Self {
         Self {
             preset: None,
@@ -71,7 +96,8 @@ impl Draft {
             fields_len: 0,
             written: [None; KEYS.len()],
             worker_low_bits: 0,
-            unit_ms: 1,
+            time_low_bits: 0,
+            unit_ns: MS_NS,
             epoch: EPOCH_DEFAULT,
         }
     }
@@ -87,7 +113,8 @@ impl Draft {
         let mut draft = Self {
             preset: Some(preset),
             worker_low_bits: layout.worker_low_bits(),
-            unit_ms: layout.unit_ms(),
+            time_low_bits: layout.time_low_bits(),
+            unit_ns: layout.unit_ns(),
             epoch: layout.epoch(),
             ..Self::empty()
         };
@@ -115,7 +142,7 @@ impl Draft {
             "worker" => self.set_width(Field::Worker, value),
             "sequence" => self.set_width(Field::Sequence, value),
             "unit" => {
-                self.unit_ms = parse_unit_ms(value)?;
+                self.unit_ns = parse_unit_ns(value)?;
                 Ok(())
             }
             _ => {
@@ -129,7 +156,11 @@ impl Draft {
         let split = || ParseLayoutError::Split { key: field.name(), word: Word::new(value) };
         let (bits, low_bits) = match value.split_once('+') {
             None => (parse_bits(field, value)?, 0),
-            Some((high, low)) if field == Field::Worker => {
+            Some((high, low))
+                if matches!(field, Field::Worker | Field::Time)
+                    && !high.is_empty()
+                    && !low.is_empty() =>
+            {
                 let (high, low) = (parse_bits(field, high)?, parse_bits(field, low)?);
                 if high == 0 || low == 0 {
                     return Err(split());
@@ -138,8 +169,10 @@ impl Draft {
             }
             Some(_) => return Err(split()),
         };
-        if field == Field::Worker {
-            self.worker_low_bits = low_bits;
+        match field {
+            Field::Worker => self.worker_low_bits = low_bits,
+            Field::Time => self.time_low_bits = low_bits,
+            _ => {}
         }
         if let Some(preset) = self.preset {
             let Some((_, old)) = self.fields.iter_mut().find(|(known, _)| *known == field) else {
@@ -156,14 +189,18 @@ impl Draft {
         Ok(())
     }
 
-    fn finish(&self) -> Result<Layout, LayoutError> {
+    fn finish(&self) -> Result<ReadableLayout, LayoutError> {
         let fields = self.fields.get(..self.fields_len).unwrap_or_default();
-        let layout =
-            Layout::from_fields(fields)?.with_unit_ms(self.unit_ms)?.with_epoch(self.epoch)?;
-        if self.worker_low_bits == 0 {
-            return Ok(layout);
+        let mut layout = ReadableLayout::from_fields(fields)?
+            .with_unit_ns(self.unit_ns)?
+            .with_epoch(self.epoch)?;
+        if self.time_low_bits > 0 {
+            layout = layout.with_time_split(self.time_low_bits)?;
         }
-        layout.with_worker_split(self.worker_low_bits)
+        if self.worker_low_bits > 0 {
+            layout = layout.with_worker_split(self.worker_low_bits)?;
+        }
+        Ok(layout)
     }
 }
 
@@ -173,7 +210,7 @@ fn parse_digits(text: &str) -> Option<u64> {
 }
 
 fn parse_bits(field: Field, text: &str) -> Result<u8, ParseLayoutError> {
-    let min = u64::from(matches!(field, Field::Time | Field::Sequence));
+    let min = u64::from(field == Field::Time);
     parse_digits(text)
         .filter(|bits| (min..=63).contains(bits))
         .and_then(|bits| u8::try_from(bits).ok())
@@ -185,21 +222,20 @@ fn parse_bits(field: Field, text: &str) -> Result<u8, ParseLayoutError> {
         })
 }
 
-fn parse_unit_ms(text: &str) -> Result<u32, ParseLayoutError> {
-    let (number, factor) = if let Some(number) = text.strip_suffix("ms") {
-        (number, 1)
-    } else if let Some(number) = text.strip_suffix('s') {
-        (number, 1_000_u64)
-    } else {
-        return Err(ParseLayoutError::Unit { word: Word::new(text) });
-    };
-    let max = u64::from(UNIT_MS_MAX).checked_div(factor).unwrap_or_default();
+/// Units of a tick by their name, in nanoseconds. A name that ends another one stands after it.
+const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", MS_NS), ("s", 1_000 * MS_NS)];
+
+fn parse_unit_ns(text: &str) -> Result<u64, ParseLayoutError> {
+    let wrong = ParseLayoutError::Unit { word: Word::new(text) };
+    let named = |(name, unit_ns)| text.strip_suffix(name).map(|number| (number, unit_ns));
+    let Some((number, unit_ns)) = UNITS.into_iter().find_map(named) else { return Err(wrong) };
     if number.is_empty() {
-        return Err(ParseLayoutError::Unit { word: Word::new(text) });
+        return Err(wrong);
     }
+    let max = UNIT_NS_MAX.checked_div(unit_ns).unwrap_or_default();
     parse_digits(number)
         .filter(|count| (1..=max).contains(count))
-        .and_then(|count| u32::try_from(count.saturating_mul(factor)).ok())
+        .map(|count| count.saturating_mul(unit_ns))
         .ok_or_else(|| ParseLayoutError::Number {
             key: "unit",
             word: Word::new(number),
@@ -226,18 +262,33 @@ fn parse_epoch(text: &str) -> Result<UnixMillis, ParseLayoutError> {
 /// Writes the full form, which parses back to the same layout.
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.readable(), f)
+    }
+}
+
+/// Writes the full form, which parses back to the same layout.
+impl fmt::Display for ReadableLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (field, bits) in self.fields() {
-            let low_bits = self.worker_low_bits();
-            if field == Field::Worker && low_bits > 0 {
+            let low_bits = match field {
+                Field::Worker => self.worker_low_bits(),
+                Field::Time => self.time_low_bits(),
+                _ => 0,
+            };
+            if low_bits > 0 {
                 write!(f, "{field}={}+{low_bits},", bits.saturating_sub(low_bits))?;
             } else {
                 write!(f, "{field}={bits},")?;
             }
         }
-        match (self.unit_ms() / 1_000, self.unit_ms() % 1_000) {
-            (seconds, 0) => write!(f, "unit={seconds}s")?,
-            _ => write!(f, "unit={}ms", self.unit_ms())?,
-        }
+        let whole = |(name, unit_ns)| match self.unit_ns().checked_div(unit_ns) {
+            Some(count) if count.saturating_mul(unit_ns) == self.unit_ns() => Some((count, name)),
+            _ => None,
+        };
+        // Every number of nanoseconds is whole in the first unit.
+        let (count, unit) =
+            UNITS.into_iter().rev().find_map(whole).unwrap_or((self.unit_ns(), "ns"));
+        write!(f, "unit={count}{unit}")?;
         let epoch = self.epoch();
         if epoch >= YEAR_10000 {
             write!(f, ",epoch={}", epoch.get())
@@ -259,11 +310,15 @@ mod tests {
         text.parse()
     }
 
+    fn parse_readable(text: &str) -> Result<ReadableLayout, ParseLayoutError> {
+        text.parse()
+    }
+
     #[test]
     fn every_preset_is_found_and_writes_itself_in_full() {
         for preset in &PRESETS {
-            assert_eq!(parse(preset.name()), Ok(preset.layout()));
-            assert_eq!(parse(&preset.layout().to_string()), Ok(preset.layout()));
+            assert_eq!(parse_readable(preset.name()), Ok(preset.layout()));
+            assert_eq!(parse_readable(&preset.layout().to_string()), Ok(preset.layout()));
         }
         assert_eq!(
             Layout::TWITTER_DC.to_string(),
@@ -308,6 +363,66 @@ mod tests {
     }
 
     #[test]
+    fn units_below_a_millisecond_and_split_times_are_read() {
+        for (text, unit_ns) in [
+            ("time=48,worker=15,unit=10us,epoch=2015-01-01T00:00:00Z", 10_000),
+            ("time=50,worker=4,unit=100ns,epoch=1970-01-01T00:00:00Z", 100),
+            ("worker=10,time=41,sequence=12,unit=1ms,epoch=2020-05-02T16:00:00Z", MS_NS),
+            ("time=31+10,worker=9+1,sequence=12,unit=1ms,epoch=2025-10-01T00:00:00Z", MS_NS),
+            ("time=31,sequence=12,unit=1500us,epoch=1970-01-01T00:00:00Z", 1_500_000),
+            ("time=20,unit=86400s,epoch=1970-01-01T00:00:00Z", UNIT_NS_MAX),
+        ] {
+            let layout = parse_readable(text).unwrap();
+            assert_eq!(layout.unit_ns(), unit_ns, "{text}");
+            assert_eq!(layout.to_string(), text);
+        }
+        assert_eq!(parse_readable("time=41,sequence=0"), parse_readable("time=41"));
+        assert_eq!(parse_readable("nextcloud,time=32").unwrap().time_low_bits(), 0);
+        for (text, message) in [
+            (
+                "time=31+9,sequence=12",
+                "9 low bits of the time cannot count the units of 1000000 ns in a second: give them more bits, and leave some to the seconds",
+            ),
+            (
+                "time=31,unit=0ns",
+                "`unit` cannot be `0`: it is a whole number from 1 to 86400000000000",
+            ),
+            ("time=31,unit=us", "`unit` cannot be `us`: write 10us, 1ms or 1s, or a number of ns"),
+        ] {
+            assert_eq!(parse_readable(text).unwrap_err().to_string(), message, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_layout_that_only_reads_names_its_reason() {
+        for (text, message) in [
+            (
+                "seata",
+                "time is not the layout's first field, so it cannot mint: IDs would not sort by time",
+            ),
+            (
+                "cockroachdb",
+                "a time unit of 10000 ns cannot mint: clocks are read in milliseconds, so take 1ms or more",
+            ),
+            (
+                "cockroachdb,unit=1ms",
+                "the layout has no bits for sequence, so it cannot mint: two IDs of one tick would be the same",
+            ),
+            (
+                "baidu-2016,epoch=2026-01-01T00:00:00Z",
+                "`baidu-2016` only decodes: to mint with these bits, write the layout out in full",
+            ),
+            (
+                "nextcloud",
+                "the layout's time has two parts, so it cannot mint: write the time as one number",
+            ),
+        ] {
+            assert!(parse_readable(text).is_ok(), "{text}");
+            assert_eq!(parse(text).unwrap_err().to_string(), message, "{text}");
+        }
+    }
+
+    #[test]
     fn wrong_texts_name_the_word_and_its_limits() {
         for (text, message) in [
             (
@@ -328,22 +443,26 @@ mod tests {
             ("time=64,sequence=12", "`time` cannot be `64`: it is a whole number from 1 to 63"),
             (
                 "time=+41,sequence=12",
-                "`time` cannot be `+41`: only the worker splits, in two parts, as worker=5+5",
+                "`time` cannot be `+41`: only worker and time have two parts, as worker=5+5",
             ),
-            ("time=41,sequence=0", "`sequence` cannot be `0`: it is a whole number from 1 to 63"),
+            (
+                "time=41,sequence=5+7",
+                "`sequence` cannot be `5+7`: only worker and time have two parts, as worker=5+5",
+            ),
+            (
+                "time=41,sequence=0",
+                "the layout has no bits for sequence, so it cannot mint: two IDs of one tick would be the same",
+            ),
             (
                 "time=41,worker=99999999999999999999,sequence=1",
                 "`worker` cannot be `99999999999999999999`: it is a whole number from 0 to 63",
             ),
             (
                 "time=41,worker=0+10,sequence=1",
-                "`worker` cannot be `0+10`: only the worker splits, in two parts, as worker=5+5",
+                "`worker` cannot be `0+10`: only worker and time have two parts, as worker=5+5",
             ),
-            ("twitter,unit=1", "`unit` cannot be `1`: write milliseconds as 10ms or seconds as 1s"),
-            (
-                "twitter,unit=ms",
-                "`unit` cannot be `ms`: write milliseconds as 10ms or seconds as 1s",
-            ),
+            ("twitter,unit=1", "`unit` cannot be `1`: write 10us, 1ms or 1s, or a number of ns"),
+            ("twitter,unit=ms", "`unit` cannot be `ms`: write 10us, 1ms or 1s, or a number of ns"),
             ("twitter,unit=0s", "`unit` cannot be `0`: it is a whole number from 1 to 86400"),
             (
                 "twitter,epoch=soon",
@@ -367,12 +486,15 @@ mod tests {
             ),
             (
                 "worker=10,time=41,sequence=12",
-                "time must be the layout's first field, or IDs would not sort by time",
+                "time is not the layout's first field, so it cannot mint: IDs would not sort by time",
             ),
-            ("time=41", "the layout has no bits for sequence"),
+            (
+                "time=41",
+                "the layout has no bits for sequence, so it cannot mint: two IDs of one tick would be the same",
+            ),
             (
                 "\u{1b}[2J",
-                "no layout is called `\\u{1b}[2J`: there are `twitter`, `twitter-dc`, `baidu`, `baidu-2016`, `redis`, `clock-sequence`, `js53`, `sonyflake`, `discord`, `instagram`, `cosid`, `leaf`, `yitter`",
+                "no layout is called `\\u{1b}[2J`: there are `twitter`, `twitter-dc`, `baidu`, `baidu-2016`, `redis`, `clock-sequence`, `js53`, `sonyflake`, `discord`, `instagram`, `cosid`, `leaf`, `yitter`, `unix`, `mastodon`, `hazelcast`, `tsid`, `pd-tso`, `shardingsphere`, `seata`, `mybatis-plus`, `hutool`, `tiktok`, `cockroachdb`, `pgedge`, `nextcloud`",
             ),
         ] {
             assert_eq!(parse(text).unwrap_err().to_string(), message, "{text}");

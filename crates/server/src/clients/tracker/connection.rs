@@ -35,7 +35,7 @@ pub(crate) struct TrackedConnection {
     pub(crate) peer: SocketAddr,
     /// Begin of the connection, in elapsed time.
     pub(crate) since_ms: u64,
-    /// Names that the client gives itself.
+    /// Properties that a list of clients shows.
     pub(crate) label: Mutex<Label>,
     /// Time until which it may continue its current activity.
     deadline_ms: AtomicU64,
@@ -63,9 +63,17 @@ pub(crate) struct TrackedConnection {
     task: OnceLock<AbortHandle>,
 }
 
-/// Names that a client gives itself.
+/// Properties of a connection over RESP that a list of clients shows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Label {
+    /// Address of this server that the client uses.
+    pub(crate) local: Option<SocketAddr>,
+    /// Whether the client gets replies of version 3.
+    pub(crate) is_version_three: bool,
+    /// Selected database.
+    pub(crate) database: u8,
+    /// Whether `CLIENT TRACKING` is on.
+    pub(crate) is_tracking: bool,
     /// `CLIENT SETNAME`.
     pub(crate) name: String,
     /// `CLIENT SETINFO lib-name`.
@@ -249,7 +257,8 @@ impl TrackedConnection {
         self.unsent.fetch_sub(count, Ordering::Relaxed);
     }
 
-    pub(super) fn moved_ms(&self) -> u64 {
+    /// Returns the time of its last activity.
+    pub(crate) fn moved_ms(&self) -> u64 {
         self.moved_ms.load(Ordering::Relaxed)
     }
 

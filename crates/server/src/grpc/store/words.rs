@@ -20,6 +20,7 @@ pub(super) fn moved_forward(forward: &FastForward) -> String {
         planned_on: _,
         forget_journals,
         new_identity,
+        same_server: _,
     } = forward;
     let marks = Time(*marks_at_least);
     format!(
@@ -84,6 +85,7 @@ mod tests {
             segments: (1..=10).map(|number| (format!("s{number}"), Mark::new(number))).collect(),
             writes_at_least: 7,
             forget_journals: vec!["j".into()],
+            same_server: true,
             ..FastForward::default()
         };
         assert_eq!(

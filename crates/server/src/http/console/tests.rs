@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest as _, Sha256};
+
 use super::super::openapi::described;
 use super::*;
 
@@ -18,6 +20,17 @@ fn scripts() -> impl Iterator<Item = &'static File> {
     FILES.iter().filter(|file| file.content_type == SCRIPT)
 }
 
+fn is_library(file: &File) -> bool {
+    file.name.starts_with("uplot/")
+}
+
+/// Returns the names of the files in a folder of the console.
+fn files_in(name: &str) -> impl Iterator<Item = String> {
+    let entries = std::fs::read_dir(folder().join(name)).unwrap().map(|entry| entry.unwrap());
+    let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+    files.map(|entry| entry.file_name().into_string().unwrap())
+}
+
 /// Returns each text between the two marks.
 fn between<'a>(text: &'a str, begin: &'a str, end: char) -> impl Iterator<Item = &'a str> {
     text.split(begin).skip(1).map(move |rest| rest.split(end).next().unwrap_or_default())
@@ -25,12 +38,10 @@ fn between<'a>(text: &'a str, begin: &'a str, end: char) -> impl Iterator<Item =
 
 #[test]
 fn every_file_of_the_folder_is_served() {
-    let there = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap());
-    let there = there.filter(|entry| entry.file_type().unwrap().is_file());
-    let mut there: BTreeSet<_> =
-        there.map(|entry| entry.file_name().into_string().unwrap()).collect();
-    // For node alone, which tests the scripts.
-    assert!(there.remove("package.json"));
+    let library = files_in("uplot").map(|name| format!("uplot/{name}"));
+    let mut there: BTreeSet<_> = files_in("").chain(library).collect();
+    // For node alone, which tests the scripts; and for readers of the repository.
+    assert!(there.remove("package.json") && there.remove("uplot/README.md"));
     let served: BTreeSet<_> = FILES.iter().map(|file| file.name.to_owned()).collect();
     assert_eq!(served, there);
     assert_eq!(served.len(), FILES.len(), "none is there twice");
@@ -41,6 +52,7 @@ fn every_file_of_the_folder_is_served() {
             "css" => CSS,
             "js" => SCRIPT,
             "svg" => IMAGE,
+            "uplot/LICENSE" => TEXT,
             other => panic!("no type for {other}"),
         };
         assert_eq!(file.content_type, wanted, "{}", file.name);
@@ -51,7 +63,7 @@ fn every_file_of_the_folder_is_served() {
 fn console_loads_nothing_from_other_sites() {
     // The name of the SVG namespace is an address that no client calls.
     const NAME: &str = "http://www.w3.org/2000/svg";
-    for file in FILES {
+    for file in FILES.iter().filter(|file| !is_library(file)) {
         let text = text(file).replace(NAME, "");
         for word in ["://", "url(//", "\"//", "'//", "@import", "importScripts"] {
             assert!(!text.contains(word), "{} has {word}", file.name);
@@ -63,7 +75,7 @@ fn console_loads_nothing_from_other_sites() {
         assert!(FILES.iter().any(|file| file.name == part), "the page loads {part}");
         loaded += 1;
     }
-    for script in scripts() {
+    for script in scripts().filter(|file| !is_library(file)) {
         for part in between(text(script), "from \"", '"') {
             let name =
                 part.strip_prefix("./").unwrap_or_else(|| panic!("{part} is in another folder"));
@@ -72,6 +84,31 @@ fn console_loads_nothing_from_other_sites() {
         }
     }
     assert!(loaded > 20, "{loaded}");
+}
+
+/// A reader of the repository can compare them with the package on npm.
+#[test]
+fn library_of_the_charts_is_unchanged() {
+    let readme = std::fs::read_to_string(folder().join("uplot/README.md")).unwrap();
+    let published = FILES.iter().filter(|file| is_library(file) && file.content_type != TEXT);
+    assert_eq!(published.clone().count(), 2);
+    for file in published {
+        let digest = Sha256::digest(file.bytes);
+        let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert!(readme.contains(&hash), "{} has the hash {hash}", file.name);
+    }
+    assert!(readme.contains("1.6.32") && text(find("uplot/LICENSE")).contains("MIT"));
+    assert!(text(find("uplot/uPlot.iife.min.js")).contains("(v1.6.32)"));
+}
+
+fn find(name: &str) -> &'static File {
+    FILES.iter().find(|file| file.name == name).unwrap()
+}
+
+#[test]
+fn all_files_together_are_small() {
+    let sum: usize = FILES.iter().map(|file| file.bytes.len()).sum();
+    assert!(sum < 300_000, "{sum} bytes");
 }
 
 /// The policy of the page forbids it anyway; so the page must not need it.
@@ -122,17 +159,4 @@ fn every_call_is_one_that_is_described() {
     for (method, path) in calls {
         assert!(about["paths"][&path][&method].is_object(), "{method} {path} is not described");
     }
-}
-
-#[test]
-fn a_tag_is_that_of_the_bytes() {
-    let tag = tag_of(b"abc");
-    assert_eq!(tag, "W/\"ba7816bf8f01cfea414140de5dae2223\"");
-    assert_ne!(tag_of(b"abd"), tag);
-    let request_headers = |value: &'static str| {
-        HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_static(value))])
-    };
-    assert!(has(&request_headers("W/\"ba7816bf8f01cfea414140de5dae2223\""), &tag));
-    assert!(has(&request_headers("\"x\", W/\"ba7816bf8f01cfea414140de5dae2223\""), &tag));
-    assert!(!has(&request_headers("W/\"00\""), &tag) && !has(&HeaderMap::new(), &tag));
 }

@@ -26,7 +26,7 @@ use super::console::guards;
 use super::response::no_such_path;
 use super::state::HttpState;
 use super::static_text::StaticText;
-use super::{admin, counters, health, ids, metrics};
+use super::{admin, counters, health, ids, metrics, servers};
 
 pub(super) use token_policy::TokenPolicy;
 
@@ -75,6 +75,8 @@ pub(super) fn described() -> OpenApiRouter<Arc<HttpState>> {
         .routes(routes!(admin::workers))
         .routes(routes!(admin::recovery, admin::recover))
         .routes(routes!(admin::server))
+        .routes(routes!(servers::servers))
+        .routes(routes!(servers::history))
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(metrics::page))
@@ -172,7 +174,7 @@ mod tests {
     const WRITE: &str = "SNOWMINT_WRITE_GENERATED";
 
     #[test]
-    fn the_committed_description_is_that_of_the_code() {
+    fn description_is_made_from_the_code() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
         let (_, about) = described().split_for_parts();
         let made = complete(about, TokenPolicy::NotRequired).to_pretty_json().unwrap() + "\n";

@@ -1,7 +1,8 @@
 //! Parts of the description beyond types: patterns of names and formats, the keys of a source, and
 //! the headers of an error response. The tables of the checks supply them, where a table exists.
 
-use snowmint_coord::spec::keys::{KEYS, Key, Takes};
+use snowmint_coord::spec::keys::KEYS;
+use snowmint_coord::spec::{Key, Takes};
 use snowmint_core::text::Format;
 use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::path::Parameter;
@@ -131,7 +132,7 @@ fn empty_table() -> Object {
 /// Returns the type of a key; null counts as absent, or removes the key.
 fn value(key: &Key) -> Object {
     let (kind, least) = match key.takes {
-        Takes::Text => (Type::String, None),
+        Takes::Text | Takes::Word(_) | Takes::Duration => (Type::String, None),
         Takes::Number => (Type::Integer, Some(0_usize)),
         Takes::Flag => (Type::Boolean, None),
     };

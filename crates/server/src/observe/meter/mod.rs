@@ -5,8 +5,12 @@
 
 mod families;
 mod forecasts;
+pub(crate) mod history;
 mod page;
-mod process;
+pub(crate) mod process;
+#[cfg(test)]
+mod reference;
+mod sampling;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +21,7 @@ use snowmint_wire::error::Code;
 
 use crate::clients::tracker::ConnectionTracker;
 use forecasts::Forecasts;
+use history::History;
 pub(crate) use page::CONTENT_TYPE;
 
 /// Protocol of a request.
@@ -102,6 +107,7 @@ pub(crate) struct Meter {
     /// Sources that are, or were, in the catalog.
     tallies: RwLock<BTreeMap<String, Arc<Tally>>>,
     forecasts: Forecasts,
+    history: History,
 }
 
 impl Meter {

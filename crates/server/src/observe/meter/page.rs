@@ -1,4 +1,4 @@
-//! The page for Prometheus: names and help are a part of the interface (docs/interface.md).
+//! The page for Prometheus: names and help are a part of the interface (docs/reference/metrics.md).
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -67,7 +67,7 @@ impl Meter {
         }
     }
 
-    fn protocol_snapshot(&self, protocol: Protocol) -> Option<ProtocolSnapshot> {
+    pub(super) fn protocol_snapshot(&self, protocol: Protocol) -> Option<ProtocolSnapshot> {
         let metrics = self.protocol_metrics(protocol)?;
         let errors = Code::ALL.iter().zip(&metrics.errors);
         let errors = errors.map(|(code, count)| (code.row().name, count.load(Ordering::Relaxed)));
@@ -85,32 +85,32 @@ impl Meter {
 
 /// All values of the page, at one moment.
 #[derive(Debug)]
-struct MetricsSnapshot {
-    ready: bool,
-    node: NodeStats,
-    sources: Vec<OneSource>,
-    issued: Vec<(String, Protocol, u64)>,
-    errors: Vec<(String, u64)>,
-    by_protocol: Vec<ProtocolSnapshot>,
-    forecasts: Arc<[Forecast]>,
-    process: Option<Process>,
+pub(super) struct MetricsSnapshot {
+    pub(super) ready: bool,
+    pub(super) node: NodeStats,
+    pub(super) sources: Vec<OneSource>,
+    pub(super) issued: Vec<(String, Protocol, u64)>,
+    pub(super) errors: Vec<(String, u64)>,
+    pub(super) by_protocol: Vec<ProtocolSnapshot>,
+    pub(super) forecasts: Arc<[Forecast]>,
+    pub(super) process: Option<Process>,
 }
 
 #[derive(Debug)]
-struct OneSource {
-    name: String,
-    kind: Kind,
-    stats: SourceStats,
+pub(super) struct OneSource {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) stats: SourceStats,
 }
 
 #[derive(Debug)]
-struct ProtocolSnapshot {
-    name: &'static str,
-    errors: Vec<(&'static str, u64)>,
-    times: TimesSeen,
-    connected: usize,
-    turned_away: u64,
-    gave_way: u64,
+pub(super) struct ProtocolSnapshot {
+    pub(super) name: &'static str,
+    pub(super) errors: Vec<(&'static str, u64)>,
+    pub(super) times: TimesSeen,
+    pub(super) connected: usize,
+    pub(super) turned_away: u64,
+    pub(super) gave_way: u64,
 }
 
 impl Collector for MetricsSnapshot {
@@ -372,7 +372,7 @@ impl MetricsSnapshot {
         to.counters(
             "process_cpu_seconds",
             "Processor time of the process in seconds.",
-            [([], process.cpu_seconds)],
+            [([], process.user_seconds + process.system_seconds)],
         )
     }
 }

@@ -2,9 +2,14 @@
 
 /// Data on this process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Process {
-    pub(super) memory_bytes: u64,
-    pub(super) cpu_seconds: f64,
+pub(crate) struct Process {
+    pub(crate) memory_bytes: u64,
+    /// The most that it was.
+    pub(crate) memory_peak_bytes: u64,
+    /// Processor time in the process.
+    pub(crate) user_seconds: f64,
+    /// Processor time in the system, for the process.
+    pub(crate) system_seconds: f64,
     pub(super) files: u64,
     /// In seconds since 1970.
     pub(super) started: f64,
@@ -12,13 +17,17 @@ pub(super) struct Process {
 
 /// Returns the data, if `/proc` exists.
 #[cfg(target_os = "linux")]
-pub(super) fn look() -> Option<Process> {
+pub(crate) fn look() -> Option<Process> {
     let process = procfs::process::Process::myself().ok()?;
     let stat = process.stat().ok()?;
     let tick = procfs::ticks_per_second() as f64;
+    let memory_bytes = stat.rss.saturating_mul(procfs::page_size());
+    let peak_kib = process.status().ok()?.vmhwm.unwrap_or_default();
     Some(Process {
-        memory_bytes: stat.rss.saturating_mul(procfs::page_size()),
-        cpu_seconds: stat.utime.saturating_add(stat.stime) as f64 / tick,
+        memory_bytes,
+        memory_peak_bytes: peak_kib.saturating_mul(1_024).max(memory_bytes),
+        user_seconds: stat.utime as f64 / tick,
+        system_seconds: stat.stime as f64 / tick,
         files: process.fd_count().ok()?.try_into().ok()?,
         started: procfs::boot_time_secs().ok()? as f64 + stat.starttime as f64 / tick,
     })
@@ -26,6 +35,6 @@ pub(super) fn look() -> Option<Process> {
 
 /// Returns `None`: other systems have no source of the data.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn look() -> Option<Process> {
+pub(crate) fn look() -> Option<Process> {
     None
 }

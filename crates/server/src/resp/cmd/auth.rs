@@ -3,7 +3,7 @@
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::Command;
 
-use super::reply::wrong_arity;
+use super::reply::SYNTAX;
 use super::spec::{Flow, Spec};
 use crate::access::Caller;
 use crate::resp::session::Session;
@@ -34,7 +34,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
         (Some(token), None, _) => (None, token),
         (Some(name), Some(token), None) => (Some(name), token),
         _ => {
-            wrong_arity(SPEC.name, &mut session.reply(output));
+            session.reply(output).error("ERR", SYNTAX);
             return Flow::Next;
         }
     };
@@ -48,13 +48,29 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     Flow::Next
 }
 
+/// Returns the caller where tokens are not required. As in Redis without passwords, the default user
+/// may show any, and there is no other user.
+fn without_tokens(
+    session: &Session,
+    name: Option<&[u8]>,
+) -> Result<Caller, (&'static str, &'static str)> {
+    match name {
+        Some(DEFAULT_USER) => return Ok(session.service.caller().clone()),
+        None => session.refused(Code::BadRequest, None),
+        Some(_) => session.refused(Code::Unauthenticated, None),
+    }
+    Err(if name.is_none() { ("ERR", NOT_CONFIGURED) } else { ("WRONGPASS", WRONG_PASS) })
+}
+
 /// Returns the caller that shows this token under this name.
 pub(super) fn identify(
     session: &Session,
     name: Option<&[u8]>,
     token: &[u8],
 ) -> Result<Caller, (&'static str, &'static str)> {
-    let access = session.service.access().ok_or(("ERR", NOT_CONFIGURED))?;
+    let Some(access) = session.service.access() else {
+        return without_tokens(session, name);
+    };
     let caller = access.caller(token, session.guard.connection());
     // Peers have no name, and no use of RESP.
     let is_named = caller.name().is_some_and(|own| match name {

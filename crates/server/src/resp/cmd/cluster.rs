@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
+use snowmint_coord::lock;
 use snowmint_coord::sources::{SECTIONS, SectionAssignment, Server, hash_slot};
 use snowmint_wire::resp::{Command, Encoder};
 
-use super::reply::{unknown_subcommand, wrong_arity};
-use super::spec::{Flow, Spec};
+use super::reply::NOT_AN_INTEGER;
+use super::spec::{Flow, Query, Run, Spec};
+use super::subcommand::{self, Subcommand, Unfit};
 use crate::advertised_addrs::AdvertisedAddrs;
+use crate::error::Error;
 use crate::resp::session::Session;
 
 pub(super) const SPEC: Spec = Spec {
@@ -23,14 +27,24 @@ pub(super) const SPEC: Spec = Spec {
 
 const HELP: &[&str] = &[
     "CLUSTER <subcommand> [<arg> ...]. Subcommands are:",
+    "COUNT-FAILURE-REPORTS <node-id>",
+    "    Return 0: servers do not report each other here.",
+    "COUNTKEYSINSLOT <slot>",
+    "    Return 0: a server does not list keys.",
+    "GETKEYSINSLOT <slot> <count>",
+    "    Return no keys: a server does not list them.",
     "INFO",
     "    Return the number of sections and of servers.",
     "KEYSLOT <key>",
     "    Return the section of a key.",
+    "LINKS",
+    "    Return no links: servers meet in the store.",
     "MYID",
-    "    Return this server's ID.",
+    "    Return this server's ID. MYSHARDID does the same.",
     "NODES",
     "    Return all servers and their sections, one a line.",
+    "REPLICAS <node-id>",
+    "    Return the replicas of a server, which has none. SLAVES does the same.",
     "SHARDS",
     "    Return all servers and their sections.",
     "SLOTS",
@@ -39,32 +53,132 @@ const HELP: &[&str] = &[
     "    Print this help.",
 ];
 
+static SUBCOMMANDS: &[Subcommand<Run>] = &[
+    ("slots", 0, 0, |_, _, _| show(ClusterView::slots)),
+    ("shards", 0, 0, |_, _, _| show(ClusterView::shards)),
+    ("nodes", 0, 0, |_, _, _| show(|view, reply| reply.verbatim(&view.nodes()))),
+    ("info", 0, 0, |_, _, _| show(|view, reply| reply.verbatim(&view.info()))),
+    ("myid", 0, 0, |_, _, _| show(ClusterView::own_id_to)),
+    // A server without replicas is a shard of its own.
+    ("myshardid", 0, 0, |_, _, _| show(ClusterView::own_id_to)),
+    ("links", 0, 0, |session, _, output| {
+        session.reply(output).array(0);
+        Flow::Next
+    }),
+    ("keyslot", 1, 1, |session, command, output| {
+        let section = hash_slot(command.arg(2).unwrap_or_default());
+        session.reply(output).id(section.into());
+        Flow::Next
+    }),
+    ("countkeysinslot", 1, 1, count_keys),
+    ("getkeysinslot", 2, 2, list_keys),
+    ("replicas", 1, 1, |session, command, output| {
+        of_node(session, command, output, |reply| reply.array(0))
+    }),
+    ("slaves", 1, 1, |session, command, output| {
+        of_node(session, command, output, |reply| reply.array(0))
+    }),
+    ("count-failure-reports", 1, 1, |session, command, output| {
+        of_node(session, command, output, |reply| reply.integer(0))
+    }),
+    ("help", 0, 0, |session, _, output| {
+        subcommand::help(HELP, session, output);
+        Flow::Next
+    }),
+];
+
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
-    let subcommand = command.arg(1).unwrap_or_default();
-    let is = |name: &str| subcommand.eq_ignore_ascii_case(name.as_bytes());
-    let view = ClusterView::of(session);
+    match find(command) {
+        Ok(run) => run(session, command, output),
+        Err(unfit) => {
+            unfit.write(SPEC.name, command, session, output);
+            Flow::Next
+        }
+    }
+}
+
+/// Finds the function of a sub-command.
+pub(super) fn find(command: &Command<'_>) -> Result<Run, Unfit> {
+    subcommand::find(SPEC.name, SUBCOMMANDS, command)
+}
+
+fn count_keys(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let mut reply = session.reply(output);
-    match command.len() {
-        2 if is("slots") => view.slots(&mut reply),
-        2 if is("shards") => view.shards(&mut reply),
-        2 if is("nodes") => reply.verbatim(&view.nodes()),
-        2 if is("info") => reply.verbatim(&view.info()),
-        2 if is("myid") => reply.bulk(view.own_id().as_bytes()),
-        2 if is("help") => {
-            reply.array(HELP.len());
-            HELP.iter().for_each(|line| reply.simple(line));
-        }
-        3 if is("keyslot") => reply.id(hash_slot(command.arg(2).unwrap_or_default()).into()),
-        _ if ["slots", "shards", "nodes", "info", "myid", "help", "keyslot"]
-            .into_iter()
-            .any(is) =>
-        {
-            let subcommand = String::from_utf8_lossy(subcommand).to_ascii_lowercase();
-            wrong_arity(&format!("cluster|{subcommand}"), &mut reply);
-        }
-        _ => unknown_subcommand(SPEC.name, subcommand, &mut reply),
+    match number(command, 2) {
+        None => reply.error("ERR", NOT_AN_INTEGER),
+        Some(slot) if !is_section(slot) => reply.error("ERR", "Invalid slot"),
+        Some(_) => reply.integer(0),
     }
     Flow::Next
+}
+
+fn list_keys(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    let mut reply = session.reply(output);
+    match number(command, 2).zip(number(command, 3)) {
+        None => reply.error("ERR", NOT_AN_INTEGER),
+        Some((slot, most)) if !is_section(slot) || most < 0 => {
+            reply.error("ERR", "Invalid slot or number of keys");
+        }
+        Some(_) => reply.array(0),
+    }
+    Flow::Next
+}
+
+/// Replies with `write` for a known server, and with an error for another one.
+fn of_node(
+    session: &Session,
+    command: &Command<'_>,
+    output: &mut Vec<u8>,
+    write: fn(&mut Encoder<'_>),
+) -> Flow {
+    let node = command.arg(2).unwrap_or_default();
+    let view = ClusterView::of(session, &session.service.section_assignment());
+    let mut reply = session.reply(output);
+    if view.nodes.iter().any(|known| known.id.as_bytes().eq_ignore_ascii_case(node)) {
+        write(&mut reply);
+    } else {
+        let node = node.get(..64).unwrap_or(node).escape_ascii();
+        reply.error("ERR", &format!("Unknown node {node}"));
+    }
+    Flow::Next
+}
+
+/// Function that writes a part of what this server knows of all servers.
+type Show = fn(&ClusterView, &mut Encoder<'_>);
+
+/// Servers to show. A server that has just joined learns of the others first: a client would drop
+/// its connections to all servers that a reply does not name.
+struct ShowCluster {
+    write: Show,
+}
+
+fn show(write: Show) -> Flow {
+    Flow::Wait(Box::new(ShowCluster { write }))
+}
+
+impl Query for ShowCluster {
+    type Found = Arc<SectionAssignment>;
+
+    async fn find(&self, session: &Session) -> Result<Self::Found, Error> {
+        Ok(session.service.listed_assignment().await)
+    }
+
+    fn write(&self, assignment: Self::Found, session: &mut Session, output: &mut Vec<u8>) {
+        (self.write)(&ClusterView::of(session, &assignment), &mut session.reply(output));
+    }
+}
+
+fn number(command: &Command<'_>, index: usize) -> Option<i64> {
+    str::from_utf8(command.arg(index)?).ok()?.parse().ok()
+}
+
+fn is_section(slot: i64) -> bool {
+    (0..i64::from(SECTIONS)).contains(&slot)
+}
+
+/// Returns this server's ID in Redis's form.
+pub(super) fn own_id(session: &Session) -> String {
+    ClusterView::of(session, &session.service.section_assignment()).own_id().to_owned()
 }
 
 /// All servers with a RESP address, and this one.
@@ -83,9 +197,7 @@ struct ClusterNode {
 }
 
 impl ClusterView {
-    fn of(session: &Session) -> Self {
-        let section_assignment = session.service.section_assignment();
-        let own_port = session.state.port;
+    fn of(session: &Session, section_assignment: &SectionAssignment) -> Self {
         let mut nodes: BTreeMap<_, ClusterNode> = BTreeMap::new();
         for server in section_assignment.servers() {
             let is_own = Some(server.member) == section_assignment.own();
@@ -93,20 +205,14 @@ impl ClusterView {
                 nodes.insert(server.member, node);
             }
         }
+        let own = section_assignment.own().or_else(|| session.service.incarnation());
+        let own_member = own.unwrap_or_else(|| snowmint_coord::Incarnation::new(0));
         if !nodes.values().any(|node| node.is_own) {
-            // No address was announced: the client knows the one that it used.
-            let member =
-                section_assignment.own().unwrap_or_else(|| snowmint_coord::Incarnation::new(0));
-            let own = ClusterNode {
-                id: id(member),
-                host: String::new(),
-                port: own_port,
-                is_own: true,
-                ranges: Vec::new(),
-            };
-            nodes.insert(member, own);
+            nodes.insert(own_member, ClusterNode::own(session, own_member));
         }
-        for (first, last, owner) in ranges(&section_assignment) {
+        // Before it has joined, a server does not know the owners, and serves no section.
+        let ranges = own.map(|own| ranges(section_assignment, own)).unwrap_or_default();
+        for (first, last, owner) in ranges {
             if let Some(node) = nodes.get_mut(&owner) {
                 node.ranges.push((first, last));
             }
@@ -116,6 +222,10 @@ impl ClusterView {
 
     fn own_id(&self) -> &str {
         self.nodes.iter().find(|node| node.is_own).map_or("", |node| &node.id)
+    }
+
+    fn own_id_to(&self, reply: &mut Encoder<'_>) {
+        reply.bulk(self.own_id().as_bytes());
     }
 
     fn slots(&self, reply: &mut Encoder<'_>) {
@@ -197,17 +307,36 @@ impl ClusterView {
 impl ClusterNode {
     /// Returns `None` for a server that does not speak RESP.
     fn of(server: &Server, is_own: bool) -> Option<Self> {
-        let address = AdvertisedAddrs::read(&server.address).resp?;
-        let (host, port) = address.rsplit_once(':')?;
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let (id, port) = (id(server.member), port.parse().ok()?);
-        Some(Self { id, host, port, is_own, ranges: Vec::new() })
+        let (host, port) = host_and_port(AdvertisedAddrs::read(&server.address))?;
+        Some(Self { id: id(server.member), host, port, is_own, ranges: Vec::new() })
+    }
+
+    /// Returns this server while the list of members has it not: at its announced address, or else
+    /// where the client has reached it. A client takes no server without a host.
+    fn own(session: &Session, member: snowmint_coord::Incarnation) -> Self {
+        let announced = host_and_port(session.service.advertised_addrs());
+        let (host, port) = announced.unwrap_or_else(|| {
+            let local = lock(&session.guard.connection().label).local;
+            let host = local.map(|address| address.ip().to_canonical().to_string());
+            (host.unwrap_or_default(), session.state.port)
+        });
+        Self { id: id(member), host, port, is_own: true, ranges: Vec::new() }
     }
 }
 
+/// Returns host and port of RESP.
+fn host_and_port(addresses: AdvertisedAddrs) -> Option<(String, u16)> {
+    let address = addresses.resp?;
+    let (host, port) = address.rsplit_once(':')?;
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    Some((host, port.parse().ok()?))
+}
+
 /// Returns all sections in ranges; sections without an owner count as ours.
-fn ranges(section_assignment: &SectionAssignment) -> Vec<(u16, u16, snowmint_coord::Incarnation)> {
-    let own = section_assignment.own().unwrap_or_else(|| snowmint_coord::Incarnation::new(0));
+fn ranges(
+    section_assignment: &SectionAssignment,
+    own: snowmint_coord::Incarnation,
+) -> Vec<(u16, u16, snowmint_coord::Incarnation)> {
     let ranges = section_assignment.ranges();
     if ranges.is_empty() {
         return vec![(0, SECTIONS - 1, own)];

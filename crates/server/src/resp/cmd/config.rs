@@ -1,10 +1,11 @@
 //! `CONFIG GET pattern...`: the few settings of Redis that tools read. `CONFIG SET` does not exist:
 //! a server's settings are in its configuration file.
 
+use snowmint_wire::error::Code;
 use snowmint_wire::resp::{BULK_BYTES_MAX, Command};
 
-use super::reply::{unknown_subcommand, wrong_arity};
 use super::spec::{Flow, Spec};
+use super::subcommand::{self, Subcommand, Unfit};
 use crate::resp::session::Session;
 
 pub(super) const SPEC: Spec = Spec {
@@ -17,38 +18,66 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
+const HELP: &[&str] = &[
+    "CONFIG <subcommand> [<arg> ...]. Subcommands are:",
+    "GET <pattern> [<pattern> ...]",
+    "    Return the settings of Redis that match the patterns, as far as this server has them.",
+    "SET, REWRITE",
+    "    Rejected: edit the configuration file.",
+    "HELP",
+    "    Print this help.",
+];
+
+static SUBCOMMANDS: &[Subcommand<Run>] = &[
+    ("get", 1, usize::MAX, get),
+    ("set", 0, usize::MAX, set),
+    ("rewrite", 0, usize::MAX, set),
+    ("help", 0, 0, |session, _, output| subcommand::help(HELP, session, output)),
+];
+
+/// Function that runs a sub-command.
+pub(super) type Run = fn(&mut Session, &Command<'_>, &mut Vec<u8>);
+
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
-    let subcommand = command.arg(1).unwrap_or_default();
-    let is = |name: &str| subcommand.eq_ignore_ascii_case(name.as_bytes());
+    match find(command) {
+        Ok(run) => run(session, command, output),
+        Err(unfit) => unfit.write(SPEC.name, command, session, output),
+    }
+    Flow::Next
+}
+
+/// Finds the function of a sub-command.
+pub(super) fn find(command: &Command<'_>) -> Result<Run, Unfit> {
+    subcommand::find(SPEC.name, SUBCOMMANDS, command)
+}
+
+fn get(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) {
     let settings = &session.state.settings;
     let values = [
         // Redis's values for a server that loses nothing it has acknowledged.
         ("save", String::new()),
         ("appendonly", "yes".to_owned()),
-        ("databases", "1".to_owned()),
+        ("databases", "2".to_owned()),
         ("maxclients", settings.connections_max.to_string()),
         ("timeout", (settings.idle_max.ms() / 1_000).to_string()),
         ("port", session.state.port.to_string()),
         ("proto-max-bulk-len", BULK_BYTES_MAX.to_string()),
         ("cluster-enabled", "yes".to_owned()),
     ];
+    let wanted = |name: &str| command.args().skip(2).any(|pattern| matches(pattern, name));
+    let found: Vec<_> = values.iter().filter(|(name, _)| wanted(name)).collect();
     let mut reply = session.reply(output);
-    if is("get") && command.len() > 2 {
-        let wanted = |name: &str| command.args().skip(2).any(|pattern| matches(pattern, name));
-        let found: Vec<_> = values.iter().filter(|(name, _)| wanted(name)).collect();
-        reply.map(found.len());
-        for (name, value) in found {
-            reply.bulk(name.as_bytes());
-            reply.bulk(value.as_bytes());
-        }
-    } else if is("get") {
-        wrong_arity("config|get", &mut reply);
-    } else if is("set") || is("rewrite") {
-        reply.error("ERR", "settings cannot change over RESP; edit the configuration file");
-    } else {
-        unknown_subcommand(SPEC.name, subcommand, &mut reply);
+    reply.map(found.len());
+    for (name, value) in found {
+        reply.bulk(name.as_bytes());
+        reply.bulk(value.as_bytes());
     }
-    Flow::Next
+}
+
+fn set(session: &mut Session, _: &Command<'_>, output: &mut Vec<u8>) {
+    session.refused(Code::BadRequest, None);
+    let message = "settings cannot change over RESP; edit the configuration file";
+    session.reply(output).error("ERR", message);
 }
 
 /// Returns whether a name fits a pattern: `*` matches any bytes, `?` one; letters in either case.

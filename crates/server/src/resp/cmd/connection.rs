@@ -2,9 +2,9 @@
 
 use snowmint_wire::resp::Command;
 
-use super::reply::wrong_arity;
+use super::reply::{NOT_AN_INTEGER, wrong_arity};
 use super::spec::{Flow, Spec};
-use crate::resp::session::Session;
+use crate::resp::session::{Database, Session};
 
 /// `PING [message]`.
 pub(super) const PING: Spec = Spec {
@@ -43,12 +43,12 @@ fn echo(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> F
     Flow::Next
 }
 
-/// `SELECT 0`: accepts the one database; the configuration chooses the namespace when the server
-/// starts.
+/// `SELECT 0`, and `SELECT 1` for IDs as strings. Both have the same sources: the configuration
+/// chooses the namespace when the server starts.
 pub(super) const SELECT: Spec = Spec {
     name: "select",
     arity: 2,
-    summary: "Changes the selected database; there is only 0.",
+    summary: "Changes the selected database; 1 has the same sources, and replies with strings.",
     group: "connection",
     takes_source: false,
     is_for_all: false,
@@ -56,13 +56,22 @@ pub(super) const SELECT: Spec = Spec {
 };
 
 fn select(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    let database = match command.arg(1) {
+        Some(b"0") => Some(Database::Plain),
+        Some(b"1") => Some(Database::Strings),
+        _ => None,
+    };
+    if let Some(database) = database {
+        session.select(database);
+        session.reply(output).simple("OK");
+        return Flow::Next;
+    }
     let mut reply = session.reply(output);
     match command.arg(1) {
-        Some(b"0") => reply.simple("OK"),
         Some(index) if !index.is_empty() && index.iter().all(u8::is_ascii_digit) => {
             reply.error("ERR", "DB index is out of range");
         }
-        _ => reply.error("ERR", "value is not an integer or out of range"),
+        _ => reply.error("ERR", NOT_AN_INTEGER),
     }
     Flow::Next
 }

@@ -1,13 +1,12 @@
 //! `DECODE id source`: decodes an ID.
 
-use futures_util::future::BoxFuture;
 use snowmint_coord::Decoded;
-use snowmint_wire::resp::{Command, Encoder};
+use snowmint_wire::resp::Command;
 
-use super::reply;
-use super::spec::{CommandWork, Flow, Spec};
+use super::spec::{Flow, Query, Spec};
+use crate::error::Error;
 use crate::resp::session::{Session, text};
-use crate::service::{DecodedParts, UnsentPermit};
+use crate::service::DecodedParts;
 
 pub(super) const SPEC: Spec = Spec {
     name: "decode",
@@ -28,40 +27,32 @@ struct Decode {
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = |index| text(command.arg(index).unwrap_or_default()).map(str::to_owned);
-    match arg(1).and_then(|id| Ok(Decode { id, source: arg(2)? })) {
-        Ok(work) => Flow::Wait(Box::new(work)),
-        Err(error) => {
-            reply::error(&error, session, output);
-            Flow::Next
-        }
-    }
+    let work = arg(1).and_then(|id| Ok(Decode { id, source: arg(2)? }));
+    Flow::of(work, session, output)
 }
 
-impl CommandWork for Decode {
-    fn run<'a>(
-        self: Box<Self>,
-        session: &'a mut Session,
-        output: &'a mut Vec<u8>,
-    ) -> BoxFuture<'a, UnsentPermit> {
-        Box::pin(async move {
-            match session.service.decode_by_source(&self.id, &self.source).await {
-                Ok(decoded) => write(&self.id, &decoded, &mut session.reply(output)),
-                Err(error) => reply::error(&error, session, output),
-            }
-            UnsentPermit::default()
-        })
+impl Query for Decode {
+    type Found = Decoded;
+
+    async fn find(&self, session: &Session) -> Result<Decoded, Error> {
+        session.service.decode_by_source(&self.id, &self.source).await
+    }
+
+    fn write(&self, decoded: Decoded, session: &mut Session, output: &mut Vec<u8>) {
+        write(&self.id, &decoded, session, output);
     }
 }
 
 /// Writes the fields of the HTTP response, without those that the source does not have.
-fn write(id: &str, decoded: &Decoded, reply: &mut Encoder<'_>) {
+fn write(id: &str, decoded: &Decoded, session: &Session, output: &mut Vec<u8>) {
+    let mut reply = session.reply(output);
     let parts = DecodedParts::of(decoded);
     let texts = [
         ("id", Some(id.to_owned())),
         ("number", parts.number.map(|number| number.to_string())),
         ("period", parts.period.map(str::to_owned)),
         ("time", parts.time.map(|time| time.to_string())),
-        ("layout", parts.layout.map(ToString::to_string)),
+        ("layout", parts.layout.map(|layout| layout.to_string())),
     ];
     let numbers = [
         ("tick", parts.tick),
@@ -79,6 +70,10 @@ fn write(id: &str, decoded: &Decoded, reply: &mut Encoder<'_>) {
     }
     for (name, value) in numbers {
         reply.bulk(name.as_bytes());
-        reply.id(value);
+        if session.wants_strings() {
+            reply.bulk(value.to_string().as_bytes());
+        } else {
+            reply.id(value);
+        }
     }
 }

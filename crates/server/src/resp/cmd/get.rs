@@ -1,13 +1,12 @@
 //! `GET source:key`: the bound of a counter, taking nothing.
 
-use futures_util::future::BoxFuture;
 use snowmint_wire::resp::Command;
 
 use super::reply;
-use super::spec::{CommandWork, Flow, Spec};
+use super::spec::{Flow, Query, Spec};
 use crate::error::Error;
 use crate::resp::session::{IdTarget, Session};
-use crate::service::{Route, UnsentPermit};
+use crate::service::Route;
 
 pub(super) const SPEC: Spec = Spec {
     name: "get",
@@ -21,45 +20,38 @@ pub(super) const SPEC: Spec = Spec {
 
 /// Read of a counter.
 #[derive(Debug)]
-struct Get {
-    target: IdTarget,
+pub(super) struct Get {
+    pub(super) target: IdTarget,
+    /// Whether the key is the field of a hash, whose owner is called for the client.
+    pub(super) is_field: bool,
 }
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
-    match IdTarget::counter(arg, &session.state.settings.default_counter_source) {
-        Ok(target) => Flow::Wait(Box::new(Get { target })),
-        Err(error) => {
-            reply::error(&error, session, output);
-            Flow::Next
-        }
-    }
+    let target = IdTarget::counter(arg, &session.state.settings.default_counter_source);
+    Flow::of(target.map(|target| Get { target, is_field: false }), session, output)
 }
 
-impl CommandWork for Get {
-    fn run<'a>(
-        self: Box<Self>,
-        session: &'a mut Session,
-        output: &'a mut Vec<u8>,
-    ) -> BoxFuture<'a, UnsentPermit> {
-        Box::pin(async move {
-            match self.bound(session).await {
-                // Redis's form: the value of a key is a text, and null before the first.
-                Ok(0) => session.reply(output).null(),
-                Ok(bound) => session.reply(output).bulk(bound.to_string().as_bytes()),
-                Err(error) => reply::error(&error, session, output),
-            }
-            UnsentPermit::default()
-        })
-    }
-}
+impl Query for Get {
+    type Found = u64;
 
-impl Get {
-    async fn bound(&self, session: &Session) -> Result<u64, Error> {
+    async fn find(&self, session: &Session) -> Result<u64, Error> {
         let IdTarget { source, key } = &self.target;
         let Some(key) = key else {
             return Err(Error::bad_request("GET needs the key of a counter; write source:key"));
         };
-        session.service.bound_of(source, key, Route::Ordered).await
+        let route = if self.is_field { Route::Owner } else { session.route() };
+        session.service.bound_of(source, key, route).await
+    }
+    fn write(&self, bound: u64, session: &mut Session, output: &mut Vec<u8>) {
+        // Redis's form: the value of a key is a text, and null before the first.
+        match bound {
+            0 => session.reply(output).null(),
+            bound => session.reply(output).bulk(bound.to_string().as_bytes()),
+        }
+    }
+
+    fn write_error(&self, error: &Error, session: &mut Session, output: &mut Vec<u8>) {
+        reply::error_at_owner(self.is_field, error, session, output);
     }
 }

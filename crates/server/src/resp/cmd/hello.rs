@@ -62,9 +62,9 @@ fn greet(session: &mut Session, command: &Command<'_>) -> Result<(), (&'static s
     if session.is_anonymous {
         return Err(("NOAUTH", NOT_AUTHENTICATED.into()));
     }
-    session.protocol = protocol;
+    session.speaks(protocol);
     if let Some(name) = name {
-        client::set_name(session, name);
+        client::name_connection(session, name);
     }
     Ok(())
 }
@@ -81,7 +81,8 @@ fn write_greeting(session: &Session, output: &mut Vec<u8>) {
     reply.bulk(b"id");
     reply.id(session.guard.connection().id);
     reply.bulk(b"mode");
-    reply.bulk(b"standalone");
+    // As CLUSTER INFO says.
+    reply.bulk(b"cluster");
     reply.bulk(b"role");
     reply.bulk(b"master");
     reply.bulk(b"modules");

@@ -3,8 +3,8 @@
 use snowmint_wire::resp::Command;
 
 use super::mint::Mint;
-use super::reply;
 use super::spec::{Flow, Spec};
+use super::{ids, reply};
 use crate::resp::session::{IdTarget, Session};
 
 pub(super) const SPEC: Spec = Spec {
@@ -27,21 +27,21 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
             return Flow::Next;
         }
         admitted = true;
+        let is_integer = session.writes_integers(source);
         let id = match key {
             None => source.try_mint(),
             Some(key) => source.try_count(key, 1).map(|(number, _)| number),
         };
         if let Ok(id) = id {
             session.issued();
-            session.reply(output).id(id);
+            if is_integer {
+                session.reply(output).id(id);
+            } else {
+                ids::write_cached(id, session, output);
+            }
             return Flow::Next;
         }
     }
-    match IdTarget::counter(arg, &session.state.settings.default_counter_source) {
-        Ok(target) => Flow::Wait(Box::new(Mint { target, count: None, admitted })),
-        Err(error) => {
-            reply::error(&error, session, output);
-            Flow::Next
-        }
-    }
+    let target = IdTarget::counter(arg, &session.state.settings.default_counter_source);
+    Flow::of(target.map(|target| Mint { target, count: None, admitted }), session, output)
 }

@@ -2,16 +2,16 @@
 //! Redis does. With n = 1 it equals `INCR`, of any source: libraries such as redis-py write every
 //! `INCR` so.
 
-use futures_util::future::BoxFuture;
+use snowmint_coord::Source;
 use snowmint_wire::http::Count;
 use snowmint_wire::resp::Command;
 
 use super::mint::read_count;
-use super::spec::{CommandWork, Flow, Spec};
-use super::{incr, reply};
+use super::spec::{Flow, Query, Spec};
+use super::{ids, incr, reply};
 use crate::error::Error;
 use crate::resp::session::{IdTarget, Session};
-use crate::service::UnsentPermit;
+use crate::service::Route;
 
 pub(super) const SPEC: Spec = Spec {
     name: "incrby",
@@ -25,52 +25,49 @@ pub(super) const SPEC: Spec = Spec {
 
 /// Numbers to take in a row.
 #[derive(Debug)]
-struct InARow {
-    target: IdTarget,
-    length: Count,
+pub(super) struct InARow {
+    pub(super) target: IdTarget,
+    pub(super) length: Count,
+    /// Whether the key is the field of a hash, whose owner is called for the client.
+    pub(super) is_field: bool,
 }
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
     let default = &session.state.settings.default_counter_source;
     let work = IdTarget::counter(arg, default).and_then(|target| {
-        Ok(InARow { target, length: read_count(command.arg(2).unwrap_or_default())? })
+        let length = read_count(command.arg(2).unwrap_or_default())?;
+        Ok(InARow { target, length, is_field: false })
     });
     match work {
         Ok(InARow { length, .. }) if length.get() == 1 => {
             (incr::SPEC.run)(session, command, output)
         }
-        Ok(work) => Flow::Wait(Box::new(work)),
-        Err(error) => {
-            reply::error(&error, session, output);
-            Flow::Next
-        }
+        work => Flow::of(work, session, output),
     }
 }
 
-impl CommandWork for InARow {
-    fn run<'a>(
-        self: Box<Self>,
-        session: &'a mut Session,
-        output: &'a mut Vec<u8>,
-    ) -> BoxFuture<'a, UnsentPermit> {
-        Box::pin(async move {
-            match self.reserved(session).await {
-                Ok(last) => session.reply(output).id(last),
-                Err(error) => reply::error(&error, session, output),
-            }
-            UnsentPermit::default()
-        })
-    }
-}
+impl Query for InARow {
+    /// The source, and the last number.
+    type Found = (Source, u64);
 
-impl InARow {
-    async fn reserved(&self, session: &Session) -> Result<u64, Error> {
+    async fn find(&self, session: &Session) -> Result<Self::Found, Error> {
         let (service, length) = (&session.service, self.length.get());
         let IdTarget { source, key } = &self.target;
-        match key {
-            Some(key) => Ok(service.count(source, key, length).await?.last),
-            None => Ok(service.reserve_consecutive(source, length).await?.last),
-        }
+        let last = match key {
+            Some(key) => {
+                let route = if self.is_field { Route::Owner } else { session.route() };
+                service.count(source, key, length, route).await?.last
+            }
+            None => service.reserve_consecutive(source, length).await?.last,
+        };
+        Ok((service.source(source).await?, last))
+    }
+    fn write(&self, (source, last): Self::Found, session: &mut Session, output: &mut Vec<u8>) {
+        ids::write_one(last, &source, session, output);
+    }
+
+    fn write_error(&self, error: &Error, session: &mut Session, output: &mut Vec<u8>) {
+        reply::error_at_owner(self.is_field, error, session, output);
     }
 }

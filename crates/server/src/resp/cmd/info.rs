@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use snowmint_wire::resp::Command;
 
+use super::cluster;
 use super::spec::{Flow, Spec};
+use crate::observe::meter::process::{self, Process};
 use crate::resp::session::Session;
 
 pub(super) const SPEC: Spec = Spec {
@@ -19,6 +21,9 @@ pub(super) const SPEC: Spec = Spec {
 
 /// Version of Redis with these replies; clients that choose their commands by version read it.
 const REDIS_VERSION: &str = "7.0.0";
+
+/// Seconds of a day.
+const DAY_S: u64 = 24 * 60 * 60;
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let wanted = |section: &str| {
@@ -49,28 +54,59 @@ fn sections(session: &Session, wanted: impl Fn(&str) -> bool) -> String {
     let state = &session.state;
     let counts = session.guard.tracker().counts();
     let readiness = state.service.readiness();
-    let up_s = state.timer.elapsed().get().saturating_sub(state.started_ms) / 1_000;
+    let up_ms = state.timer.elapsed().get().saturating_sub(state.started_ms);
+    let up_s = up_ms / 1_000;
+    let ops = state.ops.per_second(counts.requests, up_ms);
+    let own_id = cluster::own_id(session);
+    let process = process::look();
+    let zero = || "0".to_owned();
+    let seconds = |of: fn(&Process) -> f64| format!("{:.6}", process.as_ref().map_or(0.0, of));
+    let keyspace = match session.service.known_counter_keys() {
+        0 => Vec::new(),
+        keys => vec![("db0", format!("keys={keys},expires=0,avg_ttl=0"))],
+    };
     section(
         "Server",
         &[
             ("redis_version", REDIS_VERSION.to_owned()),
-            ("redis_mode", "standalone".to_owned()),
+            // As CLUSTER INFO says.
+            ("redis_mode", "cluster".to_owned()),
             ("server_name", "snowmint".to_owned()),
             ("snowmint_version", env!("CARGO_PKG_VERSION").to_owned()),
             ("os", std::env::consts::OS.to_owned()),
+            ("arch_bits", usize::BITS.to_string()),
             ("process_id", std::process::id().to_string()),
+            ("run_id", own_id.clone()),
             ("tcp_port", state.port.to_string()),
             ("uptime_in_seconds", up_s.to_string()),
+            ("uptime_in_days", (up_s / DAY_S).to_string()),
         ],
     );
     section(
         "Clients",
         &[
             ("connected_clients", counts.connected.to_string()),
+            ("cluster_connections", zero()),
             ("maxclients", counts.connections_max.to_string()),
+            ("blocked_clients", zero()),
         ],
     );
-    section("Persistence", &[("loading", "0".to_owned())]);
+    section("Memory", &memory(process));
+    section(
+        "Persistence",
+        &[
+            ("loading", zero()),
+            ("async_loading", zero()),
+            ("rdb_changes_since_last_save", zero()),
+            ("rdb_bgsave_in_progress", zero()),
+            ("rdb_last_bgsave_status", "ok".to_owned()),
+            // As CONFIG GET says: each number is in the store before it is returned.
+            ("aof_enabled", "1".to_owned()),
+            ("aof_rewrite_in_progress", zero()),
+            ("aof_last_bgrewrite_status", "ok".to_owned()),
+            ("aof_last_write_status", "ok".to_owned()),
+        ],
+    );
     section(
         "Stats",
         &[
@@ -78,13 +114,40 @@ fn sections(session: &Session, wanted: impl Fn(&str) -> bool) -> String {
                 "total_connections_received",
                 counts.accepted.saturating_add(counts.refused).to_string(),
             ),
-            ("rejected_connections", counts.refused.to_string()),
             ("total_commands_processed", counts.requests.to_string()),
+            ("instantaneous_ops_per_sec", ops.to_string()),
+            ("rejected_connections", counts.refused.to_string()),
+            ("expired_keys", zero()),
+            ("evicted_keys", zero()),
+            ("keyspace_hits", zero()),
+            ("keyspace_misses", zero()),
+            ("pubsub_channels", zero()),
+            ("pubsub_patterns", zero()),
+            ("latest_fork_usec", zero()),
         ],
     );
-    section("Replication", &[("role", "master".to_owned()), ("connected_slaves", "0".to_owned())]);
+    section(
+        "Replication",
+        &[
+            ("role", "master".to_owned()),
+            ("connected_slaves", zero()),
+            ("master_failover_state", "no-failover".to_owned()),
+            ("master_replid", own_id),
+            ("master_repl_offset", zero()),
+        ],
+    );
+    section(
+        "CPU",
+        &[
+            ("used_cpu_sys", seconds(|process| process.system_seconds)),
+            ("used_cpu_user", seconds(|process| process.user_seconds)),
+            ("used_cpu_sys_children", seconds(|_| 0.0)),
+            ("used_cpu_user_children", seconds(|_| 0.0)),
+        ],
+    );
+    section("Modules", &[]);
     section("Cluster", &[("cluster_enabled", "1".to_owned())]);
-    section("Keyspace", &[]);
+    section("Keyspace", &keyspace);
     section(
         "Snowmint",
         &[
@@ -93,4 +156,57 @@ fn sections(session: &Session, wanted: impl Fn(&str) -> bool) -> String {
         ],
     );
     text
+}
+
+/// Returns what tools read of the memory, in all of which the process counts as used memory.
+fn memory(process: Option<Process>) -> [(&'static str, String); 11] {
+    let (used, peak) =
+        process.map_or((0, 0), |process| (process.memory_bytes, process.memory_peak_bytes));
+    [
+        ("used_memory", used.to_string()),
+        ("used_memory_human", for_people(used)),
+        ("used_memory_rss", used.to_string()),
+        ("used_memory_rss_human", for_people(used)),
+        ("used_memory_peak", peak.to_string()),
+        ("used_memory_peak_human", for_people(peak)),
+        ("used_memory_lua", "0".to_owned()),
+        ("maxmemory", "0".to_owned()),
+        ("maxmemory_human", for_people(0)),
+        ("maxmemory_policy", "noeviction".to_owned()),
+        ("mem_fragmentation_ratio", "1.00".to_owned()),
+    ]
+}
+
+/// Returns a number of bytes as Redis writes it for people: `512B`, `1.50K`, `2.00G`.
+fn for_people(bytes: u64) -> String {
+    if bytes < 1_024 {
+        return format!("{bytes}B");
+    }
+    let mut value = bytes as f64 / 1_024.0;
+    let mut units = ["K", "M", "G"].into_iter();
+    let mut unit = units.next().unwrap_or_default();
+    while value >= 1_024.0
+        && let Some(larger) = units.next()
+    {
+        (value, unit) = (value / 1_024.0, larger);
+    }
+    format!("{value:.2}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::for_people;
+
+    #[test]
+    fn bytes_are_written_as_redis_writes_them() {
+        for (bytes, expected) in [
+            (0, "0B"),
+            (1_023, "1023B"),
+            (1_024, "1.00K"),
+            (1_091_576, "1.04M"),
+            (25_276_059_648, "23.54G"),
+        ] {
+            assert_eq!(for_people(bytes), expected);
+        }
+    }
 }

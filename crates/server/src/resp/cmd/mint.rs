@@ -1,15 +1,16 @@
 //! `MINT source [count]`: one ID, or an array of exactly `count`.
 
 use futures_util::future::BoxFuture;
-use snowmint_coord::IdBatch;
+use snowmint_coord::{IdBatch, Source};
 use snowmint_wire::http::Count;
 use snowmint_wire::resp::{Command, Encoder};
 
-use super::reply::{self, wrong_arity};
+use super::ids;
+use super::reply;
 use super::spec::{CommandWork, Flow, Spec};
 use crate::error::{Error, shown};
 use crate::resp::session::{IdTarget, Session};
-use crate::service::{Minted, Route, UnsentPermit};
+use crate::service::{Minted, UnsentPermit};
 
 pub(super) const SPEC: Spec = Spec {
     name: "mint",
@@ -33,22 +34,10 @@ pub(super) struct Mint {
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
-    let count = match (command.arg(2), command.len()) {
-        (None, _) => Ok(None),
-        (Some(digits), 3) => read_count(digits).map(Some),
-        _ => {
-            wrong_arity(SPEC.name, &mut session.reply(output));
-            return Flow::Next;
-        }
-    };
-    match count.and_then(|count| Ok(Mint { target: IdTarget::read(arg)?, count, admitted: false }))
-    {
-        Ok(work) => Flow::Wait(Box::new(work)),
-        Err(error) => {
-            reply::error(&error, session, output);
-            Flow::Next
-        }
-    }
+    let count = command.arg(2).map(read_count).transpose();
+    let work =
+        count.and_then(|count| Ok(Mint { target: IdTarget::read(arg)?, count, admitted: false }));
+    Flow::of(work, session, output)
 }
 
 /// Parses a whole number of at least 1.
@@ -67,9 +56,21 @@ impl CommandWork for Mint {
     ) -> BoxFuture<'a, UnsentPermit> {
         Box::pin(async move {
             match self.minted(session).await {
-                Ok(minted) => {
+                Ok((source, minted)) => {
                     let (values, unsent_permit) = minted.into_parts();
-                    write(&values, self.count.is_some(), &mut session.reply(output));
+                    match values {
+                        IdBatch::Numbers(numbers) if self.count.is_some() => {
+                            ids::write_array(&numbers, &source, session, output);
+                        }
+                        IdBatch::Numbers(numbers) => {
+                            for id in numbers {
+                                ids::write_one(id, &source, session, output);
+                            }
+                        }
+                        IdBatch::Texts(texts) => {
+                            write_texts(&texts, self.count.is_some(), &mut session.reply(output))
+                        }
+                    }
                     unsent_permit
                 }
                 Err(error) => {
@@ -83,29 +84,23 @@ impl CommandWork for Mint {
 }
 
 impl Mint {
-    async fn minted(&self, session: &mut Session) -> Result<Minted, Error> {
+    async fn minted(&self, session: &mut Session) -> Result<(Source, Minted), Error> {
         let IdTarget { source: name, key } = &self.target;
-        let (service, key) = (&session.service, key.as_deref());
+        let (service, key, route) = (&session.service, key.as_deref(), session.route());
         let (source, minted) = if self.admitted {
-            service.mint_admitted(name, 1, key, Route::Ordered).await?
+            service.mint_admitted(name, 1, key, route).await?
         } else {
             let count = self.count.unwrap_or_default().get();
-            service.mint(name, count, key, Route::Ordered).await?
+            service.mint(name, count, key, route).await?
         };
-        session.keep_source(name, source);
-        Ok(minted)
+        session.keep_source(name, source.clone());
+        Ok((source, minted))
     }
 }
 
-fn write(values: &IdBatch, as_array: bool, reply: &mut Encoder<'_>) {
-    match values {
-        IdBatch::Numbers(ids) if as_array => reply.ids(ids),
-        IdBatch::Numbers(ids) => ids.iter().for_each(|&id| reply.id(id)),
-        IdBatch::Texts(ids) => {
-            if as_array {
-                reply.array(ids.len());
-            }
-            ids.iter().for_each(|id| reply.bulk(id.as_bytes()));
-        }
+fn write_texts(texts: &[String], as_array: bool, reply: &mut Encoder<'_>) {
+    if as_array {
+        reply.array(texts.len());
     }
+    texts.iter().for_each(|id| reply.bulk(id.as_bytes()));
 }

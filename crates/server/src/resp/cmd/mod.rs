@@ -8,13 +8,22 @@ mod config;
 mod connection;
 mod decode;
 mod get;
+mod hash;
 mod hello;
+mod ids;
 mod incr;
 mod incrby;
 mod info;
+mod keys;
 mod mint;
+mod no_ops;
+mod queueing;
+mod rejected;
 mod reply;
+mod set;
 mod spec;
+mod subcommand;
+mod target;
 mod transaction;
 mod web;
 
@@ -22,12 +31,12 @@ use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Command, Encoder};
 
 pub(super) use self::spec::{CommandWork, Flow};
+pub(super) use self::target::target_of;
 
+use self::rejected::Rejected;
 use self::reply::wrong_arity;
 use self::spec::Spec;
-use super::buffered_bytes;
 use super::session::Session;
-use super::transaction::{NotQueued, TRANSACTION_BYTES_MAX};
 
 /// Every command; the most used first.
 static COMMANDS: &[Spec] = &[
@@ -35,9 +44,11 @@ static COMMANDS: &[Spec] = &[
     mint::SPEC,
     incrby::SPEC,
     get::SPEC,
+    hash::HINCRBY,
+    hash::HGET,
     connection::PING,
     transaction::MULTI,
-    transaction::EXEC,
+    transaction::exec_spec(execute),
     transaction::DISCARD,
     decode::SPEC,
     connection::ECHO,
@@ -51,11 +62,34 @@ static COMMANDS: &[Spec] = &[
     cluster::SPEC,
     connection::RESET,
     connection::QUIT,
+    set::SET,
+    set::SETNX,
+    keys::EXISTS,
+    keys::TTL,
+    keys::PTTL,
+    keys::TYPE,
+    keys::PERSIST,
+    keys::MGET,
+    keys::TOUCH,
+    keys::EXPIRETIME,
+    keys::PEXPIRETIME,
+    no_ops::READONLY,
+    no_ops::READWRITE,
+    no_ops::ASKING,
+    no_ops::WATCH,
+    no_ops::UNWATCH,
+    no_ops::ROLE,
+    no_ops::DBSIZE,
 ];
 
 /// Runs `COMMAND` on the table.
 fn describe(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     command::run(COMMANDS, session, command, output)
+}
+
+/// Runs `EXEC`, which finds queued commands in the table.
+fn execute(session: &mut Session, _: &Command<'_>, output: &mut Vec<u8>) -> Flow {
+    transaction::exec(known, session, output)
 }
 
 /// Runs a command, or returns the work that has to wait.
@@ -71,8 +105,12 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
             return unauthenticated(session, output);
         }
         session.abort_transaction();
-        session.refused(Code::BadRequest, None);
-        unknown(command, &mut session.reply(output));
+        if let Some(rejected) = Rejected::find(name) {
+            rejected.write(session, output);
+        } else {
+            session.refused(Code::BadRequest, None);
+            unknown(command, &mut session.reply(output));
+        }
         return Flow::Next;
     };
     if !spec.accepts(command.len()) {
@@ -85,7 +123,7 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
         return unauthenticated(session, output);
     }
     if session.transaction.is_some() && spec.waits_for_exec() {
-        return queue(session, command, output);
+        return queueing::queue(spec, session, command, output);
     }
     (spec.run)(session, command, output)
 }
@@ -95,34 +133,14 @@ pub(super) fn known(command: &Command<'_>) -> Option<&'static Spec> {
     find(command.arg(0).unwrap_or_default()).filter(|spec| spec.accepts(command.len()))
 }
 
+/// Returns the name of a rejected command of Redis.
+pub(super) fn rejected_name(command: &Command<'_>) -> Option<&'static str> {
+    Rejected::find(command.arg(0).unwrap_or_default()).map(|rejected| rejected.name)
+}
+
 /// Returns whether a command, sent after `MULTI`, is queued for `EXEC`.
 pub(super) fn waits_for_exec(command: &Command<'_>) -> bool {
     known(command).is_some_and(Spec::waits_for_exec)
-}
-
-/// Queues a command for `EXEC`.
-#[cold]
-fn queue(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
-    let (requests, connection) = (&session.state.requests, session.guard.connection());
-    let transaction = session.transaction.as_mut();
-    let queued =
-        transaction.map_or(Ok(()), |transaction| transaction.queue(command, requests, connection));
-    match queued {
-        Ok(()) => session.reply(output).simple("QUEUED"),
-        Err(NotQueued::Full(length, full)) => {
-            let refused = buffered_bytes::limit_error("a transaction", length, full, requests);
-            reply::error(&refused, session, output);
-        }
-        Err(NotQueued::TooLong(length)) => {
-            session.refused(Code::LimitExceeded, None);
-            let message = format!(
-                "commands since MULTI have {length} bytes, maximum {TRANSACTION_BYTES_MAX}; send \
-                 EXEC more often, or ask for many IDs by one MINT"
-            );
-            session.reply(output).error("ERR", &message);
-        }
-    }
-    Flow::Next
 }
 
 /// Counts any command of an unauthenticated client: its attempts must be visible.
@@ -153,4 +171,17 @@ fn unknown(command: &Command<'_>, reply: &mut Encoder<'_>) {
         message.push_str(&format!("'{arg}' "));
     }
     reply.error("ERR", &message);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_of_the_table_is_not_rejected() {
+        for spec in COMMANDS {
+            let name = spec.name;
+            assert!(Rejected::find(name.as_bytes()).is_none(), "remove {name} from rejected.rs");
+        }
+    }
 }

@@ -1,10 +1,16 @@
 //! Errors, in the form of Redis.
 
+use snowmint_wire::error::Code;
 use snowmint_wire::resp::Encoder;
 
 use crate::advertised_addrs::AdvertisedAddrs;
 use crate::error::{Error, SectionOwner};
 use crate::resp::session::Session;
+
+/// Redis's message for a wrong argument.
+pub(super) const SYNTAX: &str = "syntax error";
+/// Redis's message for an argument that must be a number.
+pub(super) const NOT_AN_INTEGER: &str = "value is not an integer or out of range";
 
 pub(super) fn wrong_arity(name: &str, reply: &mut Encoder<'_>) {
     reply.error("ERR", &format!("wrong number of arguments for '{name}' command"));
@@ -20,16 +26,45 @@ pub(super) fn unknown_subcommand(container: &str, given: &[u8], reply: &mut Enco
 /// Writes an error of the service, and counts it.
 pub(super) fn error(error: &Error, session: &Session, output: &mut Vec<u8>) {
     session.refused(error.code(), error.cause());
-    let mut reply = session.reply(output);
     if let Some(SectionOwner {
         section,
         advertised_addrs: AdvertisedAddrs { resp: Some(address), .. },
     }) = error.owner()
     {
         // Redis's words, which its cluster clients follow.
-        return reply.error("MOVED", &format!("{section} {address}"));
+        return session.reply(output).error("MOVED", &format!("{section} {address}"));
     }
+    write(error, session, output);
+}
+
+/// Writes an error of the service, and counts it. `is_field`: without `MOVED`, since the client
+/// would look for the key elsewhere.
+pub(super) fn error_at_owner(
+    is_field: bool,
+    rejected: &Error,
+    session: &Session,
+    output: &mut Vec<u8>,
+) {
+    if !is_field {
+        return error(rejected, session, output);
+    }
+    session.refused(rejected.code(), rejected.cause());
+    write(rejected, session, output);
+}
+
+fn write(error: &Error, session: &Session, output: &mut Vec<u8>) {
+    let mut reply = session.reply(output);
     let prefix = error.code().row().resp.as_str();
+    if error.code() == Code::UnknownSource
+        && session.state.settings.default_counter_source.is_empty()
+    {
+        // What an application of Redis needs, which names no source.
+        let message = error.message();
+        return reply.error(
+            prefix,
+            &format!("{message}, or set resp.default_counter_source to count keys of any name"),
+        );
+    }
     match error.detail() {
         Some(_) if session.service.caller().sees_details() => {
             reply.error(prefix, &error.full_message());

@@ -3,6 +3,8 @@
 use futures_util::future::BoxFuture;
 use snowmint_wire::resp::Command;
 
+use super::reply;
+use crate::error::Error;
 use crate::resp::session::Session;
 use crate::resp::transaction::Transaction;
 use crate::service::UnsentPermit;
@@ -37,13 +39,41 @@ impl Spec {
 
     pub(super) fn accepts(&self, args: usize) -> bool {
         let needed = usize::from(self.arity.unsigned_abs());
-        if self.arity < 0 { args >= needed } else { args == needed }
+        if self.arity < 0 { (needed..=self.args_max()).contains(&args) } else { args == needed }
+    }
+
+    /// Returns the greatest number of arguments, the name included. Redis has none in its table:
+    /// its commands check it when they run, which is too late for a queued command.
+    fn args_max(&self) -> usize {
+        if self.name == "mint" { 3 } else { usize::MAX }
+    }
+
+    /// Returns the place of the last key, which is the first one unless there may be several;
+    /// negative: counted from the end. Redis counts in this way.
+    pub(super) fn last_key(&self) -> i64 {
+        if matches!(self.name, "exists" | "mget" | "touch" | "watch") { -1 } else { 1 }
+    }
+
+    /// Returns whether the command only reads.
+    pub(super) fn is_read(&self) -> bool {
+        matches!(
+            self.name,
+            "exists"
+                | "expiretime"
+                | "get"
+                | "mget"
+                | "pexpiretime"
+                | "pttl"
+                | "touch"
+                | "ttl"
+                | "type"
+        )
     }
 
     /// Returns whether the command is queued for `EXEC` after `MULTI`; the rest run immediately, as
     /// in Redis.
     pub(super) fn waits_for_exec(&self) -> bool {
-        !matches!(self.name, "multi" | "exec" | "discard" | "reset" | "quit")
+        !matches!(self.name, "multi" | "exec" | "discard" | "watch" | "reset" | "quit")
     }
 }
 
@@ -67,4 +97,51 @@ pub(in crate::resp) trait CommandWork: Send {
         session: &'a mut Session,
         output: &'a mut Vec<u8>,
     ) -> BoxFuture<'a, UnsentPermit>;
+}
+
+/// A command that waits for one result, and then writes it.
+pub(super) trait Query: Send + 'static {
+    type Found: Send;
+
+    /// Waits for the result.
+    fn find(&self, session: &Session) -> impl Future<Output = Result<Self::Found, Error>> + Send;
+
+    fn write(&self, found: Self::Found, session: &mut Session, output: &mut Vec<u8>);
+
+    fn write_error(&self, error: &Error, session: &mut Session, output: &mut Vec<u8>) {
+        reply::error(error, session, output);
+    }
+}
+
+impl<T: Query> CommandWork for T {
+    fn run<'a>(
+        self: Box<Self>,
+        session: &'a mut Session,
+        output: &'a mut Vec<u8>,
+    ) -> BoxFuture<'a, UnsentPermit> {
+        Box::pin(async move {
+            match self.find(session).await {
+                Ok(found) => self.write(found, session, output),
+                Err(error) => self.write_error(&error, session, output),
+            }
+            UnsentPermit::default()
+        })
+    }
+}
+
+impl Flow {
+    /// Returns the step of a command whose arguments were read: its work, or an error.
+    pub(super) fn of(
+        work: Result<impl CommandWork + 'static, Error>,
+        session: &Session,
+        output: &mut Vec<u8>,
+    ) -> Self {
+        match work {
+            Ok(work) => Self::Wait(Box::new(work)),
+            Err(error) => {
+                reply::error(&error, session, output);
+                Self::Next
+            }
+        }
+    }
 }

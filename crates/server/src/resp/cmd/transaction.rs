@@ -2,7 +2,8 @@
 
 use snowmint_wire::resp::Command;
 
-use super::spec::{Flow, Spec};
+use super::spec::{Flow, Run, Spec};
+use super::{queueing, reply};
 use crate::resp::session::Session;
 
 /// `MULTI`: queues the commands that follow until `EXEC`.
@@ -26,29 +27,38 @@ fn multi(session: &mut Session, _: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     Flow::Next
 }
 
-/// `EXEC`: runs the commands since `MULTI`.
-pub(super) const EXEC: Spec = Spec {
-    name: "exec",
-    arity: 1,
-    summary: "Runs the commands since MULTI, and returns their replies as an array.",
-    group: "transactions",
-    takes_source: false,
-    is_for_all: false,
-    run: exec,
-};
+/// Returns the row of `EXEC`, which runs the commands since `MULTI`.
+pub(super) const fn exec_spec(run: Run) -> Spec {
+    Spec {
+        name: "exec",
+        arity: 1,
+        summary: "Runs the commands since MULTI, and returns their replies as an array.",
+        group: "transactions",
+        takes_source: false,
+        is_for_all: false,
+        run,
+    }
+}
 
-fn exec(session: &mut Session, _: &Command<'_>, output: &mut Vec<u8>) -> Flow {
-    let transaction = session.transaction.take();
-    let mut reply = session.reply(output);
-    match transaction {
-        None => reply.error("ERR", "EXEC without MULTI"),
+/// Runs `EXEC`; `known` finds the row of a queued command.
+pub(super) fn exec(
+    known: impl Fn(&Command<'_>) -> Option<&'static Spec>,
+    session: &mut Session,
+    output: &mut Vec<u8>,
+) -> Flow {
+    match session.transaction.take() {
+        None => session.reply(output).error("ERR", "EXEC without MULTI"),
         Some(transaction) if transaction.is_aborted() => {
-            reply.error("EXECABORT", "Transaction discarded because of previous errors.");
+            let message = "Transaction discarded because of previous errors.";
+            session.reply(output).error("EXECABORT", message);
         }
-        Some(transaction) => {
-            reply.array(transaction.count());
-            return Flow::Exec(transaction);
-        }
+        Some(transaction) => match queueing::moved(&transaction, known, session) {
+            Some(error) => reply::error(&error, session, output),
+            None => {
+                session.reply(output).array(transaction.count());
+                return Flow::Exec(transaction);
+            }
+        },
     }
     Flow::Next
 }

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use snowmint_coord::{
-    BootTimer, Error, LazyStore, Node, NodeSettings, Opening, Platform, Timer as _,
+    BootTimer, BoxFuture, Error, LazyStore, MemoryStore, Node, NodeSettings, Opening, Platform,
+    Result, Store, StoreCall, StoreReply, Timer as _,
 };
-use snowmint_wire::grpc::ListSourcesRequest;
-use snowmint_wire::grpc::store::store_client::StoreClient;
+use snowmint_wire::grpc::{ListSourcesRequest, store};
 use snowmint_wire::http::ErrorBody;
 
 use super::{ADMIN, JOINER, MINTER, PEER, access, bearer, named};
@@ -21,13 +21,15 @@ const SENTENCE: &str = "store is away; check that it runs";
 
 /// Starts a server whose store cannot be opened, with or without required tokens.
 async fn away(has_tokens: bool) -> Server {
-    let open = || -> Opening {
-        Box::pin(async {
-            let error = Error::unavailable(SENTENCE);
-            Err(error.with_detail(format!("at {ADDRESS}")))
-        })
-    };
-    let store = Arc::new(LazyStore::new("test", open));
+    let open = || -> Opening { Box::pin(async { Err(is_away()) }) };
+    server_on(Arc::new(LazyStore::new("test", open)), has_tokens).await
+}
+
+fn is_away() -> Error {
+    Error::unavailable(SENTENCE).with_detail(format!("at {ADDRESS}"))
+}
+
+async fn server_on(store: Arc<dyn Store>, has_tokens: bool) -> Server {
     let node = Node::open(store, NodeSettings::default(), Platform::system()).await.unwrap();
     let mut settings = settings();
     settings.compat.leaf.enabled = true;
@@ -114,12 +116,58 @@ async fn grpc_shows_addresses_to_admins_over_all_alone() {
 #[tokio::test]
 async fn store_service_shows_addresses_to_admins_over_all_alone() {
     let server = away(true).await;
-    let mut client = StoreClient::new(server.channel().await);
     for (token, in_full) in [(JOINER, false), (ADMIN, true)] {
-        let described = client.describe(named(describe_request(), token)).await.unwrap();
-        let error = described.into_inner().error.unwrap();
-        assert_eq!((error.code.as_str(), error.message.as_str()), ("unavailable", SENTENCE));
-        assert_eq!(error.detail.contains(ADDRESS), in_full, "{error:?}");
+        let described = server.stranger(token).await.describe(describe_request()).await.unwrap();
+        check_error(&described.error.unwrap(), in_full);
+    }
+}
+
+/// Checks an error of the store in a response, with its detail only if `in_full`.
+#[track_caller]
+fn check_error(error: &store::Error, in_full: bool) {
+    assert_eq!((error.code.as_str(), error.message.as_str()), ("unavailable", SENTENCE));
+    assert_eq!(error.detail.contains(ADDRESS), in_full, "{error:?}");
+    assert_eq!(error.detail.is_empty(), !in_full, "{error:?}");
+}
+
+/// A memory store in which every item of an extend fails by itself.
+#[derive(Debug)]
+struct FailsItems {
+    store: MemoryStore,
+}
+
+impl Store for FailsItems {
+    snowmint_coord::as_inner!(store);
+
+    fn call<'a>(&'a self, call: StoreCall<'a>) -> BoxFuture<'a, Result<StoreReply>> {
+        match call {
+            StoreCall::Extend { items, .. } => {
+                let failed = items.iter().map(|_| Err(is_away())).collect();
+                Box::pin(async move { Ok(StoreReply::Extend(failed)) })
+            }
+            _ => self.store.call(call),
+        }
+    }
+}
+
+#[tokio::test]
+async fn items_of_an_extend_show_addresses_to_admins_alone() {
+    let store = FailsItems { store: MemoryStore::new("test").unwrap() };
+    let server = server_on(Arc::new(store), true).await;
+    let item = |slot| store::Extend {
+        pool: "workers-10".into(),
+        slot,
+        member: Some(format!("{:032x}", 1)),
+        ..store::Extend::default()
+    };
+    for (token, in_full) in [(JOINER, false), (ADMIN, true)] {
+        let extend = store::ExtendRequest { items: vec![item(0), item(1)], now: 1 };
+        let mut client = server.program(token).await;
+        let extended = soon(client.call(extend)).await.unwrap();
+        assert_eq!((extended.error, extended.items.len()), (None, 2), "{token}");
+        for item in extended.items {
+            check_error(&item.error.unwrap(), in_full);
+        }
     }
 }
 

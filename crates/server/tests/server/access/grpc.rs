@@ -3,7 +3,7 @@
 use snowmint_server::Tokens;
 use snowmint_wire::error::Code as ErrorCode;
 use snowmint_wire::grpc::mint_client::MintClient;
-use snowmint_wire::grpc::store::{self, store_client::StoreClient};
+use snowmint_wire::grpc::store;
 use snowmint_wire::grpc::{
     DeleteSourceRequest, ListSourcesRequest, ListWorkersRequest, ReserveRequest,
 };
@@ -74,22 +74,19 @@ async fn store_service_requires_the_join_right() {
         (JOINER, None, None, forbidden, forbidden),
         (ADMIN, None, None, None, None),
     ] {
-        let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", server.http));
-        let mut client = StoreClient::new(channel.unwrap().connect().await.unwrap());
-        let described = client.describe(named(describe_request(), token)).await;
+        let mut client = server.stranger(token).await;
+        let described = client.describe(describe_request()).await;
         assert_eq!(described.as_ref().err().map(Status::code), join, "{token}");
-        let instance = described.map(|response| response.into_inner().instance).unwrap_or_default();
         macro_rules! error_codes {
-            ($call:ident, $message:expr) => {{
-                let mut request = named($message, token);
-                if !instance.is_empty() {
-                    request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
-                    client.$call(request).await.err().map(|status| status.code())
-                } else {
+            ($message:expr) => {{
+                let failed = client.call($message).await.err().map(|status| status.code());
+                if client.instance.is_empty() {
                     // A caller without a described instance cannot name it; its call fails all the
                     // same.
-                    assert!(client.$call(request).await.is_err(), "{token}");
+                    assert!(failed.is_some(), "{token}");
                     join
+                } else {
+                    failed
                 }
             }};
         }
@@ -98,18 +95,14 @@ async fn store_service_requires_the_join_right() {
             length: 2,
             ..Default::default()
         };
-        assert_eq!(error_codes!(reserve, segment("numbers")), reserve, "{token}");
-        assert_eq!(error_codes!(reserve, segment("orders")), other, "{token}");
+        assert_eq!(error_codes!(segment("numbers")), reserve, "{token}");
+        assert_eq!(error_codes!(segment("orders")), other, "{token}");
         let new = store::NewDefinition { name: "orders".into(), ..Default::default() };
-        assert_eq!(error_codes!(define, store::DefineRequest { new: Some(new) }), other, "{token}");
+        assert_eq!(error_codes!(store::DefineRequest { new: Some(new) }), other, "{token}");
         let forward = store::AcceptLeadRequest { until: 1 };
-        assert_eq!(error_codes!(accept_lead, forward), operate, "{token}");
-        assert_eq!(
-            error_codes!(fast_forward, store::FastForwardRequest::default()),
-            operate,
-            "{token}"
-        );
-        assert_eq!(error_codes!(list, store::ListRequest {}), join, "{token}");
+        assert_eq!(error_codes!(forward), operate, "{token}");
+        assert_eq!(error_codes!(store::FastForwardRequest::default()), operate, "{token}");
+        assert_eq!(error_codes!(store::ListRequest {}), join, "{token}");
     }
 }
 
@@ -119,10 +112,7 @@ async fn unknown_pools_are_looked_for_once_a_second() {
     const CALLS: u64 = 8;
     let (server, _) = guarded().await;
     assert_eq!(server.send("GET", "/v1/ids/default", &bearer(ADMIN), "").await.status, 200);
-    let channel = server.channel().await;
-    let mut client = StoreClient::new(channel.clone());
-    let described = client.describe(named(describe_request(), JOINER)).await;
-    let instance = described.unwrap().into_inner().instance;
+    let client = server.program(JOINER).await;
     let claim = async || {
         let reuse = store::Reuse::Recycle.into();
         let pool = store::Pool { name: "workers-9".into(), slots: 512, group: 1, reuse };
@@ -133,10 +123,7 @@ async fn unknown_pools_are_looked_for_once_a_second() {
             request: 1,
             ..Default::default()
         };
-        let mut request = named(message, JOINER);
-        request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
-        let claimed = StoreClient::new(channel.clone()).claim(request).await.unwrap();
-        claimed.into_inner().error.unwrap().message
+        client.clone().call(message).await.unwrap().error.unwrap().message
     };
     // Each read of the definitions comes with one of these calls.
     let reads = async || {

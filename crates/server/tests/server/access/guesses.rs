@@ -7,7 +7,7 @@ use super::grpc::named;
 use super::{ADMIN, MINTER, READER, bearer, guarded_with};
 use crate::grpc::wish;
 
-/// Limits documented in docs/security.md.
+/// Limits documented in docs/reference/access.md.
 const BURST: usize = 200;
 const EACH_MS: u64 = 10;
 

@@ -121,6 +121,7 @@ async fn http_requires_a_token_and_its_rights() {
         ("POST", "/v1/segments/numbers", r#"{"length":5}"#, [401, 401, 200, 403, 200]),
         ("GET", "/v1/decode/1?source=numbers", "", [401, 401, 403, 200, 200]),
         ("GET", "/v1/decode/1?layout=twitter", "", [401, 401, 403, 200, 200]),
+        ("GET", "/v1/decode/1", "", [401, 401, 403, 200, 200]),
         ("GET", "/v1/sources", "", [401, 401, 200, 200, 200]),
         ("GET", "/v1/sources/counters", "", [401, 401, 403, 200, 200]),
         ("POST", "/v1/sources", define, [401, 401, 403, 403, 200]),
@@ -133,6 +134,8 @@ async fn http_requires_a_token_and_its_rights() {
         ),
         ("DELETE", "/v1/sources/orders", "", [401, 401, 403, 403, 204]),
         ("GET", "/v1/workers", "", [401, 401, 403, 403, 200]),
+        ("GET", "/v1/servers", "", [401, 401, 403, 403, 200]),
+        ("GET", "/v1/history", "", [401, 401, 403, 403, 200]),
         ("GET", "/v1/recovery", "", [401, 401, 403, 403, 200]),
         ("POST", "/v1/recovery", "{}", [401, 401, 403, 403, 200]),
         ("POST", "/v1/peers/catalog", "", [401, 401, 403, 403, 403]),
@@ -284,6 +287,38 @@ async fn right_over_one_source_excludes_the_default_counter() {
         let refused = client.ask(&["INCR", source]).await;
         assert!(refused.starts_with("-NOPERM"), "{source}: {refused}");
     }
+}
+
+/// As in Redis, and before the owner of a key is named.
+#[tokio::test]
+async fn right_is_checked_while_a_command_is_queued() {
+    let (server, _) = guarded().await;
+    let mut client = server.resp().await;
+    assert_eq!(client.ask(&["AUTH", MINTER]).await, "+OK");
+    let first = client.ask(&["INCR", "numbers"]).await;
+    for wrong in [
+        &["INCR", "counters:a"][..],
+        &["INCRBY", "counters:a", "2"],
+        &["MINT", "absent", "2"],
+        &["GET", "counters:a"],
+        &["HINCRBY", "counters", "a", "1"],
+        &["HGET", "counters", "a"],
+        &["DECODE", "1", "default"],
+    ] {
+        assert_eq!(client.ask(&["MULTI"]).await, "+OK");
+        let refused = client.ask(wrong).await;
+        assert!(refused.starts_with("-NOPERM token minter has no right"), "{wrong:?}: {refused}");
+        assert_eq!(client.ask(&["INCR", "numbers"]).await, "+QUEUED");
+        assert!(client.ask(&["EXEC"]).await.starts_with("-EXECABORT "), "{wrong:?}");
+    }
+    assert_eq!((first.as_str(), client.ask(&["INCR", "numbers"]).await.as_str()), (":1", ":2"));
+    // A right over the source that is not the right to mint.
+    assert_eq!(client.ask(&["AUTH", READER]).await, "+OK");
+    assert_eq!(client.ask(&["MULTI"]).await, "+OK");
+    assert_eq!(client.ask(&["DECODE", "1", "default"]).await, "+QUEUED");
+    let refused = client.ask(&["INCR", "default"]).await;
+    assert!(refused.starts_with("-NOPERM token reader has no right"), "{refused}");
+    assert!(client.ask(&["EXEC"]).await.starts_with("-EXECABORT "));
 }
 
 #[tokio::test]

@@ -9,14 +9,14 @@ use snowmint_coord::{
 };
 use snowmint_server::{Access, Tokens};
 use snowmint_wire::error::Code as ErrorCode;
-use snowmint_wire::grpc::store::{self, store_client::StoreClient};
+use snowmint_wire::grpc::store;
 use tonic::Status;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use super::{ADMIN, BARE, JOINER, MINTER, SHARER, access, bearer, guarded, named, token};
-use crate::common::{Server, describe_request, server_for, settings, soon, timer};
+use super::{ADMIN, BARE, JOINER, MINTER, SHARER, access, bearer, guarded, token};
+use crate::common::{Server, server_for, settings, soon, timer};
 use crate::grpc::reason;
 
 const SMALL: &str = "mine-small";
@@ -122,30 +122,23 @@ async fn server_of_programs() -> Server {
 #[tokio::test]
 async fn program_with_one_name_moves_marks_no_window_further() {
     let server = server_of_programs().await;
-    let mut client = StoreClient::new(server.channel().await);
-    let described = client.describe(named(describe_request(), JOINER)).await.unwrap().into_inner();
     let slow = r#"{"layout":"time=20,worker=10,sequence=22,unit=86400s"}"#;
     let slow_in_hex = r#"{"layout":"time=20,worker=10,sequence=22,unit=86400s","text":"hex"}"#;
     let (banks, leads) = (r#"{"on_rollback":"borrow"}"#, r#"{"lead_max":"1h"}"#);
     for at in ["", "/b"] {
-        let instance = format!("{}{at}", described.instance);
         let write = async |token: &str, verb: &str, name: &str, keys: &str| {
             let spec = SourceSpec::from_json(keys).unwrap();
             let NewDefinition { name, spec, identity, .. } =
                 NewDefinition::of(name, &spec).unwrap();
             let new = Some(store::NewDefinition { name, spec, identity, enabled: None });
-            let mut client = client.clone();
+            let mut client = server.program(token).await;
+            client.instance += at;
             let response = if verb == "define" {
-                let mut request = named(store::DefineRequest { new }, token);
-                request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
-                client.define(request).await
+                client.call(store::DefineRequest { new }).await
             } else {
-                let alter = store::AlterRequest { new, if_version: None };
-                let mut request = named(alter, token);
-                request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
-                client.alter(request).await
+                client.call(store::AlterRequest { new, if_version: None }).await
             };
-            let error = response?.into_inner().error;
+            let error = response?.error;
             assert_eq!(error, None, "{at} {verb} {keys}");
             Ok::<(), Status>(())
         };

@@ -5,13 +5,11 @@ use std::sync::atomic::Ordering;
 
 use snowmint_coord::{NewDefinition, SourceSpec, Store as _};
 use snowmint_server::{Access, TokenHash, TokenSettings, Tokens};
-use snowmint_wire::grpc::store::store_client::StoreClient;
-use snowmint_wire::grpc::store::{DefineRequest, INSTANCE, NewDefinition as ProtoDefinition};
+use snowmint_wire::grpc::store::{DefineRequest, NewDefinition as ProtoDefinition};
 use tonic::Code;
 
 use super::BlockedStore;
-use crate::access::grpc::named;
-use crate::common::{describe_request, server_for, settings, soon, timer};
+use crate::common::{server_for, settings, soon, timer};
 
 /// The rights that a definition needs depend on the objects that its source names already.
 #[tokio::test]
@@ -31,22 +29,16 @@ async fn unread_definition_is_reported_as_unavailable() {
     let spec = SourceSpec::from_json(r#"{"kind":"segment","upstream":"old:bills"}"#).unwrap();
     let new = NewDefinition::of("built", &spec).unwrap();
     store.store.define(&new).await.unwrap();
-    let mut client = StoreClient::new(server.channel().await);
-    let described = soon(client.describe(named(describe_request(), BUILDER))).await.unwrap();
-    let instance = described.into_inner().instance;
+    let mut client = server.program(BUILDER).await;
     let NewDefinition { name, spec, identity, enabled } = new;
     let new = ProtoDefinition { name, spec, identity, enabled };
-    let mut define = async || {
-        let mut request = named(DefineRequest { new: Some(new.clone()) }, BUILDER);
-        request.metadata_mut().insert(INSTANCE, instance.parse().unwrap());
-        soon(client.define(request)).await
-    };
+    let mut define = async || soon(client.call(DefineRequest { new: Some(new.clone()) })).await;
     let bearer = format!("authorization: Bearer {BUILDER}\r\n");
 
     store.is_away.store(true, Ordering::SeqCst);
     let refused = soon(server.send("POST", "/v1/sources", &bearer, BODY)).await;
     assert_eq!((refused.status, refused.code().as_str()), (503, "unavailable"), "{refused:?}");
-    let refused = define().await.unwrap().into_inner().error.unwrap();
+    let refused = define().await.unwrap().error.unwrap();
     assert_eq!(refused.code, "unavailable", "{refused:?}");
 
     // This server does not know the upstream, but the token needs no right to it.

@@ -7,10 +7,8 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use snowmint_coord::store::StoreConnector;
 use snowmint_coord::{NewDefinition, Result, SourceSpec, Store};
-use snowmint_wire::grpc::store::store_client::StoreClient;
-use snowmint_wire::grpc::store::{DescribeRequest, INSTANCE, ReserveRequest};
+use snowmint_wire::grpc::store::{DescribeRequest, ReserveRequest};
 use tokio::sync::watch;
-use tonic::Request;
 
 use super::{AT_THE_STORE, BILLS, BlockedStore, LONG, PATH, long};
 use crate::common::{describe_request, server_of, settings, soon};
@@ -48,9 +46,9 @@ async fn slow_secondary_store_keeps_no_turn_at_the_primary() {
     let bills = SourceSpec::from_json(r#"{"kind":"segment"}"#).unwrap();
     let bills = slow.store.define(&NewDefinition::of("bills", &bills).unwrap()).await.unwrap();
     let definition_version = bills.version;
-    let mut client = StoreClient::new(server.channel().await);
+    let mut client = server.stranger("").await;
     let describe = DescribeRequest { store: "slow".into(), ..describe_request() };
-    let described = soon(client.describe(describe)).await.unwrap().into_inner();
+    let described = soon(client.describe(describe)).await.unwrap();
     assert!(described.instance.ends_with("/slow"), "{described:?}");
 
     slow.is_held.send_replace(true);
@@ -59,10 +57,8 @@ async fn slow_secondary_store_keeps_no_turn_at_the_primary() {
         let (source, length) = ("bills".into(), LONG);
         let reserve =
             ReserveRequest { source, length, definition_version, ..ReserveRequest::default() };
-        let mut request = Request::new(reserve);
-        request.metadata_mut().insert(INSTANCE, described.instance.parse().unwrap());
         let mut client = client.clone();
-        async move { client.reserve(request).await.unwrap().into_inner() }
+        async move { client.call(reserve).await.unwrap() }
     };
     let greedy = async {
         let mut calling: FuturesUnordered<_> = (0..2 * AT_THE_STORE).map(|_| reserve()).collect();

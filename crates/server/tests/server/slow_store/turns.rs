@@ -7,14 +7,10 @@ use futures_util::stream::FuturesUnordered;
 use snowmint_coord::spec::Span;
 use snowmint_server::{Access, Secret, Tokens};
 use snowmint_wire::grpc::DeleteSourceRequest;
-use snowmint_wire::grpc::store::store_client::StoreClient;
-use snowmint_wire::grpc::store::{INSTANCE, ReserveRequest};
-use tonic::Request;
+use snowmint_wire::grpc::store::ReserveRequest;
 
 use super::{AT_THE_STORE, BILLS, BlockedStore, LONG, PATH, SURE, long};
-use crate::common::{
-    Server, describe_request, in_time, server_for, server_of, settings, soon, timer,
-};
+use crate::common::{Server, in_time, request, server_for, server_of, settings, soon, timer};
 use crate::grpc::mint;
 use crate::watches::client_from;
 
@@ -67,18 +63,14 @@ async fn waiting_store_calls_of_a_client_are_limited() {
 #[tokio::test]
 async fn store_calls_of_one_program_are_few_and_others_are_served() {
     few_at_the_store(async |server| {
-        let mut client = StoreClient::new(server.channel().await);
-        let described = client.describe(describe_request()).await.unwrap().into_inner();
+        let mut client = server.program("").await;
         let reserve = ReserveRequest {
             source: "numbers".into(),
             length: LONG,
             definition_version: 2,
             ..ReserveRequest::default()
         };
-        let mut request = Request::new(reserve);
-        request.metadata_mut().insert(INSTANCE, described.instance.parse().unwrap());
-        let reserved = client.reserve(request).await.unwrap().into_inner();
-        assert_eq!(reserved.error, None);
+        assert_eq!(client.call(reserve).await.unwrap().error, None);
     })
     .await;
 }
@@ -202,4 +194,26 @@ async fn forwarded_requests_wait_for_no_turn() {
         store.is_held.send_replace(false);
     };
     soon(async { tokio::join!(forwarded, released) }).await;
+}
+
+/// All keys of a command wait together about as long as one key may.
+#[tokio::test]
+async fn keys_of_a_command_wait_together_as_long_as_one() {
+    let store = BlockedStore::new();
+    let server = server_of(store.node().await, settings()).await;
+    assert_eq!(server.post("/v1/sources", SURE).await.status, 200);
+    let mut client = server.resp().await;
+    let exists = &["EXISTS", "sure:a", "sure:b"];
+    assert_eq!(client.ask(exists).await, ":0");
+
+    store.is_held.send_replace(true);
+    let mut waiting = store.waiting.subscribe();
+    client.send(request(exists)).await;
+    soon(waiting.wait_for(|(now, _)| *now == 1)).await.unwrap();
+    server.timer.advance_ms(60_001);
+    store.is_held.send_replace(false);
+    let late = "-TRYAGAIN keys looked up after 60000 ms (limits.wait_max): 1 of 2; retry, with \
+                fewer keys";
+    assert_eq!(client.line().await, late);
+    assert_eq!(client.ask(exists).await, ":0");
 }

@@ -22,7 +22,7 @@ use snowmint_wire::http::compat::TEXT_UTF8;
 use self::result::{CosId, CosIdResult, NamePath, NamesPath, part};
 use super::common::{number, range, source_of, text};
 use super::params::{Params, whole};
-use crate::config::CosIdSettings;
+use crate::config::{CosIdSettings, KeySources};
 use crate::error::Error;
 use crate::http::for_caller::ForCaller;
 use crate::http::id_paths::id_methods;
@@ -53,7 +53,7 @@ async fn distributor(cosid: ForCaller<CosId>, names: NamesPath, request: Request
     let params = Params::of(request, cosid.body_bytes_max).await?;
     let offset = whole("offset", params.need("offset")?, 0)?;
     whole("step", params.need("step")?, 1)?;
-    cosid.distributor(source_of(&cosid.keys, &key), offset).await?;
+    cosid.distributor(&segment_source_of(&cosid.keys, &key), offset).await?;
     Ok(StatusCode::OK.into_response())
 }
 
@@ -61,7 +61,7 @@ async fn next_max_id(cosid: ForCaller<CosId>, names: NamesPath, request: Request
     let key = key_of(names)?;
     let params = Params::of(request, cosid.body_bytes_max).await?;
     let step = whole("step", params.need("step")?, 1)?;
-    let max_id = cosid.next_max_id(source_of(&cosid.keys, &key), step).await?;
+    let max_id = cosid.next_max_id(&segment_source_of(&cosid.keys, &key), step).await?;
     Ok(text(JSON, max_id.to_string()))
 }
 
@@ -156,6 +156,18 @@ fn striped(name: &str, increment: u64) -> Error {
         "source {name:?} has increment {increment}, but CosId clients count by 1; use another \
          source"
     ))
+}
+
+/// Returns the source of a key of segments. A group, such as the day of `shop.orders@20261129`, has
+/// a source of its own, as it has a row in CosId's table. Its name has `-` for `@`, which no name
+/// of a source has.
+fn segment_source_of(keys: &KeySources, key: &str) -> String {
+    match key.rsplit_once('@') {
+        Some((name, group)) if !keys.contains_key(key) => {
+            format!("{}-{group}", source_of(keys, name))
+        }
+        _ => source_of(keys, key).to_owned(),
+    }
 }
 
 /// Returns the key of a client's segments, in CosId's joined form.

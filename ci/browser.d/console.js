@@ -1,0 +1,169 @@
+// Opens every page of the console on real servers in Chromium: node console.js SNOWMINT PICTURES
+//
+// No page may log an error, break a rule of axe-core seriously or be wider than a screen of 360 px. Pictures of all
+// pages stay in the folder PICTURES. Every wait is for a condition.
+
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { actions } from "./actions.js";
+import { MODES, check, launch, open } from "./look.js";
+import { call, end, killAll, ready, serve, until } from "./servers.js";
+
+const [snowmint, pictures] = process.argv.slice(2);
+const CONFIG = `
+[sources.orders]
+[sources.invoices]
+kind = "segment"
+[sources.messages]
+kind = "counter"
+[sources.tickets]
+kind = "segment"
+[sources.tickets.serial]
+prefix = "T-"
+width = 6
+[sources.tweets]
+layout = "redis"
+[sources.bulk]
+layout = "baidu"
+[counters]
+lease = "4s"
+`;
+/** Pages, and the condition that shows real data. */
+const PAGES = {
+  cluster: () =>
+    document.querySelectorAll("#cluster-servers tbody tr").length === 3 &&
+    document.querySelector("#pool-workers-12 .own") &&
+    document.querySelector(".ring path"),
+  time: () =>
+    document.querySelectorAll("#time .plot canvas").length === 6 &&
+    /orders .* now/.test(document.querySelector("#time-sources").textContent),
+  server: () => document.querySelector("#minted-orders"),
+  sources: () => document.querySelector("#open-orders"),
+  "sources/tickets": () => document.querySelector("#source-facts").textContent.includes("T-"),
+  workers: () => document.querySelector("#workers-table tbody tr"),
+  mint: () => document.querySelector("#mint-source").value !== "",
+  decode: () => document.querySelector("#decode-source").value !== "",
+  layouts: () =>
+    document.querySelector("#design-one .figures") && document.querySelectorAll("#layouts-table tbody tr").length > 20,
+};
+const wrong = [];
+
+async function pages(browser, server) {
+  for (const mode of Object.keys(MODES)) {
+    for (const [hash, holds] of Object.entries(PAGES)) {
+      const view = await open(browser, mode, `${server.base}/#${hash}`);
+      await view.page.waitForFunction(holds);
+      wrong.push(...(await check(view, hash.replace("/", "-"), pictures)));
+      await view.close();
+    }
+  }
+}
+
+/** A killed server is named on the page of another. */
+async function kill(browser, [one, two]) {
+  const view = await open(browser, "dark", `${one.base}/#cluster`);
+  await view.page.waitForFunction(PAGES.cluster);
+  const begun = Date.now();
+  await end(two, "SIGKILL");
+  await view.page.waitForFunction(() => document.querySelector("#cluster-summary").textContent.startsWith("2 of 3"));
+  console.log(`ci/browser: a kill was seen after ${Date.now() - begun} ms`);
+  await view.page.waitForFunction(
+    (name) =>
+      [...document.querySelectorAll("#cluster-servers tr")].some(
+        (row) => row.textContent.includes(name) && row.textContent.includes("no response"),
+      ),
+    two.name,
+  );
+  wrong.push(...(await check(view, "cluster-killed", pictures)));
+  await view.close();
+}
+
+/** A store that was rolled back: the page shows which journals have reported. */
+async function recovery(browser, folder) {
+  const names = ["first", "second"];
+  const start = () => Promise.all(names.map((name) => serve(snowmint, folder, name, "", { store: "doubt.db" })));
+  let servers = await start();
+  await Promise.all(servers.map(ready));
+  for (const server of servers) await end(server);
+  copyFileSync(join(folder, "doubt.db"), join(folder, "old.db"));
+  servers = await start();
+  await Promise.all(servers.map(ready));
+  await call(servers[0], "/v1/ids/numbers?count=1000");
+  for (const server of servers) await end(server);
+  for (const rest of ["-wal", "-shm"]) rmSync(join(folder, `doubt.db${rest}`), { force: true });
+  copyFileSync(join(folder, "old.db"), join(folder, "doubt.db"));
+  const [one] = await start();
+  await until("the store is in doubt", async () => (await call(one, "/v1/recovery")).doubt);
+  // Readiness has this status.
+  const view = await open(browser, "light", `${one.base}/#cluster`, [503]);
+  await view.page.waitForFunction(() => document.querySelectorAll("#cluster-recovery-body tbody tr").length === 2);
+  wrong.push(...(await check(view, "cluster-recovery", pictures)));
+  await view.close();
+}
+
+/** With tokens, the page is a sign-in until the server accepts one. */
+async function signIn(browser, folder) {
+  const [token, hash] = execFileSync(snowmint, ["token", "new"], { encoding: "utf8" }).match(/(smt_\w+|sha256:\w+)/g);
+  writeFileSync(
+    join(folder, "tokens.toml"),
+    `[operator]\nhashes = ["${hash}"]\ngrants = ["admin,mint,decode,metrics *"]\n`,
+    { mode: 0o600 },
+  );
+  const server = await serve(snowmint, folder, "guarded", `[tokens]\nfile = "${join(folder, "tokens.toml")}"\n`);
+  for (const mode of Object.keys(MODES)) {
+    const view = await open(browser, mode, `${server.base}/`, [401]);
+    const { page } = view;
+    const enter = async (text) => {
+      await page.fill("#token", text);
+      await page.click("#token-form button[type=submit]");
+    };
+    await page.waitForSelector("#sign-in:not([hidden])");
+    await enter("smt_wrong0123456789abcdef0123456789");
+    await page.waitForSelector("#token-notice:not([hidden])");
+    wrong.push(...(await check(view, "sign-in", pictures)));
+    await enter(token);
+    await page.waitForFunction(() => document.querySelector("#account").textContent.includes("Signed in as operator"));
+    await page.waitForFunction(() => document.querySelectorAll("#cluster-servers tbody tr").length === 1);
+    wrong.push(...(await check(view, "signed-in", pictures)));
+    await view.close();
+  }
+}
+
+async function main() {
+  const folder = mkdtempSync(join(tmpdir(), "snowmint-browser-"));
+  mkdirSync(pictures, { recursive: true });
+  const browser = await launch();
+  try {
+    const names = ["north", "east", "south"];
+    const servers = await Promise.all(names.map((name) => serve(snowmint, folder, name, CONFIG, { store: "ids.db" })));
+    await Promise.all(servers.map(ready));
+    const mint = async () => {
+      for (const path of ["orders?count=100", "invoices?count=10", "messages?key=alice", "tweets"])
+        await call(servers[0], `/v1/ids/${path}`);
+    };
+    // The ring has its first sample after the second reading; IDs come between the two.
+    await until("the history has IDs", async () => {
+      await mint();
+      return (await call(servers[0], "/v1/history")).sources.orders?.some((count) => count > 0);
+    });
+    await pages(browser, servers[0]);
+    wrong.push(...(await actions(browser, servers[0], pictures)));
+    await kill(browser, servers);
+    await recovery(browser, folder);
+    await signIn(browser, folder);
+  } finally {
+    await browser.close();
+    killAll();
+    rmSync(folder, { recursive: true, force: true });
+  }
+  if (wrong.length > 0) throw new Error("the console has the faults above");
+  console.log(`ci/browser: all pages of the console work; pictures are in ${pictures}`);
+}
+
+main().catch((error) => {
+  console.error(`ci/browser: ${[...wrong, error.stack ?? error].join("\n")}`);
+  process.exit(1);
+});

@@ -1,0 +1,118 @@
+// Charts over time, drawn by uPlot (the folder uplot), each with a text for screen readers.
+
+import { el, fill } from "./dom.js";
+import { HOUR_MS, summaryOf } from "./timeline.js";
+
+const HEIGHT = 180;
+/** Charts on the page by their box. */
+const charts = new Map();
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/**
+ * Draws lines in a box, or updates them. `names` are those of the lines, `data` the times in seconds and a column for
+ * each line, `format` a value as text. `log` draws powers of ten in equal distances.
+ */
+export function draw(box, { title, names, data, format, log = false }) {
+  const known = charts.get(box);
+  const key = names.join("\n");
+  const shown = { title, names, data, format };
+  describe(box, shown);
+  const range = () => [Date.now() / 1_000 - HOUR_MS / 1_000, Date.now() / 1_000];
+  if (known?.key === key && known.dark === dark.matches) {
+    known.shown = shown;
+    known.plot.setData(data);
+    return;
+  }
+  known?.plot.destroy();
+  known?.watcher.disconnect();
+  const [ink, line] = [style("--soft"), style("--line")];
+  // Between powers of ten, a logarithmic axis has more lines than a reader needs.
+  const isPower = (value) => !log || Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-9;
+  const powers = (_, splits) => splits.map((value) => (isPower(value) ? value : null));
+  const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
+  const upright = {
+    ...axis,
+    size: 72,
+    filter: powers,
+    grid: { ...axis.grid, filter: powers },
+    ticks: { ...axis.ticks, filter: powers },
+  };
+  const series = names.map((name, place) => ({
+    label: name,
+    stroke: style(`--owner-${place % 8}`),
+    width: 1.5,
+    dash: place >= 8 ? [6, 3] : undefined,
+    points: { show: false },
+  }));
+  const options = {
+    width: Math.max(240, box.clientWidth),
+    height: HEIGHT,
+    cursor: { sync: { key: "console" }, points: { size: 6 } },
+    scales: {
+      x: { time: true, range },
+      y: { distr: log ? 3 : 1, range: log ? undefined : (_, low, high) => rangeOf(low, high) },
+    },
+    axes: [
+      { ...axis, values: (_, seconds) => seconds.map((at) => timeOf(at).slice(0, 5)) },
+      { ...upright, values: (_, values) => values.map((value) => (value === null ? "" : format(value))) },
+    ],
+    legend: { show: false },
+    series: [{}, ...series],
+    hooks: { setCursor: [({ cursor }) => describe(box, charts.get(box)?.shown ?? shown, cursor.idx)] },
+  };
+  const place = el("div", { class: "plot", "aria-hidden": "true" });
+  box.querySelector(".plot")?.remove();
+  box.append(place);
+  const plot = new globalThis.uPlot(options, data, place);
+  const watcher = new ResizeObserver(() => plot.setSize({ width: Math.max(240, box.clientWidth), height: HEIGHT }));
+  watcher.observe(box);
+  charts.set(box, { plot, key, watcher, shown, dark: dark.matches });
+}
+
+/** Returns the range of an axis, with zero and some room. */
+function rangeOf(low, high) {
+  const [from, to] = [Math.min(0, low ?? 0), Math.max(0, high ?? 0)];
+  const room = (to - from || 1) * 0.08;
+  return [from < 0 ? from - room : 0, to + room];
+}
+
+/** Removes all charts. */
+export function forget() {
+  for (const [box, { plot, watcher }] of charts) {
+    plot.destroy();
+    watcher.disconnect();
+    fill(box);
+  }
+  charts.clear();
+}
+
+const timeOf = (seconds) => new Date(seconds * 1_000).toLocaleTimeString("en-GB");
+
+/**
+ * Writes the newest and the highest value of each line, which are also the text of the chart; while the user points at
+ * a time, the values there.
+ */
+function describe(box, { title, names, data, format }, place) {
+  const [times, ...lines] = data;
+  const at = place === null || place === undefined ? undefined : times[place];
+  const text = (values) => {
+    if (at !== undefined)
+      return values[place] === null || values[place] === undefined ? "–" : el("b", {}, format(values[place]));
+    const { last, most } = summaryOf(values);
+    return last === undefined ? "none" : [el("b", {}, format(last)), ` now, at most ${format(most)}`];
+  };
+  const items = names.map((name, index) =>
+    el("li", {}, el("span", { class: `key owner-${index % 8}` }), `${name} `, text(lines[index])),
+  );
+  if (at !== undefined) items.push(el("li", {}, `at ${timeOf(at)}`));
+  const summary = el(
+    "ul",
+    { class: "legend", "aria-label": title },
+    items.length > 0 ? items : el("li", {}, "no values yet"),
+  );
+  const old = box.querySelector(".legend");
+  if (old) old.replaceWith(summary);
+  else box.append(summary);
+}

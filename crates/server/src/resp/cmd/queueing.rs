@@ -1,0 +1,166 @@
+//! Commands between `MULTI` and `EXEC`. As in Redis, a command that cannot run is rejected when it
+//! is queued: a client of a cluster then follows `MOVED`, and sends the whole transaction there.
+//! Values such as a count are checked when the command runs.
+
+use snowmint_wire::error::Code;
+use snowmint_wire::resp::Command;
+
+use super::spec::{Flow, Query, Spec};
+use super::subcommand::Unfit;
+use super::target::target_of;
+use super::{client, cluster, command as command_table, config, reply};
+use crate::access::Right;
+use crate::error::Error;
+use crate::resp::buffered_bytes;
+use crate::resp::session::{IdTarget, Session, text};
+use crate::resp::transaction::{NotQueued, TRANSACTION_BYTES_MAX, Transaction};
+use crate::service::Route;
+
+/// Check of a queued command, which may have to look its source up in the store.
+#[derive(Debug)]
+struct QueuedRequest {
+    target: IdTarget,
+    /// Right that the command needs; `None`: any right over the source.
+    right: Option<Right>,
+    route: Route,
+}
+
+/// Queues a command for `EXEC`.
+#[cold]
+pub(super) fn queue(
+    spec: &Spec,
+    session: &mut Session,
+    command: &Command<'_>,
+    output: &mut Vec<u8>,
+) -> Flow {
+    if let Err(unfit) = check_form(spec, command) {
+        session.abort_transaction();
+        unfit.write(spec.name, command, session, output);
+        return Flow::Next;
+    }
+    if let Err(not_queued) = keep(session, command) {
+        reject(not_queued, session, output);
+        return Flow::Next;
+    }
+    let request = match request_of(spec, command, session) {
+        None => None,
+        Some(Ok(request)) => Some(request),
+        Some(Err(error)) => {
+            refuse(&error, session, output);
+            return Flow::Next;
+        }
+    };
+    if let (Some(QueuedRequest { target: IdTarget { key: Some(_), .. }, .. }), Some(transaction)) =
+        (&request, &mut session.transaction)
+    {
+        transaction.note_key();
+    }
+    match request {
+        Some(request) => Flow::Wait(Box::new(request)),
+        None => {
+            session.reply(output).simple("QUEUED");
+            Flow::Next
+        }
+    }
+}
+
+/// Checks that the command can run with some values.
+fn check_form(spec: &Spec, command: &Command<'_>) -> Result<(), Unfit> {
+    match spec.name {
+        "client" => client::find(command).map(drop),
+        "cluster" => cluster::find(command).map(drop),
+        "command" => command_table::find(command).map(drop),
+        "config" => config::find(command).map(drop),
+        _ => Ok(()),
+    }
+}
+
+fn keep(session: &mut Session, command: &Command<'_>) -> Result<(), NotQueued> {
+    let (requests, connection) = (&session.state.requests, session.guard.connection());
+    let transaction = session.transaction.as_mut();
+    transaction.map_or(Ok(()), |transaction| transaction.queue(command, requests, connection))
+}
+
+fn reject(not_queued: NotQueued, session: &Session, output: &mut Vec<u8>) {
+    match not_queued {
+        NotQueued::Full(length, full) => {
+            let requests = &session.state.requests;
+            let refused = buffered_bytes::limit_error("a transaction", length, full, requests);
+            reply::error(&refused, session, output);
+        }
+        NotQueued::TooLong(length) => {
+            session.refused(Code::LimitExceeded, None);
+            let message = format!(
+                "commands since MULTI have {length} bytes, maximum {TRANSACTION_BYTES_MAX}; send \
+                 EXEC more often, or ask for many IDs by one MINT"
+            );
+            session.reply(output).error("ERR", &message);
+        }
+    }
+}
+
+/// Writes the error of a command that cannot run, and aborts the transaction.
+fn refuse(error: &Error, session: &mut Session, output: &mut Vec<u8>) {
+    session.abort_transaction();
+    reply::error(error, session, output);
+}
+
+/// Returns the request of a command with a source.
+fn request_of(
+    spec: &Spec,
+    command: &Command<'_>,
+    session: &Session,
+) -> Option<Result<QueuedRequest, Error>> {
+    let (target, right) = match spec.name {
+        "decode" => {
+            let source = text(command.arg(2).unwrap_or_default());
+            let target = source.map(|source| IdTarget { source: source.to_owned(), key: None });
+            (target, Some(Right::Decode))
+        }
+        "incr" | "incrby" | "mint" | "get" | "hincrby" | "hget" => {
+            (target_of(spec, command, session)?, Some(Right::Mint))
+        }
+        _ => (target_of(spec, command, session)?, None),
+    };
+    // The owner of a field is called for the client.
+    let route = if is_of_hash(spec) { Route::Owner } else { session.route() };
+    Some(target.map(|target| QueuedRequest { target, right, route }))
+}
+
+fn is_of_hash(spec: &Spec) -> bool {
+    matches!(spec.name, "hincrby" | "hget")
+}
+
+impl Query for QueuedRequest {
+    type Found = ();
+
+    async fn find(&self, session: &Session) -> Result<(), Error> {
+        let IdTarget { source, key } = &self.target;
+        session.service.check_request(self.right, source, key.as_deref(), self.route).await
+    }
+
+    fn write(&self, (): (), session: &mut Session, output: &mut Vec<u8>) {
+        session.reply(output).simple("QUEUED");
+    }
+
+    fn write_error(&self, error: &Error, session: &mut Session, output: &mut Vec<u8>) {
+        refuse(error, session, output);
+    }
+}
+
+/// Returns the error of the first queued command whose key another server counts: its section may
+/// have moved since it was queued. As in Redis, `EXEC` then runs no command.
+pub(super) fn moved(
+    transaction: &Transaction,
+    known: impl Fn(&Command<'_>) -> Option<&'static Spec>,
+    session: &Session,
+) -> Option<Error> {
+    if !transaction.has_keys() || session.route() == Route::Owner {
+        return None;
+    }
+    transaction.find_map(|command| {
+        let spec = known(command).filter(|spec| !is_of_hash(spec))?;
+        let IdTarget { source, key } = target_of(spec, command, session)?.ok()?;
+        session.service.moved(&source, &key?)
+    })
+}

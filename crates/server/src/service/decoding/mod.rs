@@ -1,0 +1,17 @@
+//! IDs whose source and layout are unknown: their forms, and readings with the known layouts.
+
+mod age;
+mod foreign_id;
+mod id;
+mod reading;
+mod readings;
+mod unknown;
+mod uuid_facts;
+
+pub use age::Age;
+pub use foreign_id::ForeignId;
+pub use id::{Id, read, read_ulid};
+pub use reading::{LayoutReading, misplaced};
+pub use readings::readings;
+pub(crate) use unknown::{FormReading, UnknownId, read_unknown};
+pub use uuid_facts::{Dce, UuidFacts, unix_ms};
