@@ -413,6 +413,10 @@ impl<L: Like> SimStore for BackendStore<Keyed<SimKeys<L>>> {
         Arc::new(Self::over(opened).trying(ATTEMPTS))
     }
 
+    fn other_namespace(&self) -> Option<Arc<dyn Store>> {
+        None
+    }
+
     fn row(&self, pool: &str, slot: u64) -> Option<SlotRow> {
         at_once(step(self, Access::Read).slot(pool, slot)).unwrap()
     }
