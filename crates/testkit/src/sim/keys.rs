@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use async_trait::async_trait;
 use snowmint_coord::verbs::{Access, Backend as _, BackendStore, Failure, Rows as _};
 use snowmint_coord::{
-    Capabilities, ClockOf, Error, MemoryClock, MemoryStore, Result, SlotRow, Timer,
+    Capabilities, ClockOf, Error, MemoryClock, MemoryStore, Result, SlotRow, Store, Timer,
 };
 use snowmint_stores::keyed::{
     Batch, Entry, Head, Keyed, Keys, Outcome, ScriptOutcome, ScriptRequest, Step, name,

@@ -50,11 +50,11 @@ impl RunVerb for FastForwardVerb<'_> {
         if self.forward.same_server {
             rows.check_server()?;
         }
-        if self.forward.values_only {
-            refuse_doubt(rows).await?;
-        }
         if let Some(planned_on) = &self.forward.planned_on {
             check_plan(rows, planned_on).await?;
+        }
+        if self.forward.values_only {
+            refuse_doubt(rows).await?;
         }
         let mut walk = self.from.clone();
         let began_at = *walk.began_at.get_or_insert(rows.identity().writes.saturating_add(1));
