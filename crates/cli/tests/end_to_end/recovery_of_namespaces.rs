@@ -91,8 +91,9 @@ fn namespace_newer_than_the_backup_is_recovered() {
     for shop in [&mut north, &mut south] {
         recover(shop);
     }
-    for (shop, server) in [(&mut north, &first), (&mut south, &second), (&mut south, &newcomer)] {
-        shop.mint(server, "invoices", 1_000);
+    north.mint(&first, "invoices", 1_000);
+    for server in [&second, &newcomer] {
+        south.mint(server, "invoices", 1_000);
     }
     for server in [first, second, newcomer] {
         assert_eq!(server.stop(), 0);
