@@ -247,6 +247,10 @@ impl World {
             self.count("another namespace recovered");
             return;
         }
+        // A doubt that was restored ends by a recovery only.
+        if self.standing().await.doubt.is_some() {
+            return;
+        }
         let values_only = planted::raises_values_only(self.bug);
         let raised = FastForward { same_server: true, values_only, ..FastForward::default() };
         self.store.handle(None).fast_forward(&raised).await.unwrap();
