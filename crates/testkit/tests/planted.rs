@@ -90,6 +90,7 @@ planted! {
     reports_that_are_forgotten_are_found: ReportsForgotten by Mark,
     ids_that_are_not_reported_are_found: IdsUnreported by Unique,
     reports_of_an_old_doubt_that_count_are_found: ReportsOfAnOldDoubt by Mark,
+    values_raised_as_a_recovery_are_found: ValuesRaisedAsARecovery by Rejection,
     numbers_counted_in_another_store_are_found: CountedInAnotherStore by Rejection,
     cached_rows_that_are_not_compared_are_found: CachedRowsNotCompared by Promise,
     a_store_key_that_is_not_compared_is_found: StoreKeyNotCompared by Rejection,

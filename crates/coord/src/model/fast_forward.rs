@@ -39,8 +39,13 @@ pub struct FastForward {
     pub new_identity: bool,
     /// Whether the step is rejected where another database server has the rows than the one that
     /// wrote them. Otherwise the step accepts that server: its operator vouches that no process
-    /// uses the former one.
+    /// uses the former one. All other namespaces of the store are in doubt from then on.
     pub same_server: bool,
+    /// Whether the values alone are raised, in a store that lacks nothing as far as its processes
+    /// have found. A process that knows more still puts the store in doubt. Otherwise the step is a
+    /// recovery, which such a process accepts if the store was moved past all that it knows. Fails
+    /// with `StoreRolledBack` in a store in doubt.
+    pub values_only: bool,
 }
 
 impl FastForward {

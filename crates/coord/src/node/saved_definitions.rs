@@ -2,15 +2,20 @@
 
 use super::saved::is_away;
 use super::state::{Node, NodeState};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::catalog::Definition;
 
 impl NodeState {
     /// Returns the definition of a source, also of a deleted one. It is the journal's if the store
-    /// does not respond and was not reached yet.
+    /// does not respond and was not reached yet. In a store in doubt, none is missing for sure.
     pub(super) async fn find(&self, name: &str) -> Result<Definition> {
         match self.lookup.find((&*self.ctx, &*self.reads), name).await {
             Err(error) if is_away(&error) => self.saved_definitions.definition(name).ok_or(error),
+            // A store that lost writes may have lost the definition.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound) => {
+                self.ctx.doubts.check()?;
+                Err(error)
+            }
             found => found,
         }
     }

@@ -349,6 +349,7 @@ fn fast_forward() -> impl Strategy<Value = FastForward> {
             forget_journals,
             new_identity,
             same_server: true,
+            values_only: false,
         },
     )
 }

@@ -169,6 +169,6 @@ impl<K: Keys> Rows for Step<K> {
 }
 
 /// Comparisons of a batch other than slots. A claim compares store, namespace, member, pool, starts
-/// and [`name::WRITES`], a walk store, namespace and four notes; etcd adds one for the store's
+/// and [`name::WRITES`], a walk store, namespace and five notes; etcd adds one for the store's
 /// identity and one for the last write.
-const SPARE: usize = 8;
+const SPARE: usize = 9;

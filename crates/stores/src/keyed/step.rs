@@ -241,7 +241,8 @@ impl<K: Keys> Step<K> {
     pub(super) async fn remove(&mut self, key: String) -> StepResult<K, bool> {
         let version = self.look_up(&key).await?;
         if version == 0 {
-            return Ok(false);
+            // This step may have put it.
+            return Ok(self.batch.changes.remove(&key).flatten().is_some());
         }
         self.batch.expected.insert(key.clone(), version);
         self.batch.changes.insert(key, None);

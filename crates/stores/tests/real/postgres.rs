@@ -128,6 +128,30 @@ async fn a_promoted_replica_is_in_doubt_once_an_operator_accepts_it() {
     }
 }
 
+/// The move has applied nothing that the other namespace's processes know, and the replica may lack
+/// some of it.
+#[tokio::test]
+async fn move_of_one_namespace_to_a_replica_puts_the_others_in_doubt() {
+    let mut server = Postgres::start(&[]);
+    let url = server.url();
+    let other = snowmint_stores::open(&url, "other").await.unwrap();
+    for store in [&open(&url).await, &other] {
+        define(store, "before").await.unwrap();
+    }
+    server.promote();
+    let store = open(&url).await;
+    store.fast_forward(&FastForward::default()).await.unwrap();
+    define(&store, "after").await.unwrap();
+    let other = snowmint_stores::open(&url, "other").await.unwrap();
+    assert!(other.standing().await.unwrap().doubt.is_some());
+    let refused = define(&other, "after").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused:?}");
+    other.fast_forward(&FastForward::default()).await.unwrap();
+    for store in [&store, &other] {
+        define(store, "again").await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn tables_that_were_carried_to_another_server_are_refused() {
     let (server, other) = (Postgres::start(&[]), Postgres::start(&[]));

@@ -148,6 +148,7 @@ async fn restart_that_may_have_lost_writes_is_another_store() {
     assert!(store.get("orders").await.is_ok(), "reading is not refused");
 
     store.fast_forward(&FastForward::default()).await.unwrap();
+    assert_eq!(store.standing().await.unwrap().doubt, None, "it has no other namespace");
     store.define(&new("bills")).await.unwrap();
 }
 

@@ -19,6 +19,8 @@ cases!(
     every_verb_reports_a_recovered_loss_once,
     reports_are_kept_until_the_store_is_moved_forward,
     fast_forward_recovers_only_its_namespace,
+    recovery_of_another_namespace_excuses_no_loss,
+    raised_values_excuse_no_loss,
 );
 
 async fn seen_state_of_a_store_is_recalled(case: Case) {
@@ -248,6 +250,63 @@ async fn fast_forward_recovers_only_its_namespace(case: Case) {
         other.store.fast_forward(&FastForward::default()).await.unwrap();
     }
     other.reserve(&there, 1).await.unwrap();
+}
+
+/// A namespace in use, and one whose rows the store has all lost. The recovery of another collected
+/// nothing of what their processes know.
+async fn recovery_of_another_namespace_excuses_no_loss(case: Case) {
+    let (used, lost) = (case.other_namespace().await, case.numbered_namespace(1).await);
+    let source = used.define("orders").await;
+    for other in [&used, &lost] {
+        let found = other.store.identity().await.unwrap();
+        let seen = StoreIdentity { writes: found.writes + 1_000_000, ..found };
+        case.store.fast_forward(&FastForward::default()).await.unwrap();
+        assert_eq!(code(other.store.recall("it", &seen).await), "store_rolled_back");
+        let id = other.store.identity().await.unwrap().id;
+        let evidence =
+            Evidence { id, seen: seen.clone(), ends: BTreeMap::new(), other_server: false };
+        other.store.doubt(&doubt(), &evidence).await.unwrap();
+        let newcomer = other.another().await.store;
+        let defined = newcomer.define(&super::case::definition("new", "a")).await;
+        assert_eq!(code(defined), "store_rolled_back");
+        other.store.fast_forward(&FastForward::default()).await.unwrap();
+        assert_eq!(other.store.recall("it", &seen).await.unwrap(), Recalled::Recovered);
+    }
+    // The doubts were everybody's who shares the identity.
+    case.store.fast_forward(&FastForward::default()).await.unwrap();
+    used.store.fast_forward(&FastForward::default()).await.unwrap();
+    used.reserve(&source, 1).await.unwrap();
+}
+
+/// Values of a store that lacks nothing as far as anybody has found: a process that knows more, and
+/// returns later, still puts it in doubt.
+async fn raised_values_excuse_no_loss(case: Case) {
+    let source = case.define("orders").await;
+    case.reserve(&source, 1).await.unwrap();
+    let before = case.store.identity().await.unwrap();
+    let lost = StoreIdentity { writes: before.writes + 1_000_000, ..before.clone() };
+    let raised = FastForward {
+        marks_at_least: Mark::new(70),
+        segments: vec![("orders".to_owned(), Mark::new(500))],
+        same_server: true,
+        values_only: true,
+        ..FastForward::default()
+    };
+    let other = case.another().await;
+    other.store.fast_forward(&raised).await.unwrap();
+    assert_eq!(case.store.recall("it", &before).await.unwrap(), Recalled::Same);
+    assert_eq!(case.reserve(&source, 1).await.unwrap().first, 500);
+    assert_eq!(other.reserve(&source, 1).await.unwrap().first, 501);
+    assert!(case.store.ground().await.unwrap().mark >= Mark::new(70));
+    assert_eq!(code(other.store.recall("it", &lost).await), "store_rolled_back");
+    let id = other.store.identity().await.unwrap().id;
+    let evidence = Evidence { id, seen: lost.clone(), ends: BTreeMap::new(), other_server: false };
+    other.store.doubt(&doubt(), &evidence).await.unwrap();
+    assert_eq!(code(case.reserve(&source, 1).await), "store_rolled_back");
+    // Values end no doubt.
+    assert_eq!(code(case.another().await.store.fast_forward(&raised).await), "store_rolled_back");
+    other.store.fast_forward(&FastForward::default()).await.unwrap();
+    assert_eq!(other.store.recall("it", &lost).await.unwrap(), Recalled::Recovered);
 }
 
 /// Writes between a backup and its restore, and after it.

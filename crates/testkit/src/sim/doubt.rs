@@ -217,6 +217,9 @@ impl World {
         let lasts_ms = if backup.is_of_recovered_doubt() { 10_000 } else { 120_000 };
         self.store.restore(backup.content);
         self.leads_astray();
+        if self.rng.percent(30) {
+            self.move_otherwise().await;
+        }
         let end_ms = self.time.now_ms() + CALLED_MS;
         while self.standing().await.doubt.is_none() {
             if self.time.now_ms() >= end_ms {
@@ -234,6 +237,24 @@ impl World {
         self.in_doubt = Some(if forever { InDoubt::Forever } else { InDoubt::UntilMs(until_ms) });
         self.count("rolled back under running nodes");
         Ok(())
+    }
+
+    /// Raises values of the store, or recovers another namespace of it. Neither collects what the
+    /// processes of this namespace know.
+    pub(super) async fn move_otherwise(&mut self) {
+        if let Some(other) = self.store.other_namespace().filter(|_| self.rng.percent(50)) {
+            other.fast_forward(&FastForward::default()).await.unwrap();
+            self.count("another namespace recovered");
+            return;
+        }
+        // A doubt that was restored ends by a recovery only.
+        if self.standing().await.doubt.is_some() {
+            return;
+        }
+        let values_only = planted::raises_values_only(self.bug);
+        let raised = FastForward { same_server: true, values_only, ..FastForward::default() };
+        self.store.handle(None).fast_forward(&raised).await.unwrap();
+        self.count("values raised");
     }
 
     /// Kills another machine right after it has minted, which only its journal knows.

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use async_trait::async_trait;
 use snowmint_coord::verbs::{Access, Backend as _, BackendStore, Failure, Rows as _};
 use snowmint_coord::{
-    Capabilities, ClockOf, Error, MemoryClock, MemoryStore, Result, SlotRow, Timer,
+    Capabilities, ClockOf, Error, MemoryClock, MemoryStore, Result, SlotRow, Store, Timer,
 };
 use snowmint_stores::keyed::{
     Batch, Entry, Head, Keyed, Keys, Outcome, ScriptOutcome, ScriptRequest, Step, name,
@@ -411,6 +411,10 @@ impl<L: Like> SimStore for BackendStore<Keyed<SimKeys<L>>> {
         let opened = at_once(Keyed::open(keys, false)).unwrap();
         is_open.store(true, Ordering::SeqCst);
         Arc::new(Self::over(opened).trying(ATTEMPTS))
+    }
+
+    fn other_namespace(&self) -> Option<Arc<dyn Store>> {
+        None
     }
 
     fn row(&self, pool: &str, slot: u64) -> Option<SlotRow> {

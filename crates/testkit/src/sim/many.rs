@@ -89,6 +89,8 @@ impl Profile {
                 "recovered by what journals reported",
                 "restored to before a recovery",
                 "a recovered doubt restored",
+                "values raised",
+                "another namespace recovered",
                 "refused for ever",
                 "restriped",
                 "a failover to a replica that lags, and back",

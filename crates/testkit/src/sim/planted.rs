@@ -90,6 +90,9 @@ pub enum Bug {
     IdsUnreported,
     /// An operator counts the reports of an earlier doubt that a restore has brought back.
     ReportsOfAnOldDoubt,
+    /// An operator's move to some values, of a store that nobody has found to lack anything, counts
+    /// as its recovery.
+    ValuesRaisedAsARecovery,
     /// A server that counts numbers does not compare the store's identity.
     CountedInAnotherStore,
     /// A batch that writes one slot does not compare its version: a cached row is never stale.
@@ -100,7 +103,7 @@ pub enum Bug {
 
 impl Bug {
     /// All bugs, each with the check that must find it.
-    pub const ALL: [(Self, Check); 35] = [
+    pub const ALL: [(Self, Check); 36] = [
         (Self::SkipTheTermCheck, Check::Mark),
         (Self::ExtendWithoutComparingFrom, Check::Mark),
         (Self::SameOwnerSharesALease, Check::Unique),
@@ -133,6 +136,7 @@ impl Bug {
         (Self::ReportsForgotten, Check::Mark),
         (Self::IdsUnreported, Check::Unique),
         (Self::ReportsOfAnOldDoubt, Check::Mark),
+        (Self::ValuesRaisedAsARecovery, Check::Rejection),
         (Self::CountedInAnotherStore, Check::Rejection),
         (Self::CachedRowsNotCompared, Check::Promise),
         (Self::StoreKeyNotCompared, Check::Rejection),
@@ -387,6 +391,11 @@ pub(super) fn reports(bug: Option<Bug>, before: &Standing, after: Standing) -> R
         before.journals.clear();
     }
     Reports::between(&before, after)
+}
+
+/// Returns whether a move to some values is no recovery.
+pub(super) fn raises_values_only(bug: Option<Bug>) -> bool {
+    bug != Some(Bug::ValuesRaisedAsARecovery)
 }
 
 /// Models a member that leaves a store with this bug: the tail that it kept is given back, too.

@@ -42,7 +42,7 @@ impl World {
                 }
             }
             Profile::Restores if self.in_doubt.is_some() => {}
-            Profile::Restores => match self.rng.below(9) {
+            Profile::Restores => match self.rng.below(10) {
                 0 => self.back_up().await,
                 1 => self.restore().await?,
                 2 => {
@@ -53,6 +53,10 @@ impl World {
                 4 => self.restore_under_nodes().await?,
                 5 => self.fail_over().await?,
                 6 => self.restripe(index).await,
+                7 => {
+                    self.move_otherwise().await;
+                    self.oracle.recovered().await;
+                }
                 _ => {
                     let stopped = self.pick(Machine::is_stopped).unwrap_or(index);
                     self.copy(stopped).await?;

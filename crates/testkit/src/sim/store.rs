@@ -99,6 +99,9 @@ impl StoreContent {
 pub(super) trait SimStore: Store {
     /// Opens another handle; with a connection, its requests to keys take time.
     fn handle(&self, connection: Option<SimConnection>) -> Arc<dyn SimStore>;
+    /// Opens a handle on another namespace, which shares the store's history; `None` where each has
+    /// its own.
+    fn other_namespace(&self) -> Option<Arc<dyn Store>>;
     /// Returns the row of a slot, or `None` if it was never claimed.
     fn row(&self, pool: &str, slot: u64) -> Option<SlotRow>;
     /// Returns the rows of a pool.
@@ -118,6 +121,10 @@ pub(super) trait SimStore: Store {
 impl SimStore for MemoryStore {
     fn handle(&self, _: Option<SimConnection>) -> Arc<dyn SimStore> {
         Arc::new(Self::handle(self, NAMESPACE).unwrap())
+    }
+
+    fn other_namespace(&self) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(Self::handle(self, "other").unwrap()))
     }
 
     fn row(&self, pool: &str, slot: u64) -> Option<SlotRow> {

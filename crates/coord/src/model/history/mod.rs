@@ -136,6 +136,17 @@ pub enum Recalled {
     Recovered,
 }
 
+/// What a store keeps of its own past.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    /// Starts of its history.
+    pub starts: Starts,
+    /// [Number of recoveries](History::recoveries) after the last one of this namespace; 0 before
+    /// the first. Namespaces may share a history, and the recovery of another one collects nothing
+    /// of what the processes of this one know. Earlier versions did not keep it.
+    pub recovered: u64,
+}
+
 /// Reason why a store is in doubt, as stored there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doubt {
@@ -157,6 +168,15 @@ impl Doubt {
         Some(Self { evidence, seen: *seen, found: *found })
     }
 
+    /// Returns the doubt about a store with this count of writes that another server has taken
+    /// over, by an operator's word.
+    #[must_use]
+    pub fn of_other_server(writes: u64) -> Self {
+        let evidence =
+            "write count of a server that another has replaced (accepted by an operator)";
+        Self { evidence: evidence.into(), seen: writes, found: writes }
+    }
+
     /// Returns the error for all callers.
     #[must_use]
     pub fn into_error(self) -> Error {
@@ -164,15 +184,16 @@ impl Doubt {
     }
 }
 
-/// Compares a store with these starts to the state that `who` has seen.
+/// Compares a store with this past to the state that `who` has seen.
 ///
 /// # Errors
-/// `StoreMismatch` for another identity; `StoreRolledBack` unless the store was recovered since.
+/// `StoreMismatch` for another identity; `StoreRolledBack` unless the namespace was recovered
+/// since.
 pub fn recall(
     who: &str,
     seen: &StoreIdentity,
     found: &StoreIdentity,
-    starts: &Starts,
+    past: &Past,
 ) -> Result<Recalled> {
     let (known, now) = (History::of(&seen.id), History::of(&found.id));
     if !known.store.is_empty() && known.store != now.store {
@@ -182,11 +203,11 @@ pub fn recall(
             now.store, known.store
         )));
     }
-    let has_all = starts.have(&known.start, seen.writes);
+    let has_all = past.starts.have(&known.start, seen.writes);
     if has_all && found.writes >= seen.writes {
         return Ok(Recalled::Same);
     }
-    if now.recoveries > known.recoveries {
+    if past.recovered > known.recoveries {
         return Ok(Recalled::Recovered);
     }
     let evidence = if has_all {

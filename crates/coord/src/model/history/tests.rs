@@ -8,12 +8,12 @@ use crate::model::fast_forward::FastForward;
 #[derive(Clone)]
 struct Kept {
     identity: StoreIdentity,
-    starts: Starts,
+    past: Past,
 }
 
 impl Kept {
     fn new() -> Self {
-        Self { identity: StoreIdentity { id: "s".into(), writes: 0 }, starts: Starts::default() }
+        Self { identity: StoreIdentity { id: "s".into(), writes: 0 }, past: Past::default() }
     }
 
     fn write(&mut self) -> StoreIdentity {
@@ -23,27 +23,34 @@ impl Kept {
 
     fn start(&mut self) -> StoreIdentity {
         let history = History::of(&self.identity.id).started().unwrap();
-        let text = self.starts.with(&history.start, None);
+        let text = self.past.starts.with(&history.start, None);
         self.identity.id = history.to_string();
         let identity = self.write();
-        self.starts = Starts::read(&text, identity.writes).unwrap();
+        self.past.starts = Starts::read(&text, identity.writes).unwrap();
         identity
     }
 
     fn recover(&mut self, writes: u64, recoveries: u64) -> StoreIdentity {
+        let identity = self.recover_other_namespace(writes, recoveries);
+        self.past.recovered = History::of(&identity.id).recoveries;
+        identity
+    }
+
+    /// Another namespace of the same store is recovered.
+    fn recover_other_namespace(&mut self, writes: u64, recoveries: u64) -> StoreIdentity {
         let history = History::of(&self.identity.id);
         let recoveries = history.recoveries.max(recoveries) + 1;
         let history = History { recoveries, in_doubt: false, ..history }.started().unwrap();
-        let text = self.starts.with(&history.start, Some(self.identity.writes + 1));
+        let text = self.past.starts.with(&history.start, Some(self.identity.writes + 1));
         self.identity.id = history.to_string();
         self.identity.writes = self.identity.writes.max(writes);
         let identity = self.write();
-        self.starts = Starts::read(&text, identity.writes).unwrap();
+        self.past.starts = Starts::read(&text, identity.writes).unwrap();
         identity
     }
 
     fn recall(&self, seen: &StoreIdentity) -> Result<Recalled, &'static str> {
-        recall("it", seen, &self.identity, &self.starts).map_err(|error| error.kind().code())
+        recall("it", seen, &self.identity, &self.past).map_err(|error| error.kind().code())
     }
 }
 
@@ -137,6 +144,28 @@ fn recovery_begins_a_new_history() {
     }
 }
 
+/// It collected nothing of what the processes of this one know.
+#[test]
+fn recovery_of_another_namespace_excuses_no_loss() {
+    let mut kept = Kept::new();
+    let first = kept.start();
+    let backup = kept.clone();
+    let lost = kept.write();
+    let mut back = backup;
+    back.recover_other_namespace(0, 0);
+    assert_eq!((back.recall(&first), back.recall(&lost)), (Ok(Recalled::Same), ROLLED_BACK));
+    let joined = back.write();
+    back.recover(0, 0);
+    assert_eq!(back.recall(&lost), Ok(Recalled::Recovered));
+    assert_eq!(back.recall(&joined), Ok(Recalled::Same));
+    // A later recovery of the other namespace makes no newer recovery of this one.
+    let backup = back.clone();
+    let lost = back.write();
+    let mut back = backup;
+    back.recover_other_namespace(0, 0);
+    assert_eq!(back.recall(&lost), ROLLED_BACK);
+}
+
 #[test]
 fn stores_without_history_are_compared_by_count() {
     let mut kept = Kept::new();
@@ -160,11 +189,11 @@ fn stores_without_history_are_compared_by_count() {
 fn store_with_another_id_is_rejected() {
     let (seen, found) = ("a.0.1", "b.0.1");
     let identity = |id: &str| StoreIdentity { id: id.into(), writes: 1 };
-    let starts = Starts::read("1-1", 1).unwrap();
-    let refused = recall("it", &identity(seen), &identity(found), &starts).unwrap_err();
+    let past = Past { starts: Starts::read("1-1", 1).unwrap(), recovered: 0 };
+    let refused = recall("it", &identity(seen), &identity(found), &past).unwrap_err();
     assert_eq!(refused.kind().code(), "store_mismatch");
     assert!(
-        recall("it", &StoreIdentity { id: String::new(), writes: 0 }, &identity(found), &starts)
+        recall("it", &StoreIdentity { id: String::new(), writes: 0 }, &identity(found), &past)
             .is_ok()
     );
 }

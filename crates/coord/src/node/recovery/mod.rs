@@ -239,7 +239,8 @@ impl Recovery {
         };
         let forget_journals = self.without.clone();
         let (planned_on, same_server) = (self.planned_on.clone(), self.runs);
-        Ok(FastForward { forget_journals, planned_on, same_server, ..forward })
+        let values_only = self.is_whole();
+        Ok(FastForward { forget_journals, planned_on, same_server, values_only, ..forward })
     }
 
     fn check_named(&self, named: &[(String, Mark)]) -> Result<()> {
@@ -292,9 +293,7 @@ impl Recovery {
 /// Those of [`Store::standing`] and [`Store::doubt`].
 pub async fn accept_other_server(store: &dyn Store) -> Result<()> {
     let id = store.standing().await?.id;
-    let evidence = "write count of a server that another has replaced (accepted by an operator)";
-    let doubt = Doubt { evidence: evidence.into(), seen: 0, found: 0 };
-    store.doubt(&doubt, &Evidence::of_operator(id)).await
+    store.doubt(&Doubt::of_other_server(0), &Evidence::of_operator(id)).await
 }
 
 impl<'a> Configured<'a> {

@@ -70,6 +70,27 @@ async fn handed_out(world: &World, node: &Node, whose: Whose, count: u32) -> Vec
     (segment.first..=segment.last).map(|number| stripe.id_of_any(number).unwrap()).collect()
 }
 
+/// Its callers would take it for one that never existed.
+#[tokio::test]
+async fn source_that_a_store_in_doubt_has_lost_is_not_unknown() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, Some(&dir)).await;
+    let backup = world.store.backup();
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    drawn(&world, &node, 1).await;
+    in_time(&world, node.close()).await.unwrap();
+    drop(node);
+    settle().await;
+    world.store.restore(backup);
+    let node = Node::open(world.handle(), settings(Some(&dir)), world.platform()).await.unwrap();
+    in_doubt(&world).await;
+    let refused = in_time(&world, node.source("bills")).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
+    recover(&world, &node).await;
+    let unknown = in_time(&world, node.source("bills")).await.unwrap_err();
+    assert_eq!(unknown.kind().code(), "not_found", "{unknown}");
+}
+
 /// Numbers that were not handed out become, by the recovered store's older stripe, IDs that were.
 #[tokio::test]
 async fn ids_of_a_stripe_that_was_lost_do_not_come_again() {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::history::{STARTS, check_plan, end_doubt, read_starts};
+use super::history::{check_plan, end_doubt, put_moved, refuse_doubt};
 use super::put::put_slots;
 use super::rows::{Access, NamespaceRow, Rows, RowsResult, VerbResult};
 use super::run_verb::RunVerb;
@@ -53,6 +53,9 @@ impl RunVerb for FastForwardVerb<'_> {
         if let Some(planned_on) = &self.forward.planned_on {
             check_plan(rows, planned_on).await?;
         }
+        if self.forward.values_only {
+            refuse_doubt(rows).await?;
+        }
         let mut walk = self.from.clone();
         let began_at = *walk.began_at.get_or_insert(rows.identity().writes.saturating_add(1));
         let mut namespace = rows.namespace().await?;
@@ -80,19 +83,28 @@ impl RunVerb for FastForwardVerb<'_> {
         if slots.len() > room {
             return Ok((Err(walk), true));
         }
-        let StoreIdentity { id, writes } = rows.identity().clone();
-        let history = History::of(&id).recovered(self.forward, self.new_id);
-        let mut history = history?;
-        let starts = read_starts(rows).await?;
-        rows.put_note(STARTS, starts.with(&history.start, Some(began_at))).await?;
-        history.in_doubt = end_doubt(rows, self.forward).await?;
-        let (id, writes) = (history.to_string(), writes.max(self.forward.writes_at_least));
-        rows.accept(StoreIdentity { id: id.clone(), writes }).await?;
-        Ok((Ok(id), true))
+        Ok((Ok(self.end(rows, began_at).await?), true))
     }
 }
 
 impl FastForwardVerb<'_> {
+    /// Ends the walk with a new history, and returns the store's identity.
+    async fn end<R: Rows>(&self, rows: &mut R, began_at: u64) -> RowsResult<R, String> {
+        let history = History::of(&rows.identity().id).recovered(self.forward, self.new_id);
+        let mut history = history?;
+        let is_recovery = !self.forward.values_only;
+        put_moved(rows, &history, is_recovery.then_some(began_at)).await?;
+        history.in_doubt = end_doubt(rows, self.forward).await?;
+        let id = history.to_string();
+        if is_recovery {
+            let writes = rows.identity().writes.max(self.forward.writes_at_least);
+            rows.accept(StoreIdentity { id: id.clone(), writes }).await?;
+        } else {
+            rows.name(id.clone())?;
+        }
+        Ok(id)
+    }
+
     /// Moves up to `room` sources, and returns the remaining room.
     async fn forward_sources<R: Rows>(
         &self,

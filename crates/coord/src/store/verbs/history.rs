@@ -9,12 +9,14 @@ use crate::error::label::Visible;
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::model::fast_forward::FastForward;
 use crate::model::history::{
-    Doubt, Evidence, History, JournalInfo, Known, Noted, Recalled, Standing, Starts, StoreIdentity,
-    check_ends, recall,
+    Doubt, Evidence, History, JournalInfo, Known, Noted, Past, Recalled, Standing, Starts,
+    StoreIdentity, check_ends, recall,
 };
 
 /// Name of the note with the starts.
 pub const STARTS: &str = "starts";
+/// Name of the note with [`Past::recovered`].
+const RECOVERED: &str = "recovered";
 /// Name of the note with the reason for the doubt.
 const DOUBT: &str = "doubt";
 /// Name of the note with the journals that have joined.
@@ -22,7 +24,12 @@ const JOURNALS: &str = "journals";
 /// Name of the note with their reports.
 const KNOWN: &str = "known";
 
-pub(super) async fn read_starts<R: Rows>(rows: &mut R) -> RowsResult<R, Starts> {
+pub(super) async fn read_past<R: Rows>(rows: &mut R) -> RowsResult<R, Past> {
+    let starts = read_starts(rows).await?;
+    Ok(Past { starts, recovered: read(rows, RECOVERED).await?.unwrap_or_default() })
+}
+
+async fn read_starts<R: Rows>(rows: &mut R) -> RowsResult<R, Starts> {
     let Some((text, written)) = rows.note(STARTS).await? else { return Ok(Starts::default()) };
     Starts::read(&text, written).map_err(Failure::Damaged)
 }
@@ -33,12 +40,21 @@ pub(super) async fn put_start<R: Rows>(
     rows: &mut R,
     lost_from: Option<u64>,
 ) -> RowsResult<R, History> {
-    let starts = read_starts(rows).await?;
     let history = History::of(&rows.identity().id).started();
     let history = history?;
-    let from = lost_from.or_else(|| rows.begins_alone());
-    rows.put_note(STARTS, starts.with(&history.start, from)).await?;
+    put_start_of(rows, &history, lost_from).await?;
     Ok(history)
+}
+
+/// Writes the start of a history. See [`put_start`].
+async fn put_start_of<R: Rows>(
+    rows: &mut R,
+    history: &History,
+    lost_from: Option<u64>,
+) -> RowsResult<R, ()> {
+    let starts = read_starts(rows).await?;
+    let from = lost_from.or_else(|| rows.begins_alone());
+    rows.put_note(STARTS, starts.with(&history.start, from)).await
 }
 
 async fn read<R: Rows, T: Noted>(rows: &mut R, name: &str) -> RowsResult<R, Option<T>> {
@@ -77,11 +93,34 @@ pub(super) async fn check_plan<R: Rows>(rows: &mut R, planned_on: &Standing) -> 
     )))
 }
 
+/// Begins the history after an operator's move. A recovery began at the count `lost_from`: a process
+/// that saw as many writes or more saw writes that are missing, and may continue if it lies below
+/// the move. Without a recovery nothing was lost, and a process that saw more has still to find out
+/// that the store lacks it.
+pub(super) async fn put_moved<R: Rows>(
+    rows: &mut R,
+    history: &History,
+    lost_from: Option<u64>,
+) -> RowsResult<R, ()> {
+    put_start_of(rows, history, lost_from).await?;
+    if lost_from.is_some() {
+        rows.put_note(RECOVERED, text(&history.recoveries)?).await?;
+    }
+    Ok(())
+}
+
 /// Ends the doubt in an operator's step. Returns whether another namespace of the store is still in
 /// doubt.
+///
+/// Where the step accepts another server, all other namespaces are in doubt from then on: the move
+/// has applied nothing that their processes know, and the server may lack some of it.
 pub(super) async fn end_doubt<R: Rows>(rows: &mut R, forward: &FastForward) -> RowsResult<R, bool> {
     let mut standing = standing(rows).await?;
     standing.end(forward);
+    if rows.check_server().is_err() {
+        let doubt = Doubt::of_other_server(rows.identity().writes);
+        rows.put_note_everywhere(DOUBT, text(&doubt)?).await?;
+    }
     rows.remove_note(DOUBT).await?;
     rows.remove_note(KNOWN).await?;
     rows.put_note(JOURNALS, text(&standing.journals)?).await?;
@@ -123,13 +162,13 @@ impl RunVerb for RecallVerb<'_> {
             rows.check_server()?;
         }
         doubted?;
-        let starts = read_starts(rows).await?;
+        let past = read_past(rows).await?;
         let found = rows.identity().clone();
-        let recalled = recall(self.who, self.seen, &found, &starts);
+        let recalled = recall(self.who, self.seen, &found, &past);
         check_server_of(rows, &recalled)?;
         let mut recalled = recalled?;
         if let Some(seen) = self.by_handle {
-            let by_handle = seen.recall(&found, &starts);
+            let by_handle = seen.recall(&found, &past);
             check_server_of(rows, &by_handle)?;
             if by_handle? == Recalled::Recovered {
                 recalled = Recalled::Recovered;
@@ -165,10 +204,10 @@ impl DoubtVerb<'_> {
     /// Returns whether the store, as this step finds it, lacks the seen state: another store may
     /// have taken its place since.
     async fn is_shown<R: Rows>(&self, rows: &mut R) -> RowsResult<R, bool> {
-        let starts = read_starts(rows).await?;
+        let past = read_past(rows).await?;
         let found = rows.identity().clone();
-        let by_handle = self.by_handle.map(|seen| seen.recall(&found, &starts));
-        let by_evidence = recall(THIS_PROCESS, &self.evidence.seen, &found, &starts);
+        let by_handle = self.by_handle.map(|seen| seen.recall(&found, &past));
+        let by_evidence = recall(THIS_PROCESS, &self.evidence.seen, &found, &past);
         for recalled in by_handle.into_iter().chain([by_evidence]) {
             match recalled {
                 Ok(Recalled::Same) => {}

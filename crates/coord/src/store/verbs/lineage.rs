@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::history::{check_server_of, is_in_doubt, put_start, read_starts, refuse_doubt};
+use super::history::{check_server_of, is_in_doubt, put_start, read_past, refuse_doubt};
 use super::rows::{Access, Failure, Rows, RowsResult, THIS_PROCESS};
 use super::seen_by_handle::SeenByHandle;
 use crate::error::{Error, ErrorKind, Result};
@@ -117,11 +117,11 @@ impl Lineage {
         if is_same && access == Access::Read && is_in_doubt(rows).await? {
             return Ok(());
         }
-        let starts = read_starts(rows).await?;
+        let past = read_past(rows).await?;
         let rolled_back = |seen, found| {
             Failure::from(Error::store_rolled_back(format!("change count of {label}"), seen, found))
         };
-        let recalled = seen.recall(&found, &starts);
+        let recalled = seen.recall(&found, &past);
         check_server_of(rows, &recalled)?;
         match recalled {
             Ok(Recalled::Same) => Ok(()),

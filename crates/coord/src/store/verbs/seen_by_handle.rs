@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::rows::THIS_PROCESS;
 use crate::error::{Error, Result};
-use crate::model::history::{History, Recalled, Starts, StoreIdentity, recall};
+use crate::model::history::{History, Past, Recalled, StoreIdentity, recall};
 
 /// State of a store that a handle has seen.
 #[derive(Clone, Debug)]
@@ -21,13 +21,12 @@ impl SeenByHandle {
     }
 
     /// Compares the store with this state, as [`recall`] does.
-    pub(super) fn recall(&self, found: &StoreIdentity, starts: &Starts) -> Result<Recalled> {
-        let recalled = recall(THIS_PROCESS, &self.identity, found, starts)?;
+    pub(super) fn recall(&self, found: &StoreIdentity, past: &Past) -> Result<Recalled> {
+        let recalled = recall(THIS_PROCESS, &self.identity, found, past)?;
         let Some(short) = self.short.filter(|_| recalled == Recalled::Same) else {
             return Ok(recalled);
         };
-        let (before, now) = (History::of(&self.identity.id), History::of(&found.id));
-        if now.recoveries > before.recoveries {
+        if past.recovered > History::of(&self.identity.id).recoveries {
             return Ok(Recalled::Recovered);
         }
         let evidence = format!("write count seen by {THIS_PROCESS}");

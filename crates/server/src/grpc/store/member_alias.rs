@@ -143,7 +143,7 @@ kept! {
     Restripe { new if_version mark };
     FastForward {
         marks_at_least segments writes_at_least recoveries_at_least catalog_at_least planned_on
-        forget_journals new_identity same_server
+        forget_journals new_identity same_server values_only
     };
     ();
     String;

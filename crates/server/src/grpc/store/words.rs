@@ -21,6 +21,7 @@ pub(super) fn moved_forward(forward: &FastForward) -> String {
         forget_journals,
         new_identity,
         same_server: _,
+        values_only: _,
     } = forward;
     let marks = Time(*marks_at_least);
     format!(
