@@ -28,12 +28,12 @@
 
 use std::sync::Arc;
 
-use snowmint_coord::{BoxFuture, Error, MemoryStore, Result, Store};
+use snowmint_coord::{BoxFuture, Error, Result, Store};
 
 use failure::at;
 use opening::check_namespace;
 pub use opening::{Settings, shown};
-use scheme::Scheme;
+use scheme::Product;
 pub use scheme::{is_url, schemes};
 
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
@@ -88,35 +88,11 @@ pub fn open_with<'a>(
 ) -> BoxFuture<'a, Result<Arc<dyn Store>>> {
     Box::pin(async move {
         check_namespace(namespace)?;
-        let (_, rest) = url.split_once(':').unwrap_or((url, ""));
-        let opened: Result<Arc<dyn Store>> = match Scheme::of(url) {
-            Some(Scheme::Sqlite) => open_sqlite(rest, namespace, settings).await,
-            #[cfg(feature = "postgres")]
-            Some(Scheme::Postgres) => postgres::open(url, namespace, settings).await,
-            #[cfg(feature = "mysql")]
-            Some(Scheme::MySql) => mysql::open(url, namespace, settings).await,
-            #[cfg(feature = "redis")]
-            Some(Scheme::Redis) => redis::open(url, namespace, settings).await,
-            #[cfg(feature = "etcd")]
-            Some(Scheme::Etcd) => etcd::open(url, namespace, settings).await,
-            #[cfg(feature = "zookeeper")]
-            Some(Scheme::ZooKeeper) => zookeeper::open(url, namespace, settings).await,
-            Some(Scheme::Memory) if rest.is_empty() => {
-                Ok(Arc::new(MemoryStore::new(namespace)?) as _)
-            }
-            Some(Scheme::Memory) => {
-                Err(Error::invalid("memory store URL has a name or path; write memory:"))
-            }
-            #[cfg(not(all(
-                feature = "postgres",
-                feature = "mysql",
-                feature = "redis",
-                feature = "etcd",
-                feature = "zookeeper"
-            )))]
-            Some(scheme) => Err(not_built_in(scheme)),
-            // Text with an unknown scheme may be a password.
-            None => return Err(unknown_scheme(url)),
+        // Text with an unknown scheme may be a password.
+        let product = Product::of(url).ok_or_else(|| unknown_scheme(url))?;
+        let opened = match product.open {
+            Some(open) => open(url, namespace, settings).await,
+            None => Err(not_built_in(product.feature.unwrap_or_default())),
         };
         opened.map_err(|error| error.with_detail(at(&shown(url))))
     })
@@ -125,34 +101,7 @@ pub fn open_with<'a>(
 /// More bytes than any known scheme has.
 const SCHEME_BYTES_MAX: usize = 20;
 
-#[cfg(feature = "sqlite")]
-async fn open_sqlite(path: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    // `sqlite://PATH` is the form of other programs; the path begins after the slashes.
-    let path = path.strip_prefix("//").unwrap_or(path);
-    // Other programs read parameters there; here they would be a part of the file's name.
-    if path.contains('?') {
-        return Err(Error::invalid(
-            "URL of a SQLite file has a question mark, but takes no parameters; remove it",
-        ));
-    }
-    sqlite::open(path.as_ref(), namespace, settings).await
-}
-
-#[cfg(not(feature = "sqlite"))]
-async fn open_sqlite(_: &str, _: &str, _: Settings) -> Result<Arc<dyn Store>> {
-    Err(not_built_in(Scheme::Sqlite))
-}
-
-#[cfg(not(all(
-    feature = "sqlite",
-    feature = "postgres",
-    feature = "mysql",
-    feature = "redis",
-    feature = "etcd",
-    feature = "zookeeper"
-)))]
-fn not_built_in(scheme: Scheme) -> Error {
-    let feature = scheme.feature().unwrap_or_default();
+fn not_built_in(feature: &str) -> Error {
     Error::unsupported(format!("{feature}: needs feature `{feature}`; build with it"))
 }
 

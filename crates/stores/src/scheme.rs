@@ -1,75 +1,97 @@
-//! Products that a URL names.
+//! Products that a URL names: one row for each, with how it is opened.
 
-/// A kind of store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scheme {
-    Sqlite,
-    Postgres,
-    MySql,
-    /// A server or a cluster.
-    Redis,
-    Etcd,
-    ZooKeeper,
-    Memory,
+use std::sync::Arc;
+
+use snowmint_coord::{BoxFuture, Error, MemoryStore, Result, Store};
+
+use crate::opening::Settings;
+
+/// Opens the store at a URL for one namespace.
+type Open = for<'a> fn(&'a str, &'a str, Settings) -> BoxFuture<'a, Result<Arc<dyn Store>>>;
+
+/// A kind of store: a server and a cluster of it are one.
+pub(crate) struct Product {
+    /// Schemes of its URLs. Messages and documents use the first.
+    schemes: &'static [&'static str],
+    /// Feature that builds it in, if it needs one.
+    pub(crate) feature: Option<&'static str>,
+    /// Function that opens it, if it is built in.
+    pub(crate) open: Option<Open>,
 }
 
-/// All schemes. Messages and documents use the first scheme of a product.
-const SCHEMES: &[(&str, Scheme)] = &[
-    ("sqlite", Scheme::Sqlite),
-    ("postgres", Scheme::Postgres),
-    ("postgresql", Scheme::Postgres),
-    ("mysql", Scheme::MySql),
-    ("mariadb", Scheme::MySql),
-    ("redis", Scheme::Redis),
-    ("rediss", Scheme::Redis),
-    ("redis-cluster", Scheme::Redis),
-    ("rediss-cluster", Scheme::Redis),
-    ("etcd", Scheme::Etcd),
-    ("etcds", Scheme::Etcd),
-    ("zookeeper", Scheme::ZooKeeper),
-    ("memory", Scheme::Memory),
+/// Makes the row of a product that a feature builds in.
+macro_rules! product {
+    ($feature:literal, [$($scheme:literal),+], $open:path) => {
+        Product {
+            schemes: &[$($scheme),+],
+            feature: Some($feature),
+            #[cfg(feature = $feature)]
+            open: Some(|url, namespace, settings| Box::pin($open(url, namespace, settings))),
+            #[cfg(not(feature = $feature))]
+            open: None,
+        }
+    };
+}
+
+/// All products.
+static PRODUCTS: [Product; 7] = [
+    product!("sqlite", ["sqlite"], crate::sqlite::open_url),
+    product!("postgres", ["postgres", "postgresql"], crate::postgres::open),
+    product!("mysql", ["mysql", "mariadb"], crate::mysql::open),
+    product!("redis", ["redis", "rediss", "redis-cluster", "rediss-cluster"], crate::redis::open),
+    product!("etcd", ["etcd", "etcds"], crate::etcd::open),
+    product!("zookeeper", ["zookeeper"], crate::zookeeper::open),
+    Product { schemes: &["memory"], feature: None, open: Some(open_memory) },
 ];
 
 /// Returns the schemes of all store URLs, including stores that are not built in.
 pub fn schemes() -> impl Iterator<Item = &'static str> {
-    SCHEMES.iter().map(|(scheme, _)| *scheme)
+    PRODUCTS.iter().flat_map(|product| product.schemes).copied()
 }
 
 /// Returns whether a text is the URL of a store rather than the address of a server.
 #[must_use]
 pub fn is_url(text: &str) -> bool {
-    Scheme::of(text).is_some()
+    Product::of(text).is_some()
 }
 
-impl Scheme {
+impl Product {
     /// Returns the product that a URL names by its scheme.
-    pub(crate) fn of(url: &str) -> Option<Self> {
+    pub(crate) fn of(url: &str) -> Option<&'static Self> {
         let (scheme, _) = url.split_once(':')?;
-        let (_, product) = SCHEMES.iter().find(|(known, _)| *known == scheme)?;
-        Some(*product)
+        PRODUCTS.iter().find(|product| product.schemes.contains(&scheme))
     }
+}
 
-    /// Returns the feature that builds the product in, if it needs one.
-    pub(crate) const fn feature(self) -> Option<&'static str> {
-        match self {
-            Self::Sqlite => Some("sqlite"),
-            Self::Postgres => Some("postgres"),
-            Self::MySql => Some("mysql"),
-            Self::Redis => Some("redis"),
-            Self::Etcd => Some("etcd"),
-            Self::ZooKeeper => Some("zookeeper"),
-            Self::Memory => None,
-        }
-    }
+/// Returns the feature of the product that a URL names.
+#[cfg(feature = "legacy")]
+pub(crate) fn feature_of(url: &str) -> Option<&'static str> {
+    Product::of(url)?.feature
 }
 
 /// Returns all schemes, each with the feature that it needs, for messages.
 pub(crate) fn known() -> String {
-    let known = SCHEMES.iter().map(|(scheme, product)| match product.feature() {
-        Some(feature) => format!("{scheme}: (feature `{feature}`)"),
-        None => format!("{scheme}:"),
+    let rows = PRODUCTS.iter().flat_map(|product| {
+        product.schemes.iter().map(|scheme| match product.feature {
+            Some(feature) => format!("{scheme}: (feature `{feature}`)"),
+            None => format!("{scheme}:"),
+        })
     });
-    known.collect::<Vec<_>>().join(", ")
+    rows.collect::<Vec<_>>().join(", ")
+}
+
+fn open_memory<'a>(
+    url: &'a str,
+    namespace: &'a str,
+    _: Settings,
+) -> BoxFuture<'a, Result<Arc<dyn Store>>> {
+    Box::pin(async move {
+        if url != "memory:" {
+            return Err(Error::invalid("memory store URL has a name or path; write memory:"));
+        }
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(namespace)?);
+        Ok(store)
+    })
 }
 
 #[cfg(test)]
@@ -81,7 +103,8 @@ mod tests {
         for scheme in schemes() {
             assert!(is_url(&format!("{scheme}:")), "{scheme}");
         }
-        assert_eq!(Scheme::of("mariadb://db/ids"), Some(Scheme::MySql));
+        let feature = |url| Product::of(url).and_then(|product| product.feature);
+        assert_eq!(feature("mariadb://db/ids"), Some("mysql"));
         for none in ["", "redis", "127.0.0.1:7700", "REDIS://db", "snowmint://a"] {
             assert!(!is_url(none), "{none}");
         }

@@ -16,7 +16,7 @@ use crate::model::pool::{Pool, Reuse, pool_of};
 use crate::platform::random;
 use crate::platform::waiters::Waiters;
 use crate::sources::{GeneratorConfig, GeneratorSet, NodeContext, SlotWindow, SourceInner};
-use crate::spec::{RollbackPlan, SnowflakePlan, Unique};
+use crate::spec::{SnowflakePlan, Unique};
 
 /// Limit on the slots of a node's leases that serve no own source. A journal has room for some
 /// hundreds of leases, and each definition of a source decides how many clock values a worker has.
@@ -58,10 +58,8 @@ pub(super) fn place(
     reuse: Reuse,
     is_own: bool,
 ) -> (LeaseKey, Pool) {
-    let pushes =
-        matches!(plan.rollback_plan, RollbackPlan::Borrow { .. } | RollbackPlan::ClockSequence);
     let users = match group_key(name, plan) {
-        _ if !pushes => LeaseUsers::Level,
+        _ if !plan.rollback_plan.pushes_marks() => LeaseUsers::Level,
         None => LeaseUsers::Namespace,
         Some(name) if is_own => LeaseUsers::Own(name),
         Some(_) => LeaseUsers::Others,

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use snowmint_core::generator::WaitFor;
 use snowmint_core::{
-    Clock, ClockSequence, Generator, Layout, MintError, OutOfRange, Ring, Rollback, SequenceStart,
-    Settings, Short, UnixMillis, Window,
+    Clock, ClockSequence, Generator, Layout, MintError, OutOfRange, Ring, SequenceStart, Settings,
+    Short, UnixMillis, Window,
 };
 
 use crate::machine::Position;
@@ -34,12 +33,7 @@ impl GeneratorConfig {
 
     /// Returns the same configuration, with a lead of at least `max_ms` where the policy has one.
     pub(crate) fn leading(mut self, max_ms: u64) -> Self {
-        if let RollbackPlan::Hold { lead_max_ms }
-        | RollbackPlan::Borrow { lead_max_ms }
-        | RollbackPlan::Ring { lead_max_ms } = &mut self.rollback_plan
-        {
-            *lead_max_ms = max_ms.max(*lead_max_ms);
-        }
+        self.rollback_plan = self.rollback_plan.leading(max_ms);
         self
     }
 
@@ -54,20 +48,7 @@ impl GeneratorConfig {
     }
 
     fn settings(&self, seed: u64) -> Settings {
-        let rollback = match self.rollback_plan {
-            RollbackPlan::Hold { lead_max_ms } => Rollback::Hold { lead_max_ms },
-            RollbackPlan::Borrow { lead_max_ms } => Rollback::Borrow { lead_max_ms },
-            RollbackPlan::Wait { wait_max_ms, fixed_ms: None } => {
-                Rollback::Wait(WaitFor::TwiceTheOffset { offset_max_ms: wait_max_ms })
-            }
-            RollbackPlan::Wait { fixed_ms: Some(wait_ms), .. } => {
-                Rollback::Wait(WaitFor::Fixed { wait_ms })
-            }
-            // `ClockSequence` and `Ring` have generators of their own kind, which need this.
-            RollbackPlan::Fail | RollbackPlan::ClockSequence | RollbackPlan::Ring { .. } => {
-                Rollback::Fail
-            }
-        };
+        let rollback = self.rollback_plan.of_generator();
         let sequence_start = match self.start {
             StartPlan::Zero => SequenceStart::Zero,
             StartPlan::RandomBelow(bound) => SequenceStart::RandomBelow { bound, seed },

@@ -168,7 +168,8 @@ impl<O: Observer> Engine<O> {
         if word != NOT_HELD {
             let held_us = word.wrapping_add(reading.elapsed_us) / 2;
             let lead_us = held_us.saturating_sub(reading.wall_us);
-            if lead_us > 0 && lead_us <= self.lead_max_ms().saturating_mul(1_000) {
+            if lead_us > 0 && lead_us <= self.settings.rollback.lead_max_ms().saturating_mul(1_000)
+            {
                 return DecisionTime { now: UnixMillis::new(held_us / 1_000), held: true };
             }
             // Caught up, or beyond the limit: the next decision starts from the last ID. A failed
@@ -182,13 +183,6 @@ impl<O: Observer> Engine<O> {
     pub(super) fn held_at(&self, reading: Reading) -> Option<UnixMillis> {
         let decision_time = self.decision_time(reading);
         decision_time.held.then_some(decision_time.now)
-    }
-
-    fn lead_max_ms(&self) -> u64 {
-        match self.settings.rollback {
-            Rollback::Hold { lead_max_ms } | Rollback::Borrow { lead_max_ms } => lead_max_ms,
-            Rollback::Wait(_) | Rollback::Fail => 0,
-        }
     }
 
     fn before_epoch(
@@ -279,7 +273,7 @@ impl<O: Observer> Engine<O> {
                 let by_ms = by_ticks.saturating_mul(self.shape.unit_ms);
                 Err(MintError::ClockBehind {
                     by_ms,
-                    limit_ms: self.lead_max_ms(),
+                    limit_ms: self.settings.rollback.lead_max_ms(),
                     retry_after_ms: by_ms.max(1),
                 })
             }

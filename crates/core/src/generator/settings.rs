@@ -82,6 +82,15 @@ impl Rollback {
             Self::Borrow { .. } => "borrow",
         }
     }
+
+    /// Returns how far IDs may lead the clock, in milliseconds.
+    #[must_use]
+    pub const fn lead_max_ms(&self) -> u64 {
+        match *self {
+            Self::Hold { lead_max_ms } | Self::Borrow { lead_max_ms } => lead_max_ms,
+            Self::Wait(_) | Self::Fail => 0,
+        }
+    }
 }
 
 /// The settings of a generator.

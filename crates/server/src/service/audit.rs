@@ -123,24 +123,20 @@ fn is_rejection(verb: Option<Verb>, code: Code) -> bool {
     }
 }
 
-/// Returns whether a verb, done for a program, leaves a line.
+/// Returns whether a verb, done for a program, leaves a line: all but reads, renewals and numbers.
 const fn changes(verb: Verb) -> bool {
-    matches!(
+    !matches!(
         verb,
-        Verb::Join
-            | Verb::Leave
-            | Verb::Claim
-            | Verb::Extend
-            | Verb::Release
-            | Verb::Acquire
-            | Verb::Relinquish
-            | Verb::Define
-            | Verb::Alter
-            | Verb::Restripe
-            | Verb::SetState
-            | Verb::FastForward
-            | Verb::AcceptLead
-            | Verb::Exclude
+        Verb::Now
+            | Verb::Identity
+            | Verb::Recall
+            | Verb::Renew
+            | Verb::Members
+            | Verb::Workers
+            | Verb::Reserve
+            | Verb::GiveBack
+            | Verb::Get
+            | Verb::List
     )
 }
 

@@ -57,10 +57,10 @@ pub(super) struct Window {
 
 impl WindowSize {
     pub(super) fn new(layout: Layout, rollback: Rollback, jump_max_ms: u64) -> Self {
+        let lead_max_ms = rollback.lead_max_ms();
         let (lead_ms, held_ms) = match rollback {
-            Rollback::Borrow { lead_max_ms } => (lead_max_ms, 0),
-            Rollback::Hold { lead_max_ms } => (0, lead_max_ms),
-            _ => (0, 0),
+            Rollback::Borrow { .. } => (lead_max_ms, 0),
+            _ => (0, lead_max_ms),
         };
         Self { layout, lead_ms, held_ms, jump_max_ms }
     }

@@ -18,7 +18,7 @@ use snowmint_coord::verbs::Access;
 use snowmint_coord::{BoxFuture, Error, Result};
 
 use crate::failure::Label;
-use crate::scheme::Scheme;
+use crate::scheme::feature_of;
 pub use allocate::{Frozen, UpstreamTable};
 use numbers::TableShape;
 pub use numbers::{HIGHEST_MAX, Numbers, Sequence, SequenceState};
@@ -106,8 +106,8 @@ impl LegacyDatabase {
     /// # Errors
     /// `Invalid` for any other URL.
     pub fn open(url: &str) -> Result<Self> {
-        let backend = match Scheme::of(url) {
-            Some(Scheme::Redis) => LegacyBackend::Redis(url.to_owned()),
+        let backend = match feature_of(url) {
+            Some("redis") => LegacyBackend::Redis(url.to_owned()),
             _ => LegacyBackend::Tables(Tables::open(url)?),
         };
         Ok(Self { backend })

@@ -11,7 +11,7 @@ use snowmint_coord::{BoxFuture, Error, Result, opaque_debug};
 use super::numbers::HIGHEST_MAX;
 use crate::failure::{Class, Label};
 use crate::redis::{Address, RedisLink, map_error};
-use crate::scheme::Scheme;
+use crate::scheme::feature_of;
 
 /// Prefix of a moved counter; its last number follows.
 const MOVED: &str = "moved:snowmint:";
@@ -60,7 +60,7 @@ impl Counters {
     pub fn open(url: &str) -> BoxFuture<'_, Result<Self>> {
         Box::pin(async move {
             let label = Label::of("Redis", url);
-            if Scheme::of(url) != Some(Scheme::Redis) {
+            if feature_of(url) != Some("redis") {
                 return Err(label.locate(Error::invalid(
                     "URL does not name Redis; write redis://USER:PASSWORD@HOST:PORT/DATABASE or \
                      redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT",

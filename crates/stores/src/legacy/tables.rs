@@ -9,7 +9,7 @@ use sqlx::mysql::MySqlPool;
 use crate::failure::{Class, Label, at};
 use crate::mysql::{self, MySqlSession};
 use crate::postgres::{self, Connections, PostgresSession};
-use crate::scheme::Scheme;
+use crate::scheme::feature_of;
 use crate::sql::{Session as _, Value};
 
 /// A database of another system.
@@ -47,15 +47,15 @@ impl Tables {
                 "legacy database needs a Tokio runtime; call inside one",
             ));
         }
-        match Scheme::of(url) {
-            Some(Scheme::MySql) => {
+        match feature_of(url) {
+            Some("mysql") => {
                 let label = Label::of("MySQL", url);
                 match mysql::pool(url, &label) {
                     Ok(pool) => Ok(Self { pool: DatabasePool::MySql(pool), label }),
                     Err(error) => Err(label.locate(error)),
                 }
             }
-            Some(Scheme::Postgres) => {
+            Some("postgres") => {
                 let label = Label::of("PostgreSQL", url);
                 match Connections::to(url, &label) {
                     Ok(pool) => Ok(Self { pool: DatabasePool::Postgres(pool), label }),

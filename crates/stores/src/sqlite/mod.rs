@@ -35,7 +35,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmint_coord::verbs::BackendStore;
-use snowmint_coord::{Result, Store};
+use snowmint_coord::{Error, Result, Store};
 
 use crate::opening::Settings;
 pub use file::CAPABILITIES;
@@ -54,6 +54,24 @@ use file::{Adjust, File};
 /// - `Unavailable` when other processes keep it busy.
 pub async fn open(path: &Path, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     Ok(Arc::new(open_with(path, namespace, settings, identity).await?))
+}
+
+/// Opens the file that a URL names.
+pub(crate) async fn open_url(
+    url: &str,
+    namespace: &str,
+    settings: Settings,
+) -> Result<Arc<dyn Store>> {
+    let path = url.strip_prefix("sqlite:").unwrap_or(url);
+    // `sqlite://PATH` is the form of other programs; the path begins after the slashes.
+    let path = path.strip_prefix("//").unwrap_or(path);
+    // Other programs read parameters there; here they would be a part of the file's name.
+    if path.contains('?') {
+        return Err(Error::invalid(
+            "URL of a SQLite file has a question mark, but takes no parameters; remove it",
+        ));
+    }
+    open(path.as_ref(), namespace, settings).await
 }
 
 /// Opens like [`open`], with changed options of the connection.

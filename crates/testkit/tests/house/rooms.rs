@@ -40,8 +40,8 @@ const ROOMS: [(&str, &str); 10] = [
     ),
     (
         "stores",
-        "cluster_url < opening < scheme < tls < failure < keyed < sql \
-         < etcd, mysql, postgres, redis, sqlite, zookeeper < legacy",
+        "cluster_url < opening < tls < failure < keyed < sql \
+         < etcd, mysql, postgres, redis, sqlite, zookeeper < scheme < legacy",
     ),
     ("testkit", "contract, history, programs, proxy < audited_store < children < sim < servers"),
     ("wire", "error < grpc < lines < http < resp"),

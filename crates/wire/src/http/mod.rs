@@ -10,20 +10,11 @@ mod mint;
 mod recovery;
 mod server;
 
-pub use admin::{
-    AlterRequest, BitsBody, DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, ReadingBody,
-    ReadyBody, RestripeRequest, SourceBody, SourceRequest, SourcesBody, StoreStatusBody,
-    UnreadableBody, WorkerBody, WorkersBody,
-};
-pub use cluster::{
-    HistoryBody, HistoryQuery, MemberBody, SectionRangeBody, ServerReportBody, ServersBody,
-};
-pub use mint::{
-    Count, CounterBody, IdsBody, MintRequest, SegmentBody, SegmentRequest, number_in, one_id,
-    write_id_lines, write_ids,
-};
-pub use recovery::{JournalBody, RecoveredBody, RecoveryBody, RecoveryRequest};
-pub use server::{ServerBody, StoreBody, TokenBody};
+pub use admin::*;
+pub use cluster::*;
+pub use mint::*;
+pub use recovery::*;
+pub use server::*;
 
 use serde::{Deserialize, Serialize};
 

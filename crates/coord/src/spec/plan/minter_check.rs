@@ -2,7 +2,8 @@
 
 use snowmint_core::layout::Field;
 
-use super::snowflake::{MinterPlan, RollbackPlan, SnowflakePlan, StartPlan};
+use super::rollback::ONE_MARK;
+use super::snowflake::{MinterPlan, SnowflakePlan, StartPlan};
 use crate::spec::error::{SpecError, value};
 use crate::spec::kind::{MintBy, Order, Unique};
 use crate::spec::source_spec::SourceSpec;
@@ -64,9 +65,8 @@ fn check_possible(plan: &SnowflakePlan) -> Result<(), SpecError> {
     if plan.layout.bits(Field::Clock) > 0 {
         return needs("a layout without clock bits");
     }
-    match plan.rollback_plan {
-        RollbackPlan::Hold { .. } | RollbackPlan::Wait { .. } | RollbackPlan::Fail => {}
-        _ => return needs("on_rollback = hold, wait or fail"),
+    if !plan.rollback_plan.keeps_one_mark() {
+        return needs(ONE_MARK);
     }
     if plan.order == Order::Global {
         return needs("order = local: the IDs of one store are in one order for all callers");

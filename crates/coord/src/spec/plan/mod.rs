@@ -3,19 +3,22 @@
 mod counter;
 mod disguise;
 mod minter_check;
+mod rollback;
 mod segment;
 mod serial;
 mod snowflake;
 mod snowflake_check;
+mod span;
 mod stripe_keys;
 mod text;
 mod uuid_plan;
 
 pub use counter::CounterPlan;
 pub use disguise::{DisguisePlan, DisguiseVersion, Hides};
+pub use rollback::RollbackPlan;
 pub use segment::{SegmentPlan, StepPlan};
 pub use serial::{Period, SerialParts, SerialPlan};
-pub use snowflake::{MinterPlan, PrefillPlan, RollbackPlan, SnowflakePlan, StartPlan};
+pub use snowflake::{MinterPlan, PrefillPlan, SnowflakePlan, StartPlan};
 pub use uuid_plan::UuidPlan;
 
 pub use crate::model::stripe::Stripe;

@@ -4,8 +4,9 @@ use snowmint_core::Layout;
 use snowmint_core::text::Format;
 
 use super::disguise::DisguisePlan;
+use super::rollback::RollbackPlan;
 use crate::spec::duration::Span;
-use crate::spec::kind::{Kind, MintBy, OnEmpty, OnRollback, Order, Unique};
+use crate::spec::kind::{Kind, MintBy, OnEmpty, Order, Unique};
 use crate::spec::source_spec::{PrefillSpec, SourceSpec};
 
 /// A snowflake source in which everything is decided.
@@ -75,63 +76,6 @@ impl MinterPlan {
     }
 }
 
-/// Policy for a clock that is set back, with its limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RollbackPlan {
-    /// Ticks continue at half speed from elapsed time, up to a lead.
-    Hold {
-        /// Lead over the clock beyond which minting fails, in milliseconds.
-        lead_max_ms: u64,
-    },
-    /// Small steps are waited out.
-    Wait {
-        /// Largest step that is waited out, in milliseconds.
-        wait_max_ms: u64,
-        /// Fixed wait in milliseconds; `None` for twice the step.
-        fixed_ms: Option<u64>,
-    },
-    /// Every step is an error.
-    Fail,
-    /// The generator moves to another value of the clock bits.
-    ClockSequence,
-    /// Sequences continue within the last ticks.
-    Ring {
-        /// Lead over the clock beyond which minting fails, in milliseconds.
-        lead_max_ms: u64,
-    },
-    /// Ticks are spent as needed.
-    Borrow {
-        /// Lead over the clock beyond which minting fails, in milliseconds.
-        lead_max_ms: u64,
-    },
-}
-
-impl RollbackPlan {
-    /// Returns its name in configuration and in reports of clock steps.
-    #[must_use]
-    pub const fn policy(&self) -> &'static str {
-        match self {
-            Self::Hold { .. } => "hold",
-            Self::Wait { .. } => "wait",
-            Self::Fail => "fail",
-            Self::ClockSequence => "clock-sequence",
-            Self::Ring { .. } => "ring",
-            Self::Borrow { .. } => "borrow",
-        }
-    }
-
-    /// Returns how far IDs may lead the clock, in milliseconds.
-    #[must_use]
-    pub const fn lead_max_ms(&self) -> u64 {
-        match *self {
-            Self::Hold { lead_max_ms }
-            | Self::Borrow { lead_max_ms }
-            | Self::Ring { lead_max_ms } => lead_max_ms,
-            Self::Wait { .. } | Self::Fail | Self::ClockSequence => 0,
-        }
-    }
-}
-
 /// Start of a tick's sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartPlan {
@@ -189,28 +133,7 @@ impl SnowflakePlan {
             ..SourceSpec::of(Kind::Snowflake)
         };
         self.minter_plan.to_spec(&mut spec);
-        spec.on_rollback = Some(match self.rollback_plan {
-            RollbackPlan::Hold { lead_max_ms } => {
-                spec.lead_max = Some(Span::from_ms(lead_max_ms));
-                OnRollback::Hold
-            }
-            RollbackPlan::Borrow { lead_max_ms } => {
-                spec.lead_max = Some(Span::from_ms(lead_max_ms));
-                OnRollback::Borrow
-            }
-            RollbackPlan::Wait { wait_max_ms, fixed_ms } => {
-                spec.wait_max = fixed_ms.is_none().then_some(Span::from_ms(wait_max_ms));
-                spec.wait_for =
-                    Some(fixed_ms.map_or("twice".into(), |ms| Span::from_ms(ms).to_string()));
-                OnRollback::Wait
-            }
-            RollbackPlan::Fail => OnRollback::Fail,
-            RollbackPlan::ClockSequence => OnRollback::ClockSequence,
-            RollbackPlan::Ring { lead_max_ms } => {
-                spec.lead_max = Some(Span::from_ms(lead_max_ms));
-                OnRollback::Ring
-            }
-        });
+        self.rollback_plan.to_spec(&mut spec);
         spec
     }
 }

@@ -1,20 +1,18 @@
 //! Checks of a snowflake source's keys, one function for each group of them.
 
-use std::ops::RangeInclusive;
-
 use snowmint_core::Layout;
-use snowmint_core::generator::{
-    BORROW_LEAD_MAX_MS, HOLD_LEAD_MAX_MS, WAIT_OFFSET_MAX_MS, check_shards,
-};
-use snowmint_core::layout::{Field, ParseLayoutError};
+use snowmint_core::generator::check_shards;
+use snowmint_core::layout::ParseLayoutError;
 
 use super::disguise::{Hides, disguise};
-use super::snowflake::{MinterPlan, PrefillPlan, RollbackPlan, SnowflakePlan, StartPlan};
+use super::rollback::{ONE_MARK, RollbackPlan};
+use super::snowflake::{MinterPlan, PrefillPlan, SnowflakePlan, StartPlan};
+use super::span::span;
 use super::text::text;
-use crate::spec::bounds::{BURST_MS, LEAD_MS, PREFILL_THRESHOLD, WAIT_MS};
+use crate::spec::bounds::{BURST_MS, PREFILL_THRESHOLD, WAIT_MS};
 use crate::spec::duration::Span;
 use crate::spec::error::{SpecError, value};
-use crate::spec::kind::{OnEmpty, OnRollback, Order, Unique, name_of};
+use crate::spec::kind::{OnEmpty, Order, Unique};
 use crate::spec::source_spec::{PrefillSpec, SourceSpec};
 
 /// Layout of a source that names none.
@@ -27,24 +25,9 @@ const PREFILL_BOOST_DEFAULT: u32 = 3;
 const PREFILL_THRESHOLD_DEFAULT: u32 = 50;
 const PREFILL_WAIT_MAX_MS_DEFAULT: u64 = 100;
 
-/// Returns a duration's milliseconds, within its limit.
-fn span(
-    key: &'static str,
-    given: Option<Span>,
-    default_ms: u64,
-    bounds: &RangeInclusive<u64>,
-) -> Result<u64, SpecError> {
-    let ms = given.map_or(default_ms, Span::ms);
-    if !bounds.contains(&ms) {
-        let reason = format!("at most {} is possible", Span::from_ms(*bounds.end()));
-        return Err(value(key, Span::from_ms(ms), reason));
-    }
-    Ok(ms)
-}
-
 pub(super) fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
     let layout = layout(spec)?;
-    let rollback_plan = rollback_plan(spec, &layout)?;
+    let rollback_plan = RollbackPlan::check(spec, &layout)?;
     let disguise = disguise(spec.disguise.as_ref(), Some(&layout))?;
     let text = text(spec.text.as_deref())?;
     if text.needs_layout() && disguise.is_some_and(|plan| matches!(plan.hides, Hides::All { .. })) {
@@ -108,11 +91,8 @@ fn check_ring(plan: &SnowflakePlan) -> Result<(), SpecError> {
 /// Rejects what would break the order, or the promise that no ID comes twice.
 fn check_global(plan: &SnowflakePlan) -> Result<(), SpecError> {
     let needs = |reason: &str| Err(value("order", "global", format!("it needs {reason}")));
-    match plan.rollback_plan {
-        RollbackPlan::Hold { .. } | RollbackPlan::Wait { .. } | RollbackPlan::Fail => {}
-        RollbackPlan::ClockSequence | RollbackPlan::Ring { .. } | RollbackPlan::Borrow { .. } => {
-            return needs("on_rollback = hold, wait or fail, and a layout without clock bits");
-        }
+    if !plan.rollback_plan.keeps_one_mark() {
+        return needs(&format!("{ONE_MARK}, and a layout without clock bits"));
     }
     if plan.unique == Unique::Namespace {
         return needs("unique = source: its IDs all have worker number 0");
@@ -142,66 +122,6 @@ fn layout(spec: &SourceSpec) -> Result<Layout, SpecError> {
     format!("{written},epoch={epoch}")
         .parse()
         .map_err(|error: ParseLayoutError| value("epoch", epoch, error.to_string()))
-}
-
-fn rollback_plan(spec: &SourceSpec, layout: &Layout) -> Result<RollbackPlan, SpecError> {
-    let has_clock = layout.bits(Field::Clock) > 0;
-    let policy = spec.on_rollback.unwrap_or(if has_clock {
-        OnRollback::ClockSequence
-    } else {
-        OnRollback::Hold
-    });
-    if has_clock != (policy == OnRollback::ClockSequence) {
-        let reason = if has_clock {
-            "the layout has clock bits, which only clock-sequence uses"
-        } else {
-            "the layout has no clock bits: take one such as clock-sequence, or another policy"
-        };
-        return Err(value("on_rollback", name_of(&policy), reason));
-    }
-    let leads = matches!(policy, OnRollback::Hold | OnRollback::Borrow | OnRollback::Ring);
-    if spec.lead_max.is_some() && !leads {
-        return Err(SpecError::Needs {
-            key: "lead_max",
-            needs: "on_rollback = hold, borrow or ring",
-        });
-    }
-    let waits = policy == OnRollback::Wait;
-    if spec.wait_max.is_some() && !waits {
-        return Err(SpecError::Needs { key: "wait_max", needs: "on_rollback = wait" });
-    }
-    if spec.wait_for.is_some() && !waits {
-        return Err(SpecError::Needs { key: "wait_for", needs: "on_rollback = wait" });
-    }
-    let lead_default_ms =
-        if policy == OnRollback::Borrow { BORROW_LEAD_MAX_MS } else { HOLD_LEAD_MAX_MS };
-    let lead_max_ms = span("lead_max", spec.lead_max, lead_default_ms, &LEAD_MS)?;
-    Ok(match policy {
-        OnRollback::Hold => RollbackPlan::Hold { lead_max_ms },
-        OnRollback::Borrow => RollbackPlan::Borrow { lead_max_ms },
-        OnRollback::Wait => {
-            let fixed_ms = wait_for(spec.wait_for.as_deref())?;
-            if fixed_ms.is_some() && spec.wait_max.is_some() {
-                return Err(SpecError::Needs { key: "wait_max", needs: "wait_for = twice" });
-            }
-            let wait_max_ms = span("wait_max", spec.wait_max, WAIT_OFFSET_MAX_MS, &WAIT_MS)?;
-            RollbackPlan::Wait { wait_max_ms, fixed_ms }
-        }
-        OnRollback::Fail => RollbackPlan::Fail,
-        OnRollback::ClockSequence => RollbackPlan::ClockSequence,
-        OnRollback::Ring => RollbackPlan::Ring { lead_max_ms },
-    })
-}
-
-fn wait_for(given: Option<&str>) -> Result<Option<u64>, SpecError> {
-    let Some(written) = given else { return Ok(None) };
-    if written == "twice" {
-        return Ok(None);
-    }
-    let fixed: Span = written
-        .parse()
-        .map_err(|error| value("wait_for", written, format!("take \"twice\", or: {error}")))?;
-    span("wait_for", Some(fixed), 0, &WAIT_MS).map(Some)
 }
 
 fn start(spec: &SourceSpec, layout: &Layout) -> Result<StartPlan, SpecError> {
