@@ -1,4 +1,4 @@
-// The parser of /metrics (OpenMetrics text), independent of the page.
+// The parser of /metrics (text for Prometheus), independent of the page.
 
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)/;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;

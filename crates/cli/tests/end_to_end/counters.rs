@@ -59,7 +59,7 @@ fn start(folder: &Folder, number: usize, lease: &str) -> Server {
 pub(super) fn all_have_keys(servers: &[Server], mut ask: impl FnMut()) {
     until("each has keys of its own", || {
         ask();
-        servers.iter().all(|server| server.sample("snowmint_counter_sections") > 0.0)
+        servers.iter().all(|server| server.sample("snowmint_sections") > 0.0)
     });
 }
 
@@ -359,14 +359,14 @@ fn each_is_restarted(folder: &Folder, store: &str, more: &str) {
         let again = requested_meanwhile(&servers, || {
             assert_eq!(stopping.stop(), 0);
             let again = start(restarted);
-            until("it has keys again", || again.sample("snowmint_counter_sections") > 0.0);
+            until("it has keys again", || again.sample("snowmint_sections") > 0.0);
             again
         });
         servers.insert(restarted, again);
     }
     let fourth = requested_meanwhile(&servers, || {
         let fourth = start_at(3, "127.0.0.1:0");
-        until("it has keys", || fourth.sample("snowmint_counter_sections") > 0.0);
+        until("it has keys", || fourth.sample("snowmint_sections") > 0.0);
         fourth
     });
     servers.push(fourth);

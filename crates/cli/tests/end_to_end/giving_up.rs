@@ -107,7 +107,7 @@ fn server_unreachable_for_peers_gives_up_its_keys() {
         })
         .collect();
     let keys: Vec<String> = (0..40).map(|number| format!("/v1/ids/counted?key={number}")).collect();
-    let sections = |number: usize| servers[number].0.sample("snowmint_counter_sections");
+    let sections = |number: usize| servers[number].0.sample("snowmint_sections");
     until("each has sections", || {
         let server = &servers[0].0;
         keys.iter().for_each(|key| _ = mint(server, key));

@@ -176,7 +176,7 @@ async fn three_servers_forward_counters_and_global_order() {
     let mut history = BTreeMap::new();
     // A server acquires sections when it gets requests for keys.
     let until = Instant::now() + TIMEOUT;
-    while !servers.iter().all(|server| server.sample("snowmint_counter_sections") > 0.0) {
+    while !servers.iter().all(|server| server.sample("snowmint_sections") > 0.0) {
         assert!(Instant::now() < until, "some have no keys");
         for key in &keys {
             let response = mint_in_the_end(&servers[0], "messages", Some(key), 1).await;

@@ -24,7 +24,7 @@ pub(super) enum ClockCheck {
 /// Time that ours is compared with.
 struct Other {
     time: UnixMillis,
-    /// Milliseconds by which it may be wrong, because of the way it was obtained.
+    /// Milliseconds by which it may be later, because of the way it was obtained.
     slack_ms: u64,
     whose: String,
     /// Address for operators, if it has one.
@@ -155,7 +155,9 @@ fn compared(
     // Read after the response: a slow response makes our clock look ahead, but never hides that it
     // is ahead.
     let wall = ctx.clock.unix_ms();
-    let (ahead_ms, behind_ms) = (wall.since(other.time), other.time.since(wall));
+    // A reading's age is not an offset: up to `slack_ms`, our clock may be right.
+    let ahead_ms = wall.since(other.time.saturating_add(other.slack_ms));
+    let behind_ms = other.time.since(wall);
     let signed = |ms| i64::try_from(ms).unwrap_or(i64::MAX);
     ctx.metrics.compared(Some(signed(ahead_ms) - signed(behind_ms)));
     let limit_ms = settings.clock_skew_max_ms.saturating_add(other.slack_ms);

@@ -1,5 +1,6 @@
 //! The HTTP adapter.
 
+mod accept;
 mod admin;
 pub(crate) mod bodies;
 pub(crate) mod compat;

@@ -7,11 +7,12 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use mediatype::names;
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,6 +20,7 @@ use snowmint_coord::lock;
 use snowmint_wire::error::Code;
 use snowmint_wire::http::{ErrorBody, JSON, OwnerInfo, TEXT};
 
+use super::accept::{Offer, preferred};
 use crate::access::Caller;
 use crate::error::{Error, SectionOwner, shown};
 use crate::net::read_deadline_body::{BodyKind, keeping};
@@ -233,22 +235,6 @@ pub(super) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ErrorRespon
         .map_err(|error| ErrorResponse(invalid::json("request body", &error)))
 }
 
-/// Returns the items of a header, each with its weight.
-pub(super) fn weighted<'a>(
-    headers: &'a HeaderMap,
-    name: HeaderName,
-) -> impl Iterator<Item = (&'a str, f32)> + use<'a> {
-    let texts = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-    texts.flat_map(|text| text.split(',')).map(|item| {
-        let mut parts = item.split(';').map(str::trim);
-        let kind = parts.next().unwrap_or_default();
-        let weight = parts
-            .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
-            .map_or(1.0, |weight| weight.parse::<f32>().unwrap_or(0.0));
-        (kind, weight)
-    })
-}
-
 /// Forms of IDs in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResponseFormat {
@@ -264,39 +250,20 @@ impl ResponseFormat {
         }
     }
 
-    /// Returns `Text` if the caller prefers it to JSON. Of the ranges that contain a type, the
-    /// narrowest has its weight (RFC 9110, 12.5.1).
+    /// Returns `Text` if the caller prefers it to JSON.
     pub(super) fn wanted(headers: &HeaderMap) -> Self {
-        // Each with its narrowness: 1 for any type, 2 for any of its kind, 3 for itself.
-        let (mut json, mut text) = ((0, 0.0), (0, 0.0));
-        for (range, weight) in weighted(headers, ACCEPT) {
-            let is = |known: &str| range.eq_ignore_ascii_case(known);
-            if is("*/*") {
-                narrow(&mut json, 1, weight);
-                narrow(&mut text, 1, weight);
-            } else if is("text/*") {
-                narrow(&mut text, 2, weight);
-            } else if is("application/*") {
-                narrow(&mut json, 2, weight);
-            } else if is("text/plain") {
-                narrow(&mut text, 3, weight);
-            } else if is("application/json") {
-                narrow(&mut json, 3, weight);
-            }
-        }
-        if text.1 > json.1 { Self::Text } else { Self::Json }
-    }
-}
-
-/// Sets the weight of a type to that of a range, unless a narrower one has set it.
-fn narrow(kept: &mut (u8, f32), narrowness: u8, weight: f32) {
-    if narrowness >= kept.0 {
-        *kept = (narrowness, weight);
+        const OFFERS: [(Offer, ResponseFormat); 2] = [
+            (Offer::new(names::APPLICATION, names::JSON), ResponseFormat::Json),
+            (Offer::new(names::TEXT, names::PLAIN), ResponseFormat::Text),
+        ];
+        preferred(headers, &OFFERS).unwrap_or(Self::Json)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::ACCEPT;
+
     use super::*;
 
     #[tokio::test]
@@ -330,6 +297,7 @@ mod tests {
             "text/html,*/*;q=0.8",
             "text/plain;q=0.5, application/json",
             "text/plain;q=0.5, */*",
+            "application/json, text/plain, */*",
             "text/*, application/*",
             "text/*;q=0.9, application/json;q=0.9",
             "text/plain;q=0.1, text/*, application/json;q=0.2",
@@ -350,6 +318,7 @@ mod tests {
             "text/*, application/json;Q=0.9",
             "application/json;q=0, */*",
             "*/*;q=0.5, text/plain;q=0.6",
+            "text/plain, */*",
         ] {
             assert_eq!(wanted(accept), ResponseFormat::Text, "{accept}");
         }

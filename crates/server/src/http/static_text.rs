@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -17,7 +17,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
-use super::response::weighted;
+use super::accept::encodings;
 
 const GZIP: &str = "gzip";
 /// Cache policy: clients keep the texts and revalidate each before use, so an upgrade shows on the
@@ -109,7 +109,7 @@ fn has(request_headers: &HeaderMap, tag: &str) -> bool {
 /// Returns whether a caller accepts gzip, and does not prefer the text uncompressed.
 fn takes_gzip(request_headers: &HeaderMap) -> bool {
     let (mut gzip, mut plain) = (0.0, 0.0);
-    for (coding, weight) in weighted(request_headers, ACCEPT_ENCODING) {
+    for (coding, weight) in encodings(request_headers) {
         if coding.eq_ignore_ascii_case(GZIP) {
             gzip = weight;
         } else if coding.eq_ignore_ascii_case("identity") {
@@ -123,6 +123,7 @@ fn takes_gzip(request_headers: &HeaderMap) -> bool {
 mod tests {
     use std::io::Read as _;
 
+    use axum::http::header::ACCEPT_ENCODING;
     use flate2::read::GzDecoder;
 
     use super::*;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use snowmint_wire::error::Code;
 
 use super::state::Service;
-use crate::access::Right;
+use crate::access::{Access, Right};
 use crate::clients::tracker::ConnectionTracker;
 use crate::error::{Cause, Error};
-use crate::observe::meter::{Protocol, Tally};
+use crate::observe::meter::{PageFormat, Protocol, Tally};
 
 impl Service {
     /// Returns the same service, for callers of this protocol.
@@ -58,18 +58,19 @@ impl Service {
         }
     }
 
-    /// Returns all metrics, as text for Prometheus.
+    /// Returns all metrics, as text for Prometheus in one of its formats.
     ///
     /// # Errors
     /// Without the right, where one is required.
-    pub async fn metrics(&self) -> Result<String, Error> {
+    pub(crate) async fn metrics(&self, format: PageFormat) -> Result<String, Error> {
         if !self.has_open_metrics() {
             self.caller().may_over_all(Right::Metrics)?;
         }
         let timer = self.peers().timer();
         let ready = self.readiness().ready;
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
-        let page = self.meter.page(&self.node, ready, timer, wait_ms).await;
+        let expiring = self.access.as_ref().map(Access::expiring).unwrap_or_default();
+        let page = self.meter.page(format, &self.node, ready, expiring, timer, wait_ms).await;
         page.map_err(|error| {
             let message =
                 format!("internal error: metrics cannot be written: {error}; please report it");

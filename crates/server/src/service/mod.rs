@@ -157,14 +157,20 @@ impl Service {
         F: Future<Output = Result<T, Error>>,
     {
         self.ask_source(name, ask).await.inspect_err(|error| {
-            // Only for existing sources: a caller may send any name.
-            let tally = self.meter.known_tally(name);
-            let is_configured = || self.configured.load().contains_key(name);
-            let tally = tally.or_else(|| is_configured().then(|| self.meter.tally(name)));
-            if let Some(tally) = tally {
+            if Tally::counts(error.code())
+                && let Some(tally) = self.meter.known_tally(name).or_else(|| self.new_tally(name))
+            {
                 tally.add_error(error.code());
             }
         })
+    }
+
+    /// Returns the metrics of a source that could not be opened yet; `None` for a name that may not
+    /// exist, since a caller may send any.
+    fn new_tally(&self, name: &str) -> Option<Arc<Tally>> {
+        let is_known = self.configured.load().contains_key(name)
+            || self.node.running().iter().any(|source| source.name() == name);
+        is_known.then(|| self.meter.tally(name))
     }
 
     async fn ask_source<T, F>(

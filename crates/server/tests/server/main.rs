@@ -18,6 +18,7 @@ mod http;
 mod invalid;
 mod live;
 mod log_lines;
+mod metrics;
 mod names;
 mod owners;
 mod paused;

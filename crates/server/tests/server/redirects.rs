@@ -341,7 +341,7 @@ async fn cluster_names_a_host_before_any_counter_is_opened() {
 /// Returns how many sections a server holds, by its own count.
 async fn sections_of(server: &Server) -> f64 {
     let page = server.get("/metrics").await.body;
-    let line = page.lines().find_map(|line| line.strip_prefix("snowmint_counter_sections "));
+    let line = page.lines().find_map(|line| line.strip_prefix("snowmint_sections "));
     line.unwrap_or_else(|| panic!("{page}")).parse().unwrap()
 }
 

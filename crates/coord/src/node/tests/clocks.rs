@@ -241,6 +241,40 @@ async fn node_with_a_wrong_clock_is_not_ready() {
     assert!(others.iter().all(|other| other.readiness().ready));
 }
 
+/// All members have one clock. Renewals of different ages show it.
+#[tokio::test]
+async fn age_of_a_renewal_is_not_a_clock_offset() {
+    let world = World::new();
+    let _others = [world.open().await, world.open().await];
+    for age_ms in [700, 1_500, 2_600] {
+        world.pass(20_000 + age_ms).await;
+        let node = world.open().await;
+        for _ in 0..100 {
+            world.pass(100).await;
+            let offset_ms = node.stats().clock_offset_ms;
+            assert!(offset_ms.is_none_or(|ms| ms == 0), "{age_ms}: {offset_ms:?}");
+        }
+        assert_eq!(node.stats().clock_offset_ms, Some(0), "{age_ms}");
+    }
+}
+
+#[tokio::test]
+async fn clock_offset_from_members_has_its_direction() {
+    // The members that were open before have renewed 3.3 s ago at most.
+    for (wrong_ms, shown_ms) in [(5_000, 1_000..=5_000), (-5_000, -5_000..=-1_000)] {
+        let world = World::new();
+        let _others = [world.open().await, world.open().await];
+        let third = world.machine_ahead(0);
+        let node = third.open().await;
+        world.pass_with(&third, 10_000).await;
+        let right = world.clock.unix_ms();
+        third.clock.set(UnixMillis::new(right.get().saturating_add_signed(wrong_ms)));
+        world.pass_with(&third, 10_000).await;
+        let offset_ms = node.stats().clock_offset_ms;
+        assert!(offset_ms.is_some_and(|ms| shown_ms.contains(&ms)), "{wrong_ms}: {offset_ms:?}");
+    }
+}
+
 /// Only the clock, which may be wrong, shows that they are gone.
 #[tokio::test]
 async fn seemingly_expired_members_get_time_to_renew() {

@@ -4,11 +4,13 @@
 use snowmint_coord::spec::keys::KEYS;
 use snowmint_coord::spec::{Key, Takes};
 use snowmint_core::text::Format;
+use snowmint_wire::error::Code;
 use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::path::Parameter;
 use utoipa::openapi::request_body::RequestBody;
 use utoipa::openapi::schema::{
-    AdditionalProperties, Object, ObjectBuilder, Schema, SchemaType, Type,
+    AdditionalProperties, ArrayItems, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat,
+    SchemaType, Type,
 };
 use utoipa::openapi::{Components, RefOr};
 
@@ -16,11 +18,52 @@ use utoipa::openapi::{Components, RefOr};
 const NAME: &str = "^[A-Za-z0-9_.-]{1,63}$";
 /// Numbers as texts, as read by `number_in`.
 const DIGITS: &str = "^[0-9]{1,20}$";
+/// Member IDs, as read by `coord`.
+const MEMBER: &str = "^[0-9A-Fa-f]{32}$";
+/// Durations, as read by `coord`.
+const DURATION: &str = "^[0-9]{1,20}(ms|s|m|h|d)$";
+/// Codes of readiness: those of errors, and a few more.
+const WORD: &str = "^[a-z_]{1,40}$";
+/// Highest section of counters.
+const SECTION_MAX: usize = 16_383;
 /// Longest key of a counter, in bytes.
 const KEY_BYTES_MAX: usize = 255;
 /// Bodies that have the keys of a source among others, and whether their keys are complete.
 const OF_SOURCES: [(&str, bool); 3] =
     [("SourceRequest", true), ("AlterRequest", true), ("SourceBody", false)];
+
+/// Forms that the types of fields do not show.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    /// Code of an error.
+    Code,
+    /// Reason that a server is not ready.
+    Word,
+    /// Number of any size as a text.
+    Digits,
+    Member,
+    Section,
+    Time,
+}
+
+/// Bodies, their fields, and the forms of these. Times that an ID or a layout has are left out:
+/// they may lie after the year 9999.
+const FORMS: [(&str, &[&str], Form); 14] = [
+    ("ErrorInfo", &["code"], Form::Code),
+    ("JournalBody", &["last_seen"], Form::Time),
+    ("MemberBody", &["member"], Form::Member),
+    ("MemberBody", &["joined", "last_renewed"], Form::Time),
+    ("OwnerInfo", &["section"], Form::Section),
+    ("ReadyBody", &["codes"], Form::Word),
+    ("RecoveredBody", &["writes"], Form::Digits),
+    ("RecoveryBody", &["segments", "writes_at_least"], Form::Digits),
+    ("RecoveryRequest", &["segments"], Form::Digits),
+    ("SectionRangeBody", &["first", "last"], Form::Section),
+    ("SectionRangeBody", &["member"], Form::Member),
+    ("SegmentBody", &["first", "last"], Form::Digits),
+    ("ServerBody", &["member"], Form::Member),
+    ("ServerReportBody", &["codes"], Form::Word),
+];
 
 /// Describes the texts that a parameter accepts.
 pub(super) fn narrow(parameter: &mut Parameter) {
@@ -31,7 +74,9 @@ pub(super) fn narrow(parameter: &mut Parameter) {
             text.min_length = Some(1);
             text.max_length = Some(KEY_BYTES_MAX);
         }
-        "format" => forms(text),
+        "member" => text.pattern = Some(MEMBER.into()),
+        "id" | "layout" => text.min_length = Some(1),
+        "format" => formats(text),
         _ => {}
     }
 }
@@ -63,19 +108,53 @@ pub(super) fn fill_in(components: &mut Components) {
             body.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
         }
     }
-    let recovery = components.schemas.get_mut("RecoveryRequest");
-    if let Some(RefOr::T(Schema::Object(body))) = recovery
-        && let Some(RefOr::T(Schema::Object(segments))) = body.properties.get_mut("segments")
-    {
-        let number = ObjectBuilder::new().schema_type(Type::String).pattern(Some(DIGITS)).build();
-        let numbers = AdditionalProperties::RefOr(RefOr::T(Schema::Object(number)));
-        segments.additional_properties = Some(Box::new(numbers));
+    for (body, fields, form) in FORMS {
+        let Some(RefOr::T(Schema::Object(body))) = components.schemas.get_mut(body) else {
+            continue;
+        };
+        for field in fields {
+            if let Some(RefOr::T(field)) = body.properties.get_mut(*field) {
+                set_form(field, form);
+            }
+        }
     }
     let mint = components.schemas.get_mut("MintRequest");
     if let Some(RefOr::T(Schema::Object(body))) = mint
         && let Some(RefOr::T(Schema::Object(format))) = body.properties.get_mut("format")
     {
-        forms(format);
+        formats(format);
+    }
+}
+
+/// Describes the form of a value, of the items of a list, or of the values of a map.
+fn set_form(schema: &mut Schema, form: Form) {
+    let value = match schema {
+        Schema::Array(list) => match &mut list.items {
+            ArrayItems::RefOrSchema(item) => match &mut **item {
+                RefOr::T(Schema::Object(item)) => item,
+                _ => return,
+            },
+            ArrayItems::False => return,
+        },
+        Schema::Object(value) => match &mut value.additional_properties {
+            Some(values) => match &mut **values {
+                AdditionalProperties::RefOr(RefOr::T(Schema::Object(value))) => value,
+                _ => return,
+            },
+            None => value,
+        },
+        _ => return,
+    };
+    match form {
+        Form::Code => {
+            let names = Code::ALL.iter().map(|code| code.as_str().into());
+            value.enum_values = Some(names.collect());
+        }
+        Form::Word => value.pattern = Some(WORD.into()),
+        Form::Digits => value.pattern = Some(DIGITS.into()),
+        Form::Member => value.pattern = Some(MEMBER.into()),
+        Form::Section => value.maximum = Some(SECTION_MAX.into()),
+        Form::Time => value.format = Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)),
     }
 }
 
@@ -95,7 +174,7 @@ pub(super) fn headers() -> [(&'static str, Header); 3] {
 }
 
 /// Lists the formats of IDs. Where the text may be null, null stays valid.
-fn forms(text: &mut Object) {
+fn formats(text: &mut Object) {
     let is_optional = matches!(text.schema_type, SchemaType::Array(_));
     let names = Format::ALL.into_iter().map(|format| format.name().into());
     let all = ["number".into()].into_iter().chain(names);
@@ -129,20 +208,28 @@ fn empty_table() -> Object {
         .build()
 }
 
-/// Returns the type of a key; null counts as absent, or removes the key.
+/// Returns the type of a key, with its words or bounds; null counts as absent, or removes the key.
 fn value(key: &Key) -> Object {
-    let (kind, least) = match key.takes {
-        Takes::Text | Takes::Word(_) | Takes::Duration => (Type::String, None),
-        Takes::Number => (Type::Integer, Some(0_usize)),
-        Takes::Flag => (Type::Boolean, None),
+    let of_type =
+        |kind| ObjectBuilder::new().schema_type(SchemaType::from_iter([kind, Type::Null]));
+    let value = match key.takes {
+        Takes::Text => of_type(Type::String),
+        Takes::Word(words) => {
+            let words = words().iter().map(|word| (*word).into());
+            of_type(Type::String).enum_values(Some(words.chain([serde_json::Value::Null])))
+        }
+        Takes::Duration => of_type(Type::String).pattern(Some(DURATION)),
+        Takes::Number => {
+            let (least, most) = key.within.unwrap_or((0, u64::MAX));
+            let bound = |bound| usize::try_from(bound).ok();
+            of_type(Type::Integer).minimum(bound(least)).maximum(bound(most))
+        }
+        Takes::Flag => of_type(Type::Boolean),
     };
     let default = if key.default.is_empty() { "none" } else { key.default };
-    let about = format!("For {}: {}. Default: {default}.", key.kinds, key.doc);
-    ObjectBuilder::new()
-        .schema_type(SchemaType::from_iter([kind, Type::Null]))
-        .minimum(least)
-        .description(Some(about))
-        .build()
+    let bounds = key.bounds().map(|bounds| format!(" Bounds: {bounds}.")).unwrap_or_default();
+    let about = format!("For {}: {}. Default: {default}.{bounds}", key.kinds, key.doc);
+    value.description(Some(about)).build()
 }
 
 #[cfg(test)]
@@ -178,6 +265,39 @@ mod tests {
             let path = key.name.replace('.', "/properties/");
             let found = body.pointer(&format!("/properties/{path}")).unwrap();
             assert!(found["description"].as_str().unwrap().contains(key.doc), "{}", key.name);
+        }
+    }
+    #[test]
+    fn every_form_describes_its_field() {
+        let (_, about) = super::super::described().split_for_parts();
+        let before = serde_json::to_value(about.components.as_ref().unwrap()).unwrap();
+        let mut components = about.components.unwrap();
+        fill_in(&mut components);
+        let after = serde_json::to_value(&components).unwrap();
+        for (body, fields, form) in FORMS {
+            for field in fields {
+                let path = format!("/schemas/{body}/properties/{field}");
+                let (before, after) = (before.pointer(&path), after.pointer(&path));
+                assert!(before.is_some() && before != after, "{body}.{field}: {form:?}");
+            }
+        }
+        let codes = &after["schemas"]["ErrorInfo"]["properties"]["code"]["enum"];
+        let names: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(*codes, serde_json::json!(names));
+    }
+
+    #[test]
+    fn keys_of_a_source_have_their_words_and_bounds() {
+        let keys: std::collections::BTreeMap<_, _> = keys().collect();
+        let key = |name: &str| serde_json::to_value(&keys[name]).unwrap();
+        let words = serde_json::json!(["local", "global", null]);
+        assert_eq!(key("order")["enum"], words);
+        assert_eq!(key("wait_max")["pattern"], DURATION);
+        let step = &key("step")["properties"]["size"];
+        assert_eq!((&step["minimum"], &step["maximum"]), (&1.into(), &(1_u64 << 40).into()));
+        assert_eq!(key("shards")["maximum"], u64::MAX);
+        for text in ["0ms", "5s", "90m", "7h", "30d"] {
+            assert!(text.parse::<snowmint_coord::spec::Span>().is_ok(), "{text}");
         }
     }
 }

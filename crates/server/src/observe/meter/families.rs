@@ -3,11 +3,13 @@
 use std::fmt;
 
 use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeCounterValue, MetricEncoder, NoLabelSet,
+    DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, MetricEncoder, NoLabelSet,
 };
 use prometheus_client::metrics::MetricType;
 use snowmint_coord::TimesSeen;
 use snowmint_coord::stats::BOUNDS_US;
+
+use super::page_format::PageFormat;
 
 /// Label names and values.
 pub(super) type Labels<'a, const N: usize> = [(&'static str, &'a str); N];
@@ -20,7 +22,14 @@ pub(super) fn seconds(ms: u64) -> f64 {
 }
 
 /// Writer of one family after the other.
-pub(super) struct Families<'a>(pub(super) DescriptorEncoder<'a>);
+///
+/// The library writes OpenMetrics, in which a family lacks the ending that its samples have. In the
+/// format of Prometheus both have it. So there a count is written as a gauge, to which the library
+/// adds no ending, under the type of a count.
+pub(super) struct Families<'a> {
+    pub(super) encoder: DescriptorEncoder<'a>,
+    pub(super) format: PageFormat,
+}
 
 impl Families<'_> {
     /// Writes a family of values that go up and down.
@@ -46,15 +55,25 @@ impl Families<'_> {
     }
 
     /// Writes a family of counts; their names get `_total`.
-    pub(super) fn counters<'l, const N: usize, V: EncodeCounterValue>(
+    pub(super) fn counters<'l, const N: usize, V: EncodeCounterValue + EncodeGaugeValue>(
         &mut self,
         name: &str,
         help: &str,
         samples: impl IntoIterator<Item = (Labels<'l, N>, V)>,
     ) -> fmt::Result {
-        self.family(name, help, MetricType::Counter, samples, |metric, count| {
-            metric.encode_counter::<NoLabelSet, _, u64>(&count, None)
-        })
+        match self.format {
+            PageFormat::OpenMetrics => {
+                self.family(name, help, MetricType::Counter, samples, |metric, count| {
+                    metric.encode_counter::<NoLabelSet, _, u64>(&count, None)
+                })
+            }
+            PageFormat::Prometheus => {
+                let name = format!("{name}_total");
+                self.family(&name, help, MetricType::Counter, samples, |metric, count| {
+                    metric.encode_gauge(&count)
+                })
+            }
+        }
     }
 
     /// Writes a family of durations.
@@ -80,7 +99,13 @@ impl Families<'_> {
         help: &str,
         labels: Labels<'_, N>,
     ) -> fmt::Result {
-        self.0.encode_descriptor(name, help, None, MetricType::Info)?.encode_info(&labels)
+        match self.format {
+            PageFormat::OpenMetrics => self
+                .encoder
+                .encode_descriptor(name, help, None, MetricType::Info)?
+                .encode_info(&labels),
+            PageFormat::Prometheus => self.gauges(&format!("{name}_info"), help, [(labels, 1.0)]),
+        }
     }
 
     fn family<'l, const N: usize, V>(
@@ -91,7 +116,7 @@ impl Families<'_> {
         samples: impl IntoIterator<Item = (Labels<'l, N>, V)>,
         encode: impl Fn(&mut MetricEncoder<'_>, V) -> fmt::Result,
     ) -> fmt::Result {
-        let mut family = self.0.encode_descriptor(name, help, None, kind)?;
+        let mut family = self.encoder.encode_descriptor(name, help, None, kind)?;
         for (labels, value) in samples {
             if labels.is_empty() {
                 encode(&mut family, value)?;

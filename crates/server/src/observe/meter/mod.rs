@@ -7,6 +7,7 @@ mod families;
 mod forecasts;
 pub(crate) mod history;
 mod page;
+mod page_format;
 pub(crate) mod process;
 #[cfg(test)]
 mod reference;
@@ -22,7 +23,7 @@ use snowmint_wire::error::Code;
 use crate::clients::tracker::ConnectionTracker;
 use forecasts::Forecasts;
 use history::History;
-pub(crate) use page::CONTENT_TYPE;
+pub(crate) use page_format::PageFormat;
 
 /// Protocol of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,12 +69,16 @@ impl Tally {
         self.issued.get(protocol as usize).map_or(0, |issued| issued.load(Ordering::Relaxed))
     }
 
-    /// Counts a request that failed with this code. Skips mistakes of the caller, and redirects and
-    /// short delays, which are normal under load.
+    /// Returns whether requests that fail with this code are counted: not mistakes of the caller,
+    /// and not redirects and short delays, which are normal under load.
+    pub(crate) fn counts(code: Code) -> bool {
+        code.row().http >= 500
+            && !matches!(code, Code::TickFull | Code::NotOwner | Code::Overloaded)
+    }
+
+    /// Counts a request that failed with this code, if it counts.
     pub(crate) fn add_error(&self, code: Code) {
-        let is_ours = code.row().http >= 500
-            && !matches!(code, Code::TickFull | Code::NotOwner | Code::Overloaded);
-        if is_ours {
+        if Self::counts(code) {
             self.errors.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -11,30 +11,28 @@ use snowmint_coord::spec::Kind;
 use snowmint_coord::{
     Forecast, Node, NodeStats, NumberStats, Source, SourceStats, Timer, TimesSeen,
 };
+use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
 
 use super::families::{Families, seconds};
+use super::page_format::PageFormat;
 use super::process::{self, Process};
 use super::{Meter, Protocol};
 
-/// Media type of the page, with its version.
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
 impl Meter {
-    /// Returns the current page. The wait for the store is bounded.
+    /// Returns the current page, with tokens that expire and their times. The wait for the store is
+    /// bounded.
     pub(crate) async fn page(
         &self,
+        format: PageFormat,
         node: &Node,
         ready: bool,
+        expiring: Vec<(String, UnixMillis)>,
         timer: &dyn Timer,
         within_ms: u64,
     ) -> Result<String, fmt::Error> {
         let forecasts = self.forecasts.now(node, timer, within_ms).await;
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(self.seen(node, ready, forecasts)));
-        let mut page = String::new();
-        text::encode(&mut page, &registry)?;
-        Ok(page)
+        MetricsSnapshot { expiring, ..self.seen(node, ready, forecasts) }.encoded(format)
     }
 
     fn seen(&self, node: &Node, ready: bool, forecasts: Arc<[Forecast]>) -> MetricsSnapshot {
@@ -54,6 +52,7 @@ impl Meter {
         });
         MetricsSnapshot {
             ready,
+            expiring: Vec::new(),
             node: node.stats(),
             sources: running.iter().map(source).collect(),
             issued: issued.collect(),
@@ -87,6 +86,8 @@ impl Meter {
 #[derive(Debug)]
 pub(super) struct MetricsSnapshot {
     pub(super) ready: bool,
+    /// Tokens that expire, with their times.
+    pub(super) expiring: Vec<(String, UnixMillis)>,
     pub(super) node: NodeStats,
     pub(super) sources: Vec<OneSource>,
     pub(super) issued: Vec<(String, Protocol, u64)>,
@@ -113,21 +114,42 @@ pub(super) struct ProtocolSnapshot {
     pub(super) gave_way: u64,
 }
 
-impl Collector for MetricsSnapshot {
+/// A page in its format.
+#[derive(Debug)]
+struct FormattedPage {
+    snapshot: MetricsSnapshot,
+    format: PageFormat,
+}
+
+impl Collector for FormattedPage {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut families = Families(encoder);
-        self.server(&mut families)?;
-        self.member(&mut families)?;
-        self.clock(&mut families)?;
-        self.store(&mut families)?;
-        self.snowflakes(&mut families)?;
-        self.numbers(&mut families)?;
-        self.forecasts(&mut families)?;
-        self.process(&mut families)
+        let Self { snapshot, format } = self;
+        let mut families = Families { encoder, format: *format };
+        snapshot.server(&mut families)?;
+        snapshot.tokens(&mut families)?;
+        snapshot.member(&mut families)?;
+        snapshot.clock(&mut families)?;
+        snapshot.store(&mut families)?;
+        snapshot.snowflakes(&mut families)?;
+        snapshot.numbers(&mut families)?;
+        snapshot.forecasts(&mut families)?;
+        snapshot.process(&mut families)
     }
 }
 
 impl MetricsSnapshot {
+    /// Returns the text of the page.
+    pub(super) fn encoded(self, format: PageFormat) -> Result<String, fmt::Error> {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(FormattedPage { snapshot: self, format }));
+        let mut page = String::new();
+        text::encode_registry(&mut page, &registry)?;
+        if format == PageFormat::OpenMetrics {
+            text::encode_eof(&mut page)?;
+        }
+        Ok(page)
+    }
+
     fn server(&self, to: &mut Families<'_>) -> fmt::Result {
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         to.info("snowmint_build", "Version of this build.", version)?;
@@ -178,6 +200,16 @@ impl MetricsSnapshot {
         )
     }
 
+    fn tokens(&self, to: &mut Families<'_>) -> fmt::Result {
+        to.gauges(
+            "snowmint_token_expiry_timestamp_seconds",
+            "End of a token in seconds since 1970, past or not; absent for a token that does not expire.",
+            self.expiring.iter().map(|(name, expires)| {
+                ([("token", name.as_str())], seconds(expires.get()))
+            }),
+        )
+    }
+
     fn member(&self, to: &mut Families<'_>) -> fmt::Result {
         let node = &self.node;
         to.gauge(
@@ -206,7 +238,7 @@ impl MetricsSnapshot {
             [([], node.journal_errors)],
         )?;
         to.gauge(
-            "snowmint_counter_sections",
+            "snowmint_sections",
             "Counter sections that this server owns.",
             node.sections as f64,
         )
@@ -317,12 +349,12 @@ impl MetricsSnapshot {
             counters.filter_map(|(source, stats)| Some((source, stats.keys?)))
         };
         to.gauges(
-            "snowmint_counter_keys",
+            "snowmint_keys",
             "Counter keys that this server knows.",
             keys().map(|(source, (keys, _))| (source, keys as f64)),
         )?;
         to.gauges(
-            "snowmint_counter_keys_bytes",
+            "snowmint_keys_bytes",
             "Approximate memory of the counter keys in bytes.",
             keys().map(|(source, (_, bytes))| (source, bytes as f64)),
         )

@@ -5,8 +5,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use prometheus_client::encoding::text;
-use prometheus_client::registry::Registry;
 use snowmint_coord::spec::Kind;
 use snowmint_coord::{
     Forecast, NodeStats, NumberStats, PoolUse, SourceStats, StepCount, StoreCalls, StoreStatus,
@@ -18,6 +16,7 @@ use snowmint_core::layout::Lifetime;
 
 use super::Protocol;
 use super::page::{MetricsSnapshot, OneSource, ProtocolSnapshot};
+use super::page_format::PageFormat;
 use super::process::Process;
 
 /// Environment variable that writes the page instead of comparing it.
@@ -28,15 +27,21 @@ const HEAD: &str = "\
 
 <!-- Made from the families of the code: CONTRIBUTING.md says how. -->
 
-`GET /metrics` on the HTTP port returns OpenMetrics 1.0 text, which Prometheus reads since 2.5. If tokens are required,
-it needs the right `metrics`, unless `tokens.open_metrics` is set. Times are in seconds; counts begin at 0 with the
-process. Names of histograms get `_bucket` (with the label `le`), `_sum` and `_count`.
+`GET /metrics` on the HTTP port returns the text format of Prometheus. If tokens are required, it needs the right
+`metrics`, unless `tokens.open_metrics` is set. Times are in seconds; counts begin at 0 with the process. Names of
+histograms get `_bucket` (with the label `le`), `_sum` and `_count`.
 
-`source` is the name of a source that was opened here, and `protocol` is `http`, `grpc` or `resp`. No label has text
-that a caller sent. `code` is a code of [errors.md](errors.md).
+| `Accept` prefers | response |
+|---|---|
+| `application/openmetrics-text`, without a version or with 1.0.0; Prometheus since 2.5 | OpenMetrics 1.0, which ends with `# EOF` |
+| `text/plain`, without a version or with 0.0.4; `*/*`; anything else; no header | text format 0.0.4 |
+
+`source` is the name of a source that was opened here, `token` that of a token in `tokens.file`, and `protocol` is
+`http`, `grpc` or `resp`. No label has a secret, or text that a caller sent. `code` is a code of [errors.md](errors.md).
 
 `deploy/grafana/snowmint.json` is a dashboard of all metrics. `deploy/prometheus/alerts.yaml` has alert rules: a clock
-step, a lost membership, a short window, an ending layout, a failing store, a server that is not ready, and others.
+step, a lost membership, a short window, an ending layout or token, a failing store, a server that is not ready, and
+others.
 
 | name | type | labels | meaning |
 |---|---|---|---|
@@ -47,7 +52,9 @@ const NOTES: &str = "
 - `snowmint_source_errors_total`, together with it, shows a source that cannot mint while others can.
 - `snowmint_request_seconds` counts 0 for one ID over HTTP that was available at once.
 - `snowmint_clock_steps_total`: [clocks.md](../explanation/clocks.md) says what they mean. The time reference of
-  `snowmint_clock_offset_seconds` is the store's clock, most members' clocks or `clock.ntp`.
+  `snowmint_clock_offset_seconds` is the store's clock, most members' clocks or `clock.ntp`. Members show their clocks
+  when they renew: what the age of a renewal explains is left out.
+- `snowmint_token_expiry_timestamp_seconds` needs `tokens.file`. An expired token stays until it leaves the file.
 - `snowmint_without_store` needs `worker.start_without_store`.
 - `snowmint_layout_left_seconds` has every enabled source of the catalog.
 - Families whose name begins with *process* exist on Linux.
@@ -84,6 +91,7 @@ fn snapshot() -> MetricsSnapshot {
     let layout = Forecast::Layout { source: "a".into(), life, accepted: false };
     MetricsSnapshot {
         ready: true,
+        expiring: vec![("a".into(), UnixMillis::new(0))],
         node: NodeStats {
             joined: true,
             without_store: false,
@@ -120,10 +128,7 @@ fn snapshot() -> MetricsSnapshot {
 
 /// Returns the rows of the page: name, type, labels and meaning of each family.
 fn rows() -> Vec<[String; 4]> {
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(snapshot()));
-    let mut encoded = String::new();
-    text::encode(&mut encoded, &registry).unwrap();
+    let encoded = snapshot().encoded(PageFormat::OpenMetrics).unwrap();
     let mut rows = Vec::new();
     let mut help = "";
     for line in encoded.lines() {

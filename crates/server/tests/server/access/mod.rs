@@ -207,6 +207,29 @@ async fn token_ends_when_it_expires() {
     assert_eq!(access.expiring().len(), 1);
 }
 
+/// Metrics have no secret, only names and times.
+#[tokio::test]
+async fn metrics_show_when_tokens_expire() {
+    let (server, access) = guarded().await;
+    let lines = async || {
+        let page = server.send("GET", "/metrics", &bearer(SCRAPER), "").await.body;
+        let of_tokens = |line: &&str| line.starts_with("snowmint_token_");
+        page.lines().filter(of_tokens).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(lines().await.is_empty(), "no token expires");
+    for (expires, seconds) in [
+        ("2999-01-01T00:00:00Z", "32472144000.0"),
+        ("2026-01-01T01:00:00.25+01:00", "1767225600.25"),
+    ] {
+        let mut all = tokens();
+        all.tokens.extend(until(expires).tokens);
+        access.replace(&all).unwrap();
+        let expected =
+            format!("snowmint_token_expiry_timestamp_seconds{{token=\"minter\"}} {seconds}");
+        assert_eq!(lines().await, [expected], "{expires}");
+    }
+}
+
 /// Only the time passes: the tokens stay the same.
 #[tokio::test]
 async fn token_on_an_open_connection_ends_by_itself() {
