@@ -57,3 +57,14 @@ async fn restored_state_is_rejected_by_every_verb() {
         .await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn recovery_of_a_replica_needs_its_acceptance() {
+    let store = MemoryStore::new("all").unwrap();
+    contract::recovery_checks_the_server(
+        async || Arc::new(store.handle("all").unwrap()) as Arc<dyn Store>,
+        async || store.take_over(store.backup()),
+        true,
+    )
+    .await;
+}

@@ -18,7 +18,7 @@ use snowmint_core::UnixMillis;
 use snowmint_stores::Settings;
 use snowmint_testkit::contract::{
     self, Factory, LostWrites, every_verb_is_refused_by_an_older_state,
-    every_verb_is_refused_by_another_store,
+    every_verb_is_refused_by_another_store, recovery_checks_the_server,
 };
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
@@ -403,4 +403,29 @@ async fn restored_file_is_rejected_by_every_verb() {
         )
         .await;
     }
+}
+
+/// SQLite has no server: a copy of the folder, on whatever machine, cannot be distinguished.
+#[tokio::test]
+async fn recovery_of_a_copied_file_needs_no_acceptance() {
+    let folder = Folder::new();
+    let at = |name: String| folder.0.join(name);
+    let current = at("current".into());
+    let link = |copy: usize| {
+        let _ = std::fs::remove_file(&current);
+        std::os::unix::fs::symlink(at(format!("copy-{copy}")), &current).unwrap();
+    };
+    std::fs::create_dir(at("copy-0".into())).unwrap();
+    link(0);
+    let url = format!("sqlite:{}", current.join("ids.db").display());
+    let mut copies = 0;
+    let take_over = async || {
+        let (from, to) = (at(format!("copy-{copies}")), at(format!("copy-{}", copies + 1)));
+        // Copied by another process: a process that closes a file releases all its locks on it.
+        let copied = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
+        assert!(copied.success());
+        copies += 1;
+        link(copies);
+    };
+    recovery_checks_the_server(async || open(&url, "default").await, take_over, false).await;
 }

@@ -1,9 +1,12 @@
 //! A handle with a store that is replaced by another at some moment, as when an address moves to
 //! another server.
 
-use snowmint_coord::{BootTimer, NewDefinition, Result, Timer as _};
+use std::sync::Arc;
+
+use snowmint_coord::{BootTimer, NewDefinition, Result, Store, Timer as _};
 use snowmint_testkit::contract::{
     LostWrites, every_verb_is_refused_by_an_older_state, every_verb_is_refused_by_another_store,
+    recovery_checks_the_server,
 };
 use snowmint_testkit::proxy::Proxy;
 use snowmint_testkit::servers::{self, Server};
@@ -97,6 +100,73 @@ fn a_replica_that_lags(first: &str, copy: impl FnOnce() -> Server, unwritten: &s
         soon(async || store.recall("it", &seen).await.map(drop)).await.unwrap();
         define("further").await.unwrap();
     });
+}
+
+async fn open(url: &str) -> Arc<dyn Store> {
+    snowmint_stores::open(url, "default").await.unwrap()
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn recovery_of_a_promoted_postgres_needs_its_acceptance() {
+    let mut server = servers::Postgres::start(&[]);
+    let url = server.url();
+    recovery_checks_the_server(async || open(&url).await, async || server.promote(), true).await;
+}
+
+/// Each server takes the other's place with a copy of its tables.
+#[cfg(feature = "mysql")]
+#[test]
+fn recovery_of_a_copied_mariadb_needs_its_acceptance() {
+    let servers = ["server-id=1", "server-id=2"].map(|id| servers::Mysql::start(&[id]));
+    let ports = servers.each_ref().map(|server| port_of(&server.url()));
+    let proxy = Proxy::start(ports[0]);
+    let url = servers[0].url().replace(&format!(":{}", ports[0]), &format!(":{}", proxy.port()));
+    // The proxy has its own runtime, and so must start and end outside any other.
+    Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+        let mut present = 0;
+        let take_over = async || {
+            let next = 1 - present;
+            servers[present].copy_to(&servers[next]);
+            proxy.lead_to(ports[next]);
+            present = next;
+        };
+        recovery_checks_the_server(async || open(&url).await, take_over, true).await;
+    });
+}
+
+/// Only a Redis that may lose acknowledged writes is another server after each restart.
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn recovery_of_a_restarted_redis_may_need_its_acceptance() {
+    for (persistence, is_distinguished) in [("", false), ("?persistence=any", true)] {
+        let mut server = servers::Redis::start(&[]);
+        let url = format!("{}{persistence}", server.url());
+        let restart = async || server.restart();
+        recovery_checks_the_server(async || open(&url).await, restart, is_distinguished).await;
+    }
+}
+
+#[cfg(feature = "etcd")]
+#[tokio::test]
+async fn recovery_of_a_restored_etcd_needs_its_acceptance() {
+    let mut server = servers::Etcd::start();
+    let url = server.url();
+    let restore = async || server.restore_into_another_cluster();
+    recovery_checks_the_server(async || open(&url).await, restore, true).await;
+}
+
+/// ZooKeeper has no ID of its own: a restart is no other server, and neither is a copy.
+#[cfg(feature = "zookeeper")]
+#[tokio::test]
+async fn recovery_of_a_restarted_zookeeper_needs_no_acceptance() {
+    let mut server = Server::from(servers::Zookeeper::start());
+    let url = server.url();
+    let restart = async || {
+        server.stop();
+        server.start();
+    };
+    recovery_checks_the_server(async || open(&url).await, restart, false).await;
 }
 
 fn port_of(url: &str) -> u16 {

@@ -17,6 +17,7 @@ mod largest;
 mod lost;
 mod members;
 mod moved;
+mod other_server;
 mod reclaim;
 mod reference;
 mod segments;
@@ -33,6 +34,7 @@ pub use case::{Case, Factory};
 pub use history::{LostWrites, every_verb_is_refused_by_an_older_state};
 pub use largest::largest_steps_are_carried_out;
 pub use lost::every_verb_is_refused_by_another_store;
+pub use other_server::recovery_checks_the_server;
 
 /// Runs every case, one after the other, and reports on stderr.
 ///

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::certificate::{self, Certificate};
 use super::server::{Recipe, Server};
-use super::{Folder, free_port, succeeds};
+use super::{Folder, done, free_port, succeeds};
 use crate::{children, programs};
 
 /// An etcd of one server; removed when dropped.
@@ -77,6 +77,26 @@ impl Etcd {
             responds,
         };
         Self(Server::new(recipe, folder))
+    }
+
+    /// Restores a snapshot of its present data into a new cluster, which continues in its place.
+    ///
+    /// # Panics
+    /// When the snapshot cannot be taken or restored, or the new cluster does not start.
+    pub fn restore_into_another_cluster(&mut self) {
+        let (snapshot, data) = (self.0.path("snapshot"), self.0.path("data"));
+        done(self.client().args(["snapshot", "save"]).arg(&snapshot));
+        self.0.stop();
+        std::fs::remove_dir_all(&data).unwrap();
+        // A cluster's ID is derived from its token and its members.
+        let peers = format!("http://127.0.0.1:{}", free_port());
+        let mut restore = self.client();
+        restore.args(["snapshot", "restore"]).arg(&snapshot).arg("--data-dir").arg(&data);
+        restore.args(["--name", "one", "--initial-cluster-token", &peers]);
+        restore.args(["--initial-cluster", &format!("one={peers}")]);
+        done(restore.args(["--initial-advertise-peer-urls", &peers]));
+        std::fs::remove_file(&snapshot).unwrap();
+        self.0.start();
     }
 
     /// Returns the URL of its one server.

@@ -1,6 +1,7 @@
 //! Batches, lanes and the single-thread generator.
 
 use super::*;
+use crate::advance::SequenceStart;
 use crate::clock::{CachedClock, Clock};
 
 #[test]
@@ -76,6 +77,22 @@ fn lane_outlives_the_generator_with_its_block_only() {
         assert!(LAYOUT.time_of(id).unwrap() < end, "blocks taken count as taken");
     }
     assert_eq!(lane.try_mint(), Err(MintError::Closed));
+}
+
+/// A lane takes whole rounds of the shards, whatever the length of its blocks, so that the IDs that
+/// others mint take turns, too.
+#[test]
+fn blocks_of_lanes_leave_the_turn_of_the_generator() {
+    const SHARDS: u64 = 4;
+    let clock = clock();
+    let sequence_start = SequenceStart::Shards { count: SHARDS, seed: 1 };
+    let ids = generator(LAYOUT, Settings { sequence_start, ..Settings::DEFAULT }, &clock);
+    for block in 1..=9 {
+        let before = ids.try_mint().unwrap();
+        ids.lane(block).try_mint().unwrap();
+        let after = ids.try_mint().unwrap();
+        assert_eq!(after % SHARDS, (before + 1) % SHARDS, "after a block of {block}");
+    }
 }
 
 #[test]

@@ -131,6 +131,17 @@ mod tests {
         }
     }
 
+    /// A wrong clock may have made such an ID, and the further ahead, the less likely.
+    #[test]
+    fn the_nearest_of_the_times_ahead_comes_first() {
+        let id = Layout::TWITTER.compose(at("2040-01-01T00:00:00Z"), 3, 0).unwrap();
+        let readings = readings(id);
+        let place = |name: &str| readings.iter().position(|reading| reading.name == name).unwrap();
+        let (near, far) = (place("twitter"), place("default"));
+        assert!([near, far].iter().all(|place| !readings[*place].plausible), "{readings:?}");
+        assert!(near < far, "{readings:?}");
+    }
+
     #[test]
     fn age_speaks_against_a_reading_and_a_random_worker_does_not() {
         let why = |id, layout: &str| reading(id, layout).why.unwrap_or_default();
