@@ -339,9 +339,10 @@ pub struct RecoverResponse {
     /// Reason that the store cannot be recovered yet: journals without a report. Absent when it can.
     #[prost(string, optional, tag = "3")]
     pub unsaid: ::core::option::Option<::prost::alloc::string::String>,
-    /// The lowest mark of any worker number afterwards: minting by worker numbers begins at this time.
-    #[prost(string, tag = "4")]
-    pub marks_at_least: ::prost::alloc::string::String,
+    /// The lowest mark of any worker number afterwards: minting by worker numbers begins at this time. Absent when marks
+    /// stay.
+    #[prost(string, optional, tag = "4")]
+    pub marks_at_least: ::core::option::Option<::prost::alloc::string::String>,
     /// The next number of each source afterwards, at least.
     #[prost(map = "string, uint64", tag = "5")]
     pub segments: ::std::collections::HashMap<::prost::alloc::string::String, u64>,
@@ -349,9 +350,9 @@ pub struct RecoverResponse {
     /// in `segments`.
     #[prost(string, repeated, tag = "6")]
     pub undefined: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The store's count of writes afterwards, at least.
-    #[prost(uint64, tag = "7")]
-    pub writes_at_least: u64,
+    /// The store's count of writes afterwards, at least. Absent when only values that the request names are raised.
+    #[prost(uint64, optional, tag = "7")]
+    pub writes_at_least: ::core::option::Option<u64>,
     /// Whether the recovery was done.
     #[prost(bool, tag = "8")]
     pub done: bool,
@@ -380,7 +381,7 @@ pub mod recover_response {
         #[prost(string, tag = "4")]
         pub last_seen: ::prost::alloc::string::String,
         /// `reported`, `read here`, `left out`, or `MISSING`: no report of the journal exists. If the store has lost the
-        /// journal's join, `, known only from another journal` follows.
+        /// journal's join, `, known only from another journal` follows. `not asked` in a store that is not in doubt.
         #[prost(string, tag = "5")]
         pub state: ::prost::alloc::string::String,
     }

@@ -1,6 +1,8 @@
 //! `worker recover --without` of a server whose machine is lost, and the same server once it comes
 //! back: it compares what its journal knows with the state of the recovered store.
 
+use std::process::Output;
+
 use super::recovery::{Shop, refuses, text};
 use super::recovery_from_here::copied;
 use super::server::{Folder, Resp, Server, curl, until};
@@ -82,6 +84,7 @@ fn recover(shop: &Shop, through: Option<&Server>, more: &[&str]) {
     let done = done.unwrap();
     assert!(done.status.success(), "{}", text(&done));
     assert!(text(&done).contains(": left out"), "{}", text(&done));
+    assert!(text(&done).contains("must not run: stop it"), "{}", text(&done));
 }
 
 #[test]
@@ -125,15 +128,88 @@ fn server_left_out_stays_unready_below_its_journal() {
     assert!(response.contains("store_rolled_back"), "{response}");
     // It puts the store in doubt no more: the other server continues.
     assert!(next(&first) > again);
-    // The operator gives the number that the reason names, and nothing else moves.
-    let raised = ["--segment", "invoices=200000"];
-    let planned = text(&shop.plan_more(Some(&first), &raised));
-    assert!(planned.contains("next number of invoices: at least 200000"), "{planned}");
-    assert!(!planned.contains("next number of numbers"), "{planned}");
-    let raised = shop.recover(None, &raised);
-    assert!(raised.status.success(), "{}", text(&raised));
-    assert!(next(&second) >= 200_000);
-    until("the first continues there, too", || next(&first) >= 200_000);
+    // The operator runs the command that the reason names, and nothing else moves.
+    let named = named_options(&second);
+    let [option, value] = named.each_ref().map(String::as_str);
+    let from: u64 = value.strip_prefix("invoices=").unwrap().parse().unwrap();
+    assert!(option == "--segment" && from > last, "{named:?}");
+    for through in [Some(&first), None] {
+        only_raises(&shop.plan_more(through, &[option, value]), value);
+    }
+    only_raises(&shop.recover(None, &[option, value]), value);
+    assert!(next(&second) >= from);
+    only_raises(&shop.recover(Some(&first), &[option, "invoices=200000"]), "invoices=200000");
+    first.says("store raised: numbers at least invoices=200000");
+    for server in [&first, &second] {
+        until("it continues there", || next(server) >= 200_000);
+    }
+    for server in [first, second] {
+        assert_eq!(server.stop(), 0);
+    }
+}
+
+/// Returns the options of the command that a reason of an unready server names.
+fn named_options(server: &Server) -> [String; 2] {
+    let reasons = server.get("/readyz").1["reasons"].clone();
+    let reasons: Vec<String> = serde_json::from_value(reasons).unwrap();
+    let named = reasons.iter().find_map(|it| it.split_once("run snowmint worker recover "));
+    let (_, options) = named.unwrap_or_else(|| panic!("no command in {reasons:?}"));
+    let options: Vec<String> = options.split(' ').map(str::to_owned).collect();
+    options.try_into().unwrap_or_else(|other| panic!("{other:?} in {reasons:?}"))
+}
+
+/// Checks the output of a command that raised, or would raise, the number of a source.
+fn only_raises(output: &Output, value: &str) {
+    let (printed, (name, number)) = (text(output), value.split_once('=').unwrap());
+    assert!(output.status.success(), "{printed}");
+    assert!(printed.contains("only the values that are named are raised"), "{printed}");
+    assert!(printed.contains(&format!("next number of {name}: at least {number}")), "{printed}");
+    assert_eq!(printed.matches("next number of").count(), 1, "{printed}");
+    for other in ["worker marks", "can begin", "writes: ", "1970"] {
+        assert!(!printed.contains(other), "{other}: {printed}");
+    }
+    let journals = printed.lines().filter(|line| line.starts_with("journal "));
+    let states: Vec<&str> = journals.filter_map(|line| line.rsplit(": ").next()).collect();
+    assert_eq!(states, ["not asked", "not asked"], "{printed}");
+}
+
+/// A process that the operator takes for lost runs on, and has noticed neither doubt nor recovery.
+#[test]
+fn server_left_out_while_frozen_ends_at_its_next_call() {
+    let store = Folder::new("left-out-frozen");
+    let (file, copy) = (store.join("ids.db"), store.join("copy.db"));
+    let mut shop = Shop::new("left-out-frozen", &format!("sqlite:{}", file.display()));
+    let [first, second] = [1, 2].map(|number| shop.start(number));
+    for server in [&first, &second] {
+        server.ready();
+        shop.mint(server, "invoices", 60);
+    }
+    let while_frozen = |action: &dyn Fn()| {
+        [&first, &second].iter().for_each(|server| server.signal("-STOP"));
+        action();
+        first.signal("-CONT");
+    };
+    while_frozen(&|| copied(&file, &copy));
+    second.signal("-CONT");
+    shop.mint(&second, "invoices", 1_000);
+    while_frozen(&|| copied(&copy, &file));
+    until("the first server refuses", || refuses(&first));
+    let mut journal = None;
+    until("the second is missing", || {
+        let printed = text(&shop.plan(Some(&first)));
+        let is_missing = |line: &&str| line.contains(" of shop-2 on ") && line.ends_with("MISSING");
+        journal = printed
+            .lines()
+            .find(is_missing)
+            .and_then(|line| line.split(' ').nth(1))
+            .map(str::to_owned);
+        journal.is_some() && printed.contains(": reported")
+    });
+    recover(&shop, Some(&first), &["--without", &journal.unwrap()]);
+    next(&first);
+    second.signal("-CONT");
+    until("the second refuses", || refuses(&second));
+    second.not_ready(&["without which the store was recovered", "--segment invoices="]);
     for server in [first, second] {
         assert_eq!(server.stop(), 0);
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use snowmint_core::Rfc3339;
+
 use super::{PoolFull, Retry};
 use crate::ids::Mark;
 
@@ -122,6 +124,7 @@ impl fmt::Display for Sentence<'_> {
                 )
             }
             ErrorKind::WindowSpent { mark } => {
+                let mark = Rfc3339(mark.unix_millis());
                 write!(f, "window is used up at mark {mark}; retry while the store extends it")
             }
             ErrorKind::NotOwner { section, address } if address.is_empty() => write!(

@@ -261,6 +261,9 @@ mod tests {
         let sentence = "all IDs of this tick are minted; the next tick begins in 3 ms";
         assert_eq!(Error::tick_full(3).message(), sentence);
         assert_eq!(Error::tick_full(3).to_string(), sentence);
+        let sentence = "window is used up at mark 2026-11-29T11:35:02.485Z; retry while the store \
+                        extends it";
+        assert_eq!(Error::window_spent(Mark::new(1_795_952_102_485)).message(), sentence);
         let error = Error::mark_moved(Mark::new(7), Mark::new(9), "mark is 9, expected 7");
         assert_eq!(
             (error.message(), error.kind().code()),

@@ -1,6 +1,6 @@
 //! One slot's window: how far it reaches, and when it moves.
 
-use snowmint_core::{ElapsedMillis, UnixMillis};
+use snowmint_core::{ElapsedMillis, Rfc3339, UnixMillis};
 
 use super::{Now, RequestNumbers, WindowPolicy};
 use crate::error::{Error, Result};
@@ -305,7 +305,8 @@ impl WindowMachine {
             Ok(extended) => {
                 let error = Error::internal(format!(
                     "internal error: extend to mark {} returned mark {}; please report it",
-                    pending.extend.to, extended.mark
+                    Rfc3339(pending.extend.to.unix_millis()),
+                    Rfc3339(extended.mark.unix_millis())
                 ));
                 self.over = true;
                 actions.push(WindowAction::Shut(error));

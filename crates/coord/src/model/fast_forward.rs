@@ -49,6 +49,18 @@ pub struct FastForward {
 }
 
 impl FastForward {
+    /// Returns the mark to which worker marks rise; `None` when they stay.
+    #[must_use]
+    pub fn raised_marks(&self) -> Option<Mark> {
+        Some(self.marks_at_least).filter(|mark| *mark > Mark::ZERO)
+    }
+
+    /// Returns the count to which the writes rise; `None` when the values alone are raised.
+    #[must_use]
+    pub fn raised_writes(&self) -> Option<u64> {
+        (!self.values_only).then_some(self.writes_at_least)
+    }
+
     /// Checks that every store can keep the marks, names and counts.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use snowmint_core::UnixMillis;
 use crate::error::{Error, Result};
 use crate::ids::{Mark, Term};
 use crate::model::external::is_external;
-use crate::model::lease::{SlotRow, check_mark, given_up, slot_label};
+use crate::model::lease::{SlotRow, check_mark, given_up, mark_label, slot_label};
 use crate::model::member::MemberInfo;
 use crate::model::pool::{Pool, Reuse, SlotDefaults};
 
@@ -124,7 +124,8 @@ pub fn decide_reclaim(
         return Err(Error::conflict(format!(
             "{label} is excluded for {:?}, its mark {} guards IDs of another system; name another \
              number",
-            row.owner, row.mark
+            row.owner,
+            mark_label(&reclaim.pool, slot, row.mark)
         )));
     }
     if row.mark <= to {
@@ -230,6 +231,14 @@ mod tests {
         assert_eq!(decide(&reclaim(), 5, Some(&excluded), &[]), Err("conflict"));
         let until = SlotRow { floor: FAR, claim_request: 0, holder: None, ..row() };
         assert_eq!(decide(&reclaim(), 5, Some(&until), &[]), Err("conflict"));
+        let refused = |row: &SlotRow| {
+            let refused = decide_reclaim(&reclaim(), (3, row.term), Some(row), &[], TO, NOW);
+            refused.unwrap_err().message().into_owned()
+        };
+        assert!(refused(&excluded).contains(", its mark the end of time guards"));
+        let time = UnixMillis::new(1_795_952_102_485);
+        let shown = refused(&SlotRow { mark: Mark::from(time), floor: Mark::from(time), ..until });
+        assert!(shown.contains(", its mark 2026-11-29T11:35:02.485Z guards"), "{shown}");
         // A number that was claimed since is excluded no more, held or given up.
         for holder in [None, Some(Incarnation::new(1))] {
             let claimed = SlotRow { floor: FAR, holder, ..row() };

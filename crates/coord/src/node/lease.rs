@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use snowmint_core::{UnixMillis, Window};
+use snowmint_core::{Rfc3339, UnixMillis, Window};
 
 use super::reason::Reason;
 use super::saved::is_away;
@@ -380,7 +380,8 @@ impl ActiveLease {
         let error = windows.iter().find_map(|window| window.extend_error());
         let code = error.map_or("window_spent", |error| error.kind().code());
         let reason = error.map(|error| format!(": {}", error.message())).unwrap_or_default();
-        let message = format!("the window of pool {} ends at {until}{reason}", self.pool.name);
+        let (pool, end) = (&self.pool.name, Rfc3339(until));
+        let message = format!("the window of pool {pool} ends at {end}{reason}");
         Some(Reason::new(code, message).with_detail_of(error))
     }
 

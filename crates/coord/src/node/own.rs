@@ -67,7 +67,8 @@ impl NodeState {
         let (name, pool) = (&source.name, pool_of(&plan.layout, self.settings.reuse).name);
         if backing.generators().is_some() {
             let until = backing.mark();
-            let message = || format!("the window of source {name} in pool {pool} ends at {until}");
+            let end = Rfc3339(until);
+            let message = || format!("the window of source {name} in pool {pool} ends at {end}");
             let is_spent = until <= self.ctx.clock.unix_ms();
             return is_spent.then(|| Reason::new("window_spent", message()));
         }

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use snowmint_core::UnixMillis;
+
+use super::recovery::days_too_far_ahead;
 use super::settings::NodeSettings;
 use crate::error::{Error, ErrorKind, Result, Verb, chain};
 use crate::ids::Term;
 use crate::model::catalog::Catalog;
 use crate::model::history::{
     Doubt, Evidence, JournalInfo, Known, Recalled, Standing, StoreIdentity, check_ends,
+    check_recovered,
 };
 use crate::model::pool::SlotDefaults;
 use crate::sources::NodeContext;
@@ -91,7 +95,7 @@ impl StoreKnowledge {
         let ground = ctx.store_call(Verb::Ground, ctx.store.ground()).await?;
         let catalog = ctx.store_call(Verb::List, ctx.store.list()).await?;
         let covered = match recalled {
-            Recalled::Recovered => self.check_recovered(ground, &catalog),
+            Recalled::Recovered => self.check_recovered(ctx, ground, &catalog),
             Recalled::Same => self.check_same(&catalog),
         };
         Ok((recalled, covered.err()))
@@ -161,16 +165,16 @@ impl StoreKnowledge {
 
     /// Rejects a store that was recovered without this node, and lies below what it knows: the ends
     /// of sources, and the marks.
-    fn check_recovered(&self, ground: SlotDefaults, catalog: &Catalog) -> Result<()> {
-        check_ends(&self.fingerprint.who, &self.known.ends, &catalog.definitions)?;
-        if ground.mark.get() >= self.known.mark {
-            return Ok(());
-        }
-        let evidence = format!(
-            "worker mark seen by {} (the store was recovered without it)",
-            self.fingerprint.who
-        );
-        Err(Error::store_rolled_back(evidence, self.known.mark, ground.mark.get()))
+    fn check_recovered(
+        &self,
+        ctx: &NodeContext,
+        ground: SlotDefaults,
+        catalog: &Catalog,
+    ) -> Result<()> {
+        let (who, known, stored) = (&self.fingerprint.who, &self.known, &catalog.definitions);
+        let mark = UnixMillis::new(known.mark);
+        let is_far = days_too_far_ahead(mark, ctx.clock.unix_ms()).is_some();
+        check_recovered(who, known, stored, ground.mark, is_far)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use crate::civil::Rfc3339;
 use crate::time::UnixMillis;
 
 /// The reason that no ID was minted. No ID is lost, and none will repeat.
@@ -84,13 +85,15 @@ impl fmt::Display for MintError {
             ),
             Self::WindowSpent { mark } => write!(
                 f,
-                "the window granted by the store ends at {mark}, and no further one was granted yet"
+                "the window granted by the store ends at {}, and no further one was granted yet",
+                Rfc3339(mark)
             ),
             Self::BeforeEpoch { by_ms } => write!(
                 f,
                 "the clock is {by_ms} ms before the layout's epoch: correct the clock, or take an earlier epoch"
             ),
             Self::EpochSpent { end } => {
+                let end = Rfc3339(end);
                 write!(f, "the layout's years ended at {end}: define a source with a newer epoch")
             }
             Self::Closed => f.write_str("the generator is closed: its worker was released or lost"),

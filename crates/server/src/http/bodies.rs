@@ -217,10 +217,10 @@ pub fn recovery_body(
         doubt: recovery.doubt().map(|doubt| doubt.clone().into_error().to_string()),
         journals: journals.collect(),
         unsaid: recovery.unsaid(),
-        marks_at_least: time(forward.marks_at_least.unix_millis()),
+        marks_at_least: forward.raised_marks().map(|mark| time(mark.unix_millis())),
         segments: forward.segments.iter().map(next).collect(),
         undefined: recovery.undefined(forward).map(|(name, _)| name.clone()).collect(),
-        writes_at_least: forward.writes_at_least.to_string(),
+        writes_at_least: forward.raised_writes().map(|writes| writes.to_string()),
         done: after.is_some(),
         store: after.map(|identity| RecoveredBody {
             id: identity.store(),

@@ -119,7 +119,8 @@ impl Service {
             return Err(Error::new(Code::StoreRolledBack, unsaid));
         }
         let after = node.recover(&forward).await?;
-        self.audit_store_move(&format!("{}recovered: {}", which(), moved_to(&forward)));
+        let how = if forward.values_only { "raised" } else { "recovered" };
+        self.audit_store_move(&format!("{}{how}: {}", which(), moved_to(&forward)));
         let undefined = match recovery.lacks_sources() {
             true => self.define_lost(&recovery, &configured).await,
             false => Vec::new(),
@@ -158,10 +159,12 @@ impl Service {
 /// Describes the target of a store's move, for the audit trail.
 #[must_use]
 pub fn moved_to(forward: &FastForward) -> String {
+    let marks = forward.raised_marks().map(|mark| Rfc3339(mark.unix_millis()));
+    let marks = marks.map(|mark| format!("worker marks at least {mark}"));
     let numbers = forward.segments.iter().map(|(name, next)| format!("{name}={}", next.get()));
     let numbers: Vec<_> = numbers.collect();
-    let marks = Rfc3339(forward.marks_at_least.unix_millis());
-    format!("worker marks at least {marks}, numbers {}", numbers.join(" "))
+    let numbers = (!numbers.is_empty()).then(|| format!("numbers at least {}", numbers.join(" ")));
+    marks.into_iter().chain(numbers).collect::<Vec<_>>().join(", ")
 }
 
 /// Parses the mark of a recovery.
@@ -174,4 +177,23 @@ pub(crate) fn recovery_mark(text: Option<String>) -> Result<Option<UnixMillis>, 
         Err(error) => Err(Error::bad_request(format!("mark {text:?} is not a time: {error}"))),
     };
     text.map(time).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_coord::Mark;
+
+    use super::*;
+
+    #[test]
+    fn audit_line_of_a_move_names_only_raised_values() {
+        let segments = vec![("a".to_owned(), Mark::new(7)), ("b".to_owned(), Mark::new(9))];
+        let numbers = FastForward { segments, values_only: true, ..FastForward::default() };
+        assert_eq!(moved_to(&numbers), "numbers at least a=7 b=9");
+        let marks_at_least = Mark::new(1_795_952_102_485);
+        let both = FastForward { marks_at_least, ..numbers };
+        let marks = "worker marks at least 2026-11-29T11:35:02.485Z";
+        assert_eq!(moved_to(&both), format!("{marks}, numbers at least a=7 b=9"));
+        assert_eq!(moved_to(&FastForward { segments: Vec::new(), ..both }), marks);
+    }
 }

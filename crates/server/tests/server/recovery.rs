@@ -7,7 +7,7 @@ use snowmint_coord::{
     BootTimer, Doubt, Evidence, JournalInfo, Known, Mark, MemoryStore, Node, NodeSettings,
     Platform, Store, StoreIdentity, Timer as _,
 };
-use snowmint_core::{Clock as _, SystemClock};
+use snowmint_core::{Clock as _, Rfc3339, SystemClock};
 use snowmint_wire::error::Code as ErrorCode;
 use snowmint_wire::grpc::RecoverRequest;
 use snowmint_wire::grpc::store::FastForwardRequest;
@@ -185,6 +185,47 @@ async fn move_by_a_program_counts_a_thousand_recoveries_at_most() {
     // The next move begins from there.
     assert_eq!(moved(2_001).await, None);
     assert_eq!(moved(4_000).await.unwrap().code, "invalid");
+}
+
+/// Nothing else moves, and no journal is asked.
+#[tokio::test]
+async fn values_raised_without_a_doubt_are_shown_alone() {
+    let (node, second_handle) = waiting_node(300, Platform::system()).await;
+    let server = server_of(node, settings()).await;
+    assert_eq!(server.get("/v1/ids/numbers").await.status, 200);
+    second_handle.report(&journal("b"), None).await.unwrap();
+    let healthy = server.get("/v1/recovery").await.json();
+    let raised = server.post("/v1/recovery", r#"{"segments": {"numbers": "7000"}}"#);
+    let raised = soon(raised).await.json();
+    for (body, done, segments) in [
+        (&healthy, false, serde_json::json!({})),
+        (&raised, true, serde_json::json!({"numbers": "7000"})),
+    ] {
+        assert_eq!((&body["done"], &body["segments"]), (&done.into(), &segments), "{body}");
+        for absent in ["doubt", "unsaid", "marks_at_least", "writes_at_least"] {
+            assert!(body.get(absent).is_none(), "{absent}: {body}");
+        }
+        let journals = body["journals"].as_array().unwrap();
+        assert!(journals.iter().all(|journal| journal["state"] == "not asked"), "{body}");
+        assert!(journals.iter().any(|journal| journal["id"] == "b"), "{body}");
+    }
+    let next = async || {
+        let body = server.get("/v1/ids/numbers").await.json();
+        body["ids"][0].as_str().map_or(0, |id| id.parse().unwrap())
+    };
+    // Prefetched numbers are issued until the server notices.
+    soon(async { while next().await < 7_000_u64 {} }).await;
+
+    let mark = Rfc3339(SystemClock.unix_ms().saturating_add(3_600_000)).to_string();
+    let mut client = server.grpc().await;
+    for mark in [None, Some(mark)] {
+        let segments = [("numbers".to_owned(), 8_000)].into();
+        let request =
+            RecoverRequest { dry_run: true, mark: mark.clone(), segments, ..Default::default() };
+        let plan = soon(client.recover(request)).await.unwrap().into_inner();
+        assert_eq!((plan.marks_at_least, plan.writes_at_least), (mark, None));
+        assert_eq!(plan.segments["numbers"], 8_000);
+    }
 }
 
 /// A replica has taken over from the server of a store that is not in doubt.

@@ -101,7 +101,7 @@ fn recovery_body(response: RecoverResponse) -> RecoveryBody {
         marks_at_least,
         segments: segments.into_iter().map(|(name, next)| (name, next.to_string())).collect(),
         undefined,
-        writes_at_least: writes_at_least.to_string(),
+        writes_at_least: writes_at_least.map(|writes| writes.to_string()),
         done,
         store: store.map(|(id, writes)| RecoveredBody { id, writes: writes.to_string() }),
     }

@@ -45,16 +45,19 @@ pub struct RecoveryBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsaid: Option<String>,
     /// The lowest mark of any worker number afterwards: minting by worker numbers begins at this
-    /// time.
-    pub marks_at_least: String,
+    /// time. Absent when marks stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marks_at_least: Option<String>,
     /// The next number of each source afterwards, at least.
     pub segments: BTreeMap<String, String>,
     /// Sources without a definition, or that could not be defined. Defined again unchanged, they
     /// continue from the numbers in `segments`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undefined: Vec<String>,
-    /// The store's count of writes afterwards, at least.
-    pub writes_at_least: String,
+    /// The store's count of writes afterwards, at least. Absent when only values that the request
+    /// names are raised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes_at_least: Option<String>,
     /// Whether the recovery was done.
     pub done: bool,
     /// The store afterwards. Absent when nothing was done.
@@ -75,7 +78,8 @@ pub struct JournalBody {
     /// Time at which the journal joined or last reported.
     pub last_seen: String,
     /// `reported`, `read here`, `left out`, or `MISSING`: no report of the journal exists. If the
-    /// store has lost the journal's join, `, known only from another journal` follows.
+    /// store has lost the journal's join, `, known only from another journal` follows. `not asked`
+    /// in a store that is not in doubt.
     pub state: String,
 }
 

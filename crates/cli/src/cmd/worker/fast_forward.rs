@@ -18,7 +18,7 @@ use snowmint_core::Rfc3339;
 use snowmint_server::{moved_to, recovery_body};
 use snowmint_wire::http;
 
-use super::recovered::{NOTHING_TO_RECOVER, Recovered};
+use super::recovered::{NOTHING_TO_RECOVER, Recovered, VALUES_ONLY};
 use crate::audit;
 use crate::config::{Config, ConfigArgs};
 use crate::open::{node, store};
@@ -42,7 +42,8 @@ pub(super) struct MoveOptions {
     /// Data directory of a stopped server, to read its journal as well; may be given several times.
     #[arg(long, value_name = "DIR")]
     pub(super) journal: Vec<PathBuf>,
-    /// ID of a lost journal: numbers that it alone knew may come again; may be given several times.
+    /// ID of a lost journal, whose process is stopped: numbers that it alone knew may come again;
+    /// may be given several times.
     #[arg(long, value_name = "ID")]
     without: Vec<String>,
     /// Only show the plan.
@@ -169,6 +170,9 @@ impl MoveOptions {
         let mut forward = recovery.plan(&request)?;
         forward.new_identity = step.new_identity;
         forward.forget_journals.extend(set_aside);
+        if forward.values_only {
+            complain(VALUES_ONLY);
+        }
         let mut shown = Recovered::new(self.json);
         let body = recovery_body(&recovery, &forward, None);
         shown.plan(&body)?;

@@ -4,7 +4,7 @@ use clap::Args;
 use snowmint_wire::http::{RecoveryBody, RecoveryRequest};
 
 use super::fast_forward::{MoveOptions, MoveStep};
-use super::recovered::{NOTHING_TO_RECOVER, Recovered};
+use super::recovered::{NOTHING_TO_RECOVER, Recovered, VALUES_ONLY};
 use crate::client::ApiClient;
 use crate::open::store;
 use crate::terminal::exit::{Outcome, complain};
@@ -19,8 +19,9 @@ use crate::terminal::exit::{Outcome, complain};
 /// or give its journal. With --server, any server of the store does this for a caller that may
 /// administer all sources: the store need not be reachable from here.
 ///
-/// A server that was left out (--without) may name numbers above the store's when it returns: give
-/// them by --segment or --mark, also while the store is not in doubt.
+/// Stop a process before you leave it out (--without). If it knows more than the store when it
+/// returns, it names the command that raises the store. On a store that is not in doubt, --segment
+/// and --mark raise these values alone, which is not a recovery.
 ///
 /// After a failover, or a restart of a Redis with persistence=any, no server mints, and the store
 /// is not in doubt: run the command once with --other-server, and then without it.
@@ -75,6 +76,9 @@ impl Recover {
         if body.doubt.is_none() && request.mark.is_none() && request.segments.is_empty() {
             complain(NOTHING_TO_RECOVER);
             return Ok(());
+        }
+        if body.doubt.is_none() {
+            complain(VALUES_ONLY);
         }
         let mut shown = Recovered::new(self.how.json);
         shown.plan(&body)?;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
+use snowmint_coord::recovery::JournalState;
 use snowmint_wire::http::{JournalBody, RecoveryBody};
 
 use crate::terminal::exit::{Failure, Outcome, complain};
@@ -10,7 +11,17 @@ use crate::terminal::output::Output;
 
 pub(super) const NOTHING_TO_RECOVER: &str = "the store is not in doubt: nothing to recover. After a \
     restore, repeat this once a server is not ready. If servers reject the store after a failover, repeat this with \
-    --other-server. If a server names a number above the store's, give it by --segment or --mark";
+    --other-server. If a server knows more than the store, its /readyz names the command for it";
+
+/// Notice before values of a store are raised that is not in doubt.
+pub(super) const VALUES_ONLY: &str = "the store is not in doubt: only the values that are named are raised, and no \
+    journal is asked. This does not replace the recovery after a restore: run the command again once a server is not \
+    ready";
+
+/// Notice about a server that is left out, which may be frozen or cut off from the store.
+const LEFT_OUT: &str = "a process that is left out must not run: stop it. One that still runs issues prefetched \
+    numbers, which may come twice, until its next call of the store returns: within about 1 s (a third of \
+    counters.lease). While it does not reach the store, it has them for about 10 s of its usual demand";
 
 /// Output, for people as results come, for machines at the end.
 pub(super) struct Recovered {
@@ -33,6 +44,10 @@ impl Recovered {
                  it continues at {next}"
             ));
         }
+        let left_out = JournalState::LeftOut.to_string();
+        if body.journals.iter().any(|journal| journal.state == left_out) {
+            complain(LEFT_OUT);
+        }
         if self.json {
             return Ok(());
         }
@@ -42,13 +57,16 @@ impl Recovered {
                 "journal {id} of {owner} on {host}, last seen {last_seen}: {state}"
             ))?;
         }
-        let mark = &body.marks_at_least;
-        self.out.line(format_args!("worker marks: at least {mark}"))?;
-        self.out.line(format_args!("minting by worker numbers can begin at {mark}"))?;
+        if let Some(mark) = &body.marks_at_least {
+            self.out.line(format_args!("worker marks: at least {mark}"))?;
+            self.out.line(format_args!("minting by worker numbers can begin at {mark}"))?;
+        }
         for (name, next) in &body.segments {
             self.out.line(format_args!("next number of {name}: at least {next}"))?;
         }
-        self.out.line(format_args!("writes: at least {}", body.writes_at_least))?;
+        if let Some(writes) = &body.writes_at_least {
+            self.out.line(format_args!("writes: at least {writes}"))?;
+        }
         self.out.flush()
     }
 

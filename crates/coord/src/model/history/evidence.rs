@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::error::{Error, Result};
+use snowmint_core::Rfc3339;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::Mark;
 use crate::model::catalog::Definition;
-use crate::model::history::StoreIdentity;
+use crate::model::history::{Known, StoreIdentity};
 
 /// Knowledge of a process about a store, which can prove a store rollback, or an operator's word
 /// that another server has taken over.
@@ -46,15 +49,7 @@ pub(crate) fn check_ends(
     ends: &BTreeMap<String, u64>,
     stored: &[Definition],
 ) -> Result<()> {
-    if ends.is_empty() {
-        return Ok(());
-    }
-    let next = stored.iter().map(|source| (source.name.as_str(), source.segment.mark.get()));
-    let next: HashMap<&str, u64> = next.collect();
-    let mut below = ends.iter().filter_map(|(name, seen)| {
-        let found = next.get(name.as_str()).copied().unwrap_or(0);
-        (found < *seen).then_some((name, *seen, found))
-    });
+    let mut below = sources_below(ends, stored).into_iter();
     let Some((name, seen, found)) = below.next() else { return Ok(()) };
     let mut others = String::new();
     for (name, seen, found) in below.by_ref().take(NAMED_MAX) {
@@ -69,4 +64,68 @@ pub(crate) fn check_ends(
         evidence.push_str(&format!(" (and {})", others.trim_end_matches(", ")));
     }
     Err(Error::store_rolled_back(evidence, seen, found))
+}
+
+/// Returns the sources that begin below these ends, each with its end and its next number.
+fn sources_below<'a>(
+    ends: &'a BTreeMap<String, u64>,
+    stored: &[Definition],
+) -> Vec<(&'a str, u64, u64)> {
+    if ends.is_empty() {
+        return Vec::new();
+    }
+    let next = stored.iter().map(|source| (source.name.as_str(), source.segment.mark.get()));
+    let next: HashMap<&str, u64> = next.collect();
+    let below = ends.iter().filter_map(|(name, seen)| {
+        let found = next.get(name.as_str()).copied().unwrap_or(0);
+        (found < *seen).then_some((name.as_str(), *seen, found))
+    });
+    below.collect()
+}
+
+/// Rejects a store that was recovered without the knowledge of `who`, and lies below it: ends of
+/// sources, or `mark`, the lowest mark of a worker number. The error names all of this, up to a
+/// limit of sources, and the command that raises the store in one step. That command needs a
+/// confirmation for a time that is `far_ahead`.
+pub(crate) fn check_recovered(
+    who: &str,
+    known: &Known,
+    stored: &[Definition],
+    mark: Mark,
+    far_ahead: bool,
+) -> Result<()> {
+    let below = sources_below(&known.ends, stored);
+    let (mut lacks, mut command) = (Vec::new(), "snowmint worker recover".to_owned());
+    for (name, seen, found) in below.iter().take(NAMED_MAX) {
+        lacks.push(format!("next number of source {name:?} was {seen}, is {found}"));
+        command.push_str(&format!(" --segment {name}={seen}"));
+    }
+    if let more @ 1.. = below.len().saturating_sub(NAMED_MAX) {
+        lacks.push(format!("{more} more sources, named once these are raised"));
+    }
+    let seen = Mark::new(known.mark);
+    if mark < seen {
+        let was = Rfc3339(seen.unix_millis());
+        let is = match mark {
+            Mark::ZERO => "not set".to_owned(),
+            mark => Rfc3339(mark.unix_millis()).to_string(),
+        };
+        lacks.push(format!("worker mark was {was}, is {is}"));
+        command.push_str(&format!(" --mark {was}"));
+        command.push_str(if far_ahead { " --far-ahead" } else { "" });
+    }
+    if lacks.is_empty() {
+        return Ok(());
+    }
+    let lacks = lacks.join(", ");
+    let message = format!(
+        "store rolled back: {lacks}, as seen by {who}, without which the store was recovered; IDs \
+         in between may have come twice; to stop that and continue, run {command}"
+    );
+    let (seen, found) = match below.first() {
+        Some((_, seen, found)) => (*seen, *found),
+        None => (known.mark, mark.get()),
+    };
+    let evidence = format!("state seen by {who} ({lacks})");
+    Err(Error::of(ErrorKind::StoreRolledBack { evidence, seen, found }, message))
 }

@@ -21,7 +21,7 @@ mod tests;
 use std::fmt;
 
 pub use evidence::Evidence;
-pub(crate) use evidence::check_ends;
+pub(crate) use evidence::{check_ends, check_recovered};
 pub use journals::{JOURNALS_MAX, JournalInfo, Known, Standing};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,11 @@
 //! Tests of stores that are rolled back, counted on and recovered, against a record of everything
 //! seen.
 
+use std::collections::BTreeMap;
+
 use super::*;
+use crate::ids::Mark;
+use crate::model::catalog::Definition;
 use crate::model::fast_forward::FastForward;
 
 /// A store with its starts, maintained by the rules.
@@ -342,6 +346,41 @@ fn sources_below_known_ends_are_named_up_to_a_limit() {
     assert_eq!(evidence_of(2), two);
     let many = evidence_of(30);
     assert!(many.ends_with(r#""s-16" (seen 7, found 0), 13 more)"#), "{many}");
+}
+
+/// An operator runs the command once, and copies its values.
+#[test]
+fn store_recovered_below_a_journal_names_the_whole_command() {
+    let definition = |name, next| Definition::fast_forwarded(None, name, Mark::new(next));
+    let stored = [definition("a", 5), definition("b", 50)];
+    let ends = [("a", 5), ("b", 51), ("c", 7)];
+    let ends = ends.map(|(name, end)| (name.to_owned(), end)).into();
+    let known = Known { mark: 1_795_952_102_485, ends, ..Known::default() };
+    let check = |known: &Known, mark, far_ahead| {
+        check_recovered("the journal", known, &stored, Mark::new(mark), far_ahead)
+    };
+    let error = check(&known, 1_795_952_102_484, false).unwrap_err();
+    assert_eq!(
+        error.message(),
+        "store rolled back: next number of source \"b\" was 51, is 50, next number of source \"c\" \
+         was 7, is 0, worker mark was 2026-11-29T11:35:02.485Z, is 2026-11-29T11:35:02.484Z, as \
+         seen by the journal, without which the store was recovered; IDs in between may have come \
+         twice; to stop that and continue, run snowmint worker recover --segment b=51 --segment c=7 \
+         --mark 2026-11-29T11:35:02.485Z"
+    );
+    assert_eq!(Err(error.kind().code()), ROLLED_BACK);
+    let marks = Known { ends: BTreeMap::new(), ..known.clone() };
+    let error = check(&marks, 0, true).unwrap_err();
+    assert!(error.message().contains("was 2026-11-29T11:35:02.485Z, is not set,"), "{error}");
+    assert!(error.message().ends_with(" --mark 2026-11-29T11:35:02.485Z --far-ahead"), "{error}");
+    let numbers = Known { mark: 0, ..known };
+    let error = check(&numbers, 0, true).unwrap_err();
+    assert!(error.message().ends_with(" --segment c=7"), "{error}");
+    let many = (0..20).map(|number| (format!("s-{number:02}"), 7)).collect();
+    let error = check(&Known { ends: many, ..Known::default() }, 0, false).unwrap_err();
+    assert!(error.message().contains("4 more sources, named once these are raised"), "{error}");
+    assert!(error.message().ends_with(" --segment s-15=7"), "{error}");
+    check(&Known::default(), 0, false).unwrap();
 }
 
 #[test]

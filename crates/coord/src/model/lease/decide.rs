@@ -2,7 +2,7 @@
 
 use snowmint_core::UnixMillis;
 
-use super::{Extend, Release, SlotRow, slot_label};
+use super::{Extend, Release, SlotRow, mark_label, slot_label};
 use crate::error::{Error, Result};
 use crate::ids::{Incarnation, Mark, Term};
 use crate::model::pool::counts;
@@ -24,11 +24,12 @@ pub enum ExtendStep {
 pub fn decide_extend(row: &SlotRow, item: &Extend, now: UnixMillis) -> Result<ExtendStep> {
     check_held(row, &item.pool, item.term, item.holder)?;
     if item.to <= item.from || item.to > Mark::MAX {
+        let label = |mark| mark_label(&item.pool, item.slot, mark);
         return Err(Error::invalid(format!(
             "extend from mark {} to {} is not forward or exceeds {}; correct the request",
-            item.from,
-            item.to,
-            Mark::MAX
+            label(item.from),
+            label(item.to),
+            label(Mark::MAX)
         )));
     }
     if row.mark == item.to && row.extend_request == item.request && item.request != 0 {
@@ -71,12 +72,13 @@ pub fn decide_release(
         return Err(mark_moved(row, &release.pool, seen));
     }
     if release.mark < row.floor || release.mark > row.mark {
+        let label = |mark| mark_label(&release.pool, release.slot, mark);
         return Err(Error::invalid(format!(
             "{} cannot be released at mark {}, allowed are {} to {}; correct the request",
             slot_label(&release.pool, release.slot),
-            release.mark,
-            row.floor,
-            row.mark
+            label(release.mark),
+            label(row.floor),
+            label(row.mark)
         )));
     }
     Ok(Some(given_up(row, release.mark, now)))
@@ -108,11 +110,14 @@ pub fn fast_forwarded(pool: &str, row: &SlotRow, mark: Mark, ground: Term) -> Sl
 }
 
 fn mark_moved(row: &SlotRow, pool: &str, expected: Mark) -> Error {
-    let (slot, found) = (slot_label(pool, row.slot), row.mark);
+    let slot = slot_label(pool, row.slot);
+    let label = |mark| mark_label(pool, row.slot, mark);
     let message = format!(
-        "mark of {slot} is {found}, expected {expected}; another call moved it, claim again"
+        "mark of {slot} is {}, expected {}; another call moved it, claim again",
+        label(row.mark),
+        label(expected)
     );
-    Error::mark_moved(expected, found, message)
+    Error::mark_moved(expected, row.mark, message)
 }
 
 fn check_held(row: &SlotRow, pool: &str, held: Term, holder: Option<Incarnation>) -> Result<()> {
@@ -182,6 +187,32 @@ mod tests {
         assert_eq!(decide(&extend(5, 201, 250, 11)), Err("mark_moved"));
         assert_eq!(decide(&extend(5, 200, 200, 11)), Err("invalid"));
         assert_eq!(decide(&extend(5, 200, u64::MAX, 11)), Err("invalid"));
+    }
+
+    /// Operators compare it with clocks, and `--mark` takes a time.
+    #[test]
+    fn mark_in_a_message_is_a_time_except_of_counters() {
+        let message = |pool: &str, from| {
+            let row = SlotRow { mark: Mark::new(1_795_952_102_485), ..row() };
+            let item = Extend { pool: pool.into(), ..extend(5, from, u64::MAX >> 1, 11) };
+            decide_extend(&row, &item, UnixMillis::new(210)).unwrap_err().message().into_owned()
+        };
+        let moved = message("workers-10", 1_795_952_102_484);
+        assert!(moved.contains(" is 2026-11-29T11:35:02.485Z, expected 2026-"), "{moved}");
+        let counters = message("sections", 1_795_952_102_484);
+        assert!(counters.contains(" is 1795952102485, expected 1795952102484;"), "{counters}");
+        let back = message("workers-10", u64::MAX >> 1);
+        assert!(back.contains(" mark the end of time to the end of time is "), "{back}");
+        let release = Release {
+            pool: "workers-10".into(),
+            slot: 3,
+            term: Term::new(5),
+            holder: Some(Incarnation::new(1)),
+            from: None,
+            mark: Mark::new(1_795_952_102_485),
+        };
+        let outside = decide_release(&row(), &release, UnixMillis::new(210)).unwrap_err();
+        assert!(outside.message().contains(" at mark 2026-11-29T11:35:02.485Z, "), "{outside}");
     }
 
     #[test]

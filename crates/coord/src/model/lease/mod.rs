@@ -5,10 +5,11 @@
 
 mod decide;
 
-use snowmint_core::UnixMillis;
+use snowmint_core::{Rfc3339, UnixMillis};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{Incarnation, Mark, Term};
+use crate::model::pool::counts;
 pub use decide::{ExtendStep, decide_extend, decide_release, fast_forwarded, given_up};
 
 /// Checks that every store can keep a mark.
@@ -187,4 +188,13 @@ pub fn never_claimed(pool: &str, slot: u64) -> Error {
 #[must_use]
 pub fn slot_label(pool: &str, slot: u64) -> String {
     format!("slot {slot} of pool {pool:?}")
+}
+
+/// Writes a mark of a slot: a time, or a number of counters.
+pub(crate) fn mark_label(pool: &str, slot: u64, mark: Mark) -> String {
+    match mark {
+        mark if counts(pool, slot) => mark.to_string(),
+        Mark::MAX => "the end of time".to_owned(),
+        mark => Rfc3339(mark.unix_millis()).to_string(),
+    }
 }

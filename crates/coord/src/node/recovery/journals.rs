@@ -10,8 +10,8 @@ use crate::model::history::JournalInfo;
 /// State of a journal in a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalState {
-    /// It has joined a store that has all that it knows.
-    Joined,
+    /// It has not been asked: the store is not in doubt, as far as its servers have found.
+    NotAsked,
     /// Its server reports what the journal knows.
     Reported,
     /// Its file was read.
@@ -27,7 +27,7 @@ pub enum JournalState {
 impl fmt::Display for JournalState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Joined => "joined",
+            Self::NotAsked => "not asked",
             Self::Reported => "reported",
             Self::Read => "read here",
             Self::LeftOut => "left out",
@@ -67,7 +67,7 @@ impl Recovery {
         } else if self.read.iter().any(|record| record.id == journal.id) {
             JournalState::Read
         } else if self.is_whole() {
-            JournalState::Joined
+            JournalState::NotAsked
         } else if journal.has_reported {
             JournalState::Reported
         } else if journal.is_heard_of {

@@ -438,11 +438,12 @@ async fn a_store_that_is_not_in_doubt_moves_to_the_named_values_alone() {
     store.report(&info("a"), None).await.unwrap();
     let found = look(&store, &[], &[]).await.unwrap();
     assert_eq!(found.unsaid(), None);
-    assert_eq!(found.journals().next().unwrap().1, JournalState::Joined);
+    assert_eq!(found.journals().next().unwrap().1, JournalState::NotAsked);
     let segments = vec![("numbers".to_owned(), Mark::new(77))];
     let request = RecoveryRequest { segments, ..RecoveryRequest::default() };
     let plan = found.plan(&request).unwrap();
     assert_eq!((plan.marks_at_least, &plan.segments), (Mark::ZERO, &request.segments));
+    assert_eq!((plan.raised_marks(), plan.raised_writes()), (None, None));
     store.fast_forward(&plan).await.unwrap();
     assert_eq!(store.ground().await.unwrap().mark, Mark::ZERO);
     assert_eq!(store.get("numbers").await.unwrap_err().kind().code(), "not_found");

@@ -9,12 +9,12 @@ use crate::journal::{DataDir, inspect};
 use crate::model::segment::Reserve;
 use crate::node::recovery::RecoveryRequest;
 
-fn settings(dir: Option<&Scratch>) -> NodeSettings {
+pub(super) fn settings(dir: Option<&Scratch>) -> NodeSettings {
     let data_dir = dir.map(|dir| dir.0.clone());
     NodeSettings { data_dir, waits_for_recovery: true, ..NodeSettings::default() }
 }
 
-async fn open(world: &World, dir: Option<&Scratch>) -> Node {
+pub(super) async fn open(world: &World, dir: Option<&Scratch>) -> Node {
     let node = Node::open(world.handle(), settings(dir), world.platform()).await.unwrap();
     joined(world, &node).await;
     node
@@ -406,61 +406,5 @@ async fn marks_of_numbers_that_are_never_used_again_are_reported() {
         let known = world.handle().standing().await.unwrap().known;
         assert!(known.mark >= minted_from.get(), "{journalled} {killed}: {known:?}");
         drop(node);
-    }
-}
-
-/// A recovery without a journal may lie above its marks or not: its process finds out when it comes
-/// back.
-#[tokio::test]
-async fn node_missing_in_a_recovery_continues_when_passed() {
-    // Marks that the operator named, for workers and for numbers, and the name in the error.
-    for (marks, numbers_at, refused) in [
-        (u64::MAX, 1_000, None),
-        (u64::MAX, 30, Some("bills")),
-        (1, 1_000, Some("worker mark seen by")),
-    ] {
-        let (world, dir) = (World::new(), Scratch::new());
-        let node = open(&world, Some(&dir)).await;
-        node.define("bills", &spec(FIXED)).await.unwrap();
-        node.define("orders", &spec("{}")).await.unwrap();
-        let backup = world.store.backup();
-        let orders = in_time(&world, node.source("orders")).await.unwrap();
-        let mut ids = numbers(in_time(&world, orders.mint(10, None, 5_000)).await.unwrap());
-        ids.extend(drawn(&world, &node, 50).await);
-        in_time(&world, node.close()).await.unwrap();
-        drop((node, orders));
-        settle().await;
-        let lost = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().known();
-        assert_eq!(lost.ends["bills"], 51);
-        world.store.restore(backup);
-        let forward = FastForward {
-            marks_at_least: Mark::new(lost.mark).min(Mark::new(marks)),
-            segments: vec![("bills".into(), Mark::new(numbers_at))],
-            writes_at_least: 10_000,
-            ..FastForward::default()
-        };
-        world.handle().fast_forward(&forward).await.unwrap();
-
-        let back =
-            Node::open(world.handle(), settings(Some(&dir)), world.platform()).await.unwrap();
-        let Some(named) = refused else {
-            joined(&world, &back).await;
-            // Until the clock has reached the marks.
-            world.pass(60_000).await;
-            let orders = in_time(&world, back.source("orders")).await.unwrap();
-            ids.extend(numbers(in_time(&world, orders.mint(10, None, 5_000)).await.unwrap()));
-            ids.extend(drawn(&world, &back, 50).await);
-            let count = ids.len();
-            assert_eq!(ids.into_iter().collect::<HashSet<_>>().len(), count);
-            in_time(&world, back.close()).await.unwrap();
-            continue;
-        };
-        world.pass(30_000).await;
-        assert_eq!(back.incarnation(), None, "it went on");
-        let summary = back.readiness().summary();
-        assert!(summary.contains(named), "{summary}");
-        // It does not report that it knows more: the other nodes continue.
-        assert_eq!(world.handle().standing().await.unwrap().doubt, None);
-        assert!(taken(&world, 1).await.first >= numbers_at);
     }
 }

@@ -1,7 +1,12 @@
 //! Store that was recovered without the report of a process, which continues.
 
+use std::collections::HashSet;
+
+use snowmint_core::Rfc3339;
+
 use super::kills::{Scratch, in_time};
-use super::recovered::{FIXED, for_program, joined, wanted};
+use super::recovered::{FIXED, drawn, for_program, joined, taken, wanted};
+use super::restored::{open, settings};
 use super::*;
 use crate::journal::{DataDir, inspect};
 use crate::model::stripe::Stripe;
@@ -46,4 +51,91 @@ async fn client_stripes_follow_the_definition_with_their_version() {
     let free = Stripe::of_text(&stored.spec).unwrap().free_from(taken.last + 1);
     let record = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap();
     assert_eq!(record.ids["bills"], free);
+}
+
+/// A recovery without a journal may lie above its marks or not: its process finds out when it comes
+/// back.
+#[tokio::test]
+async fn node_missing_in_a_recovery_continues_when_passed() {
+    // Marks that the operator named, for workers and for numbers, and the options that the error
+    // names.
+    for (marks, numbers_at, refused) in [
+        (u64::MAX, 1_000, None),
+        (u64::MAX, 30, Some(["bills=51"].as_slice())),
+        (1, 1_000, Some(["--mark"].as_slice())),
+        (1, 30, Some(["bills=51", "--mark"].as_slice())),
+    ] {
+        let (world, dir) = (World::new(), Scratch::new());
+        let node = open(&world, Some(&dir)).await;
+        node.define("bills", &spec(FIXED)).await.unwrap();
+        node.define("orders", &spec("{}")).await.unwrap();
+        let backup = world.store.backup();
+        let orders = in_time(&world, node.source("orders")).await.unwrap();
+        let mut ids = numbers(in_time(&world, orders.mint(10, None, 5_000)).await.unwrap());
+        ids.extend(drawn(&world, &node, 50).await);
+        in_time(&world, node.close()).await.unwrap();
+        drop((node, orders));
+        settle().await;
+        let lost = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().known();
+        assert_eq!(lost.ends["bills"], 51);
+        world.store.restore(backup);
+        let forward = FastForward {
+            marks_at_least: Mark::new(lost.mark).min(Mark::new(marks)),
+            segments: vec![("bills".into(), Mark::new(numbers_at))],
+            writes_at_least: 10_000,
+            ..FastForward::default()
+        };
+        world.handle().fast_forward(&forward).await.unwrap();
+
+        let back =
+            Node::open(world.handle(), settings(Some(&dir)), world.platform()).await.unwrap();
+        let Some(named) = refused else {
+            joined(&world, &back).await;
+            // Until the clock has reached the marks.
+            world.pass(60_000).await;
+            let orders = in_time(&world, back.source("orders")).await.unwrap();
+            ids.extend(numbers(in_time(&world, orders.mint(10, None, 5_000)).await.unwrap()));
+            ids.extend(drawn(&world, &back, 50).await);
+            let count = ids.len();
+            assert_eq!(ids.into_iter().collect::<HashSet<_>>().len(), count);
+            in_time(&world, back.close()).await.unwrap();
+            continue;
+        };
+        world.pass(30_000).await;
+        assert_eq!(back.incarnation(), None, "it went on");
+        let reasons = back.readiness().reasons;
+        let reason = reasons.iter().find(|reason| reason.code == "store_rolled_back").unwrap();
+        let (forward, options) = named_move(&reason.message);
+        assert!(named.iter().all(|name| options.contains(name)), "{options}");
+        assert_eq!(options.matches("--").count(), named.len(), "{options}");
+        // It does not report that it knows more: the other nodes continue.
+        assert_eq!(world.handle().standing().await.unwrap().doubt, None);
+        assert!(taken(&world, 1).await.first >= numbers_at);
+        // All obstacles are named at once.
+        world.handle().fast_forward(&forward).await.unwrap();
+        joined(&world, &back).await;
+        ids.extend(drawn(&world, &back, 50).await);
+        let count = ids.len();
+        assert_eq!(ids.into_iter().collect::<HashSet<_>>().len(), count);
+        in_time(&world, back.close()).await.unwrap();
+    }
+}
+
+/// Returns the move of the command that a reason names, and the options of that command.
+fn named_move(reason: &str) -> (FastForward, &str) {
+    let (_, options) = reason.split_once("run snowmint worker recover ").expect(reason);
+    let mut forward = FastForward { values_only: true, ..FastForward::default() };
+    let mut words = options.split(' ');
+    while let Some(option) = words.next() {
+        let value = words.next().unwrap();
+        if option == "--mark" {
+            let Rfc3339(mark) = value.parse().unwrap();
+            forward.marks_at_least = Mark::from(mark);
+        } else {
+            assert_eq!(option, "--segment", "{options}");
+            let (name, next) = value.split_once('=').unwrap();
+            forward.segments.push((name.to_owned(), Mark::new(next.parse().unwrap())));
+        }
+    }
+    (forward, options)
 }

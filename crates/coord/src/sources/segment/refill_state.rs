@@ -9,7 +9,8 @@ use super::account::Account;
 use super::consumption_rate::ConsumptionRate;
 use super::prefetched::{InitialState, Piece};
 use super::step::{FetchTotals, StepState};
-use crate::error::{Error, Retry};
+use crate::error::{Error, ErrorKind, Retry};
+use crate::ids::Mark;
 use crate::model::stripe::Stripe;
 
 /// Number of parts of a segment. The rate is measured when a part is opened, so that the hot path
@@ -153,8 +154,10 @@ impl Refill {
             // A final error is being tried again: a new period may have begun.
             Some(error) if !self.fetching || error.retry() != Retry::Never => error.clone(),
             _ => {
-                let mark = crate::ids::Mark::new(self.seen_end);
-                Error::window_spent(mark).with_retry(Retry::AfterMs(5))
+                // The mark is a number here, and a time in the kind's own sentence.
+                let kind = ErrorKind::WindowSpent { mark: Mark::new(self.seen_end) };
+                let message = "prefetched numbers are used up; retry while the store reserves more";
+                Error::of(kind, message).with_retry(Retry::AfterMs(5))
             }
         }
     }
@@ -180,5 +183,19 @@ impl Refill {
         self.fetched = self.fetched.saturating_add(length);
         self.account.fetch(length);
         length
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sentence of the kind shows a time.
+    #[test]
+    fn error_without_numbers_names_no_time() {
+        let error = Refill::new(7).dry();
+        assert_eq!(error.kind(), &ErrorKind::WindowSpent { mark: Mark::new(7) });
+        let sentence = "prefetched numbers are used up; retry while the store reserves more";
+        assert_eq!((error.message(), error.retry()), (sentence.into(), Retry::AfterMs(5)));
     }
 }

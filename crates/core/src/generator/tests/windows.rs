@@ -110,3 +110,12 @@ fn borrowing_never_passes_the_end_of_the_layout() {
     }
     assert_eq!(ids.try_mint(), Err(MintError::EpochSpent { end: layout.end() }));
 }
+
+#[test]
+fn errors_show_times_as_people_write_them() {
+    let mark = UnixMillis::new(1_795_952_102_485);
+    for error in [MintError::WindowSpent { mark }, MintError::EpochSpent { end: mark }] {
+        let text = std::format!("{error}");
+        assert!(text.contains(" 2026-11-29T11:35:02.485Z"), "{text}");
+    }
+}
