@@ -96,6 +96,22 @@ fn lost_writes_stay_detectable() {
     assert_eq!(back.recall(&lost[2]), ROLLED_BACK);
 }
 
+/// The lost start is unknown, as is one that was dropped: the count tells the two apart.
+#[test]
+fn lost_writes_are_detected_after_more_starts_than_are_kept() {
+    let mut kept = Kept::new();
+    (0..STARTS_MAX + 10).for_each(|_| drop(kept.start()));
+    let backup = kept.clone();
+    let lost = [kept.start(), kept.write()];
+    let mut back = backup;
+    back.start();
+    (0..10).for_each(|_| drop(back.write()));
+    for seen in &lost {
+        assert_eq!(back.recall(seen), ROLLED_BACK, "{seen:?}");
+    }
+    assert_eq!(back.starts.with("", None).split(' ').count(), STARTS_MAX);
+}
+
 #[test]
 fn a_failover_and_one_back_are_two_histories() {
     let mut first = Kept::new();
@@ -169,6 +185,10 @@ fn store_with_another_id_is_rejected() {
     );
 }
 
+fn journal(id: &str) -> JournalInfo {
+    JournalInfo { id: id.into(), ..JournalInfo::default() }
+}
+
 #[test]
 fn reports_together_know_the_larger() {
     let known = |mark, end, writes| Known {
@@ -176,15 +196,6 @@ fn reports_together_know_the_larger() {
         ends: [("a".to_owned(), end)].into(),
         writes,
         ..Known::default()
-    };
-    let journal = |id: &str| JournalInfo {
-        id: id.into(),
-        owner: String::new(),
-        host: String::new(),
-        seen_at_ms: 0,
-        has_reported: false,
-        is_heard_of: false,
-        reports: 0,
     };
     let mut standing = Standing::default();
     for id in ["3", "2", "1"] {
@@ -204,6 +215,59 @@ fn reports_together_know_the_larger() {
     assert_eq!(left, ["1", "3"], "the one that was named is given up");
     assert_eq!(standing.doubt, None);
     assert_eq!(standing.known, Known::default());
+}
+
+/// The first doubt stays, and so do the reports since then.
+#[test]
+fn second_doubt_changes_nothing() {
+    let doubt = |seen| Doubt { evidence: String::new(), seen, found: 1 };
+    let mut standing = Standing::default();
+    standing.begin(&doubt(2));
+    standing.record_report(&journal("1"), Some(&Known { writes: 7, ..Known::default() }));
+    let before = standing.clone();
+    standing.begin(&doubt(3));
+    assert_eq!(standing, before);
+}
+
+#[test]
+fn journal_that_has_joined_is_not_only_heard_of() {
+    let mut standing = Standing::default();
+    standing.record_report(&journal("1"), None);
+    standing.begin(&Doubt { evidence: String::new(), seen: 2, found: 1 });
+    let others = Known { journals: vec![journal("1"), journal("3")], ..Known::default() };
+    standing.record_report(&journal("2"), Some(&others));
+    let heard_of = standing.journals.iter().filter(|journal| journal.is_heard_of);
+    assert_eq!(heard_of.map(|journal| &*journal.id).collect::<Vec<_>>(), ["3"]);
+}
+
+/// Each of these may mean that a journal knows more than the plan does.
+#[test]
+fn each_change_of_a_standing_outdates_a_plan() {
+    let mut planned_on = Standing { id: "s.0.1".into(), ..Standing::default() };
+    planned_on.begin(&Doubt { evidence: String::new(), seen: 2, found: 1 });
+    planned_on.record_report(&journal("1"), Some(&Known::default()));
+    planned_on.record_report(&journal("2"), None);
+    let is_same_after = |change: fn(&mut Standing)| {
+        let mut now = planned_on.clone();
+        change(&mut now);
+        now.says_the_same(&planned_on)
+    };
+    let same: [fn(&mut Standing); 2] = [
+        |now| now.record_report(&journal("1"), Some(&Known::default())),
+        |now| now.id = "s.0.2".into(),
+    ];
+    assert!(same.into_iter().all(is_same_after));
+    let others: [fn(&mut Standing); 6] = [
+        |now| now.doubt = None,
+        |now| now.doubt.as_mut().unwrap().seen = 3,
+        |now| now.record_report(&journal("1"), Some(&Known { mark: 5, ..Known::default() })),
+        |now| now.record_report(&journal("2"), Some(&Known::default())),
+        |now| now.record_report(&journal("3"), None),
+        |now| now.id = "other.0.1".into(),
+    ];
+    for (number, change) in others.into_iter().enumerate() {
+        assert!(!is_same_after(change), "{number}");
+    }
 }
 
 #[test]

@@ -190,6 +190,10 @@ mod tests {
         assert_eq!(decide(&extend(5, 150, 200, 8)), Err("mark_moved"));
         assert_eq!(decide(&extend(5, 150, 199, 9)), Err("mark_moved"));
         assert_eq!(decide(&extend(4, 150, 200, 9)), Err("fenced"));
+        // Before the first extend of a term, the row has no request.
+        let fresh = SlotRow { extend_request: 0, ..row() };
+        let decided = decide_extend(&fresh, &extend(5, 150, 200, 0), UnixMillis::new(210));
+        assert_eq!(decided.unwrap_err().kind().code(), "mark_moved");
     }
 
     #[test]
@@ -226,6 +230,18 @@ mod tests {
         assert_eq!(decide(&unlimited), Ok(ExtendStep::Move));
     }
 
+    /// The lost state may have used the slot later than this row shows.
+    #[test]
+    fn a_fast_forward_ends_the_lease_at_its_mark() {
+        let after = fast_forwarded("workers-10", &row(), Mark::new(900), Term::new(3 << 32));
+        assert_eq!((after.floor, after.mark, after.holder), (Mark::new(900), Mark::new(900), None));
+        assert_eq!(after.term, Term::new((3 << 32) + 5));
+        assert_eq!(after.given_up_at, row().held_since, "it was held");
+        // A counter's section moves as often as the defaults did.
+        let section = fast_forwarded("sections", &row(), Mark::new(900), Term::new(3 << 32));
+        assert_eq!(section.mark, Mark::new((3 << 40) + 200));
+    }
+
     #[test]
     fn a_release_stays_within_the_lease_and_repeats() {
         let now = UnixMillis::new(300);
@@ -250,6 +266,7 @@ mod tests {
         assert_eq!(after.given_up_at, now);
         assert_eq!(decide_release(&after, &release(5, 100), now).unwrap(), None);
         assert_eq!(code(&after, &release(5, 101)), "fenced");
+        assert_eq!(code(&after, &release(4, 100)), "fenced");
         for (from, wanted) in [(199, "mark_moved"), (201, "mark_moved"), (200, "released")] {
             let release = Release { from: Some(Mark::new(from)), ..release(5, 150) };
             let decided = decide_release(&row(), &release, now);

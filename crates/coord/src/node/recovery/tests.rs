@@ -7,7 +7,7 @@ use crate::journal::JournalLease;
 use crate::model::catalog::NewDefinition;
 use crate::model::history::{JournalInfo, Recalled, StoreIdentity};
 use crate::platform::timer::ManualTimer;
-use crate::store::memory::MemoryStore;
+use crate::store::memory::{MemoryClock, MemoryStore};
 
 #[test]
 fn recovery_plan_exceeds_everything_known() {
@@ -21,7 +21,9 @@ fn recovery_plan_exceeds_everything_known() {
         granted: Mark::ZERO,
     };
     let journal = Record {
+        store: "store.4.start".into(),
         writes: 7,
+        catalog: 11,
         leases: vec![lease(5), lease(9_000_000)],
         segments: [("a".to_owned(), Mark::new(50))].into(),
         ..Record::default()
@@ -30,6 +32,7 @@ fn recovery_plan_exceeds_everything_known() {
     let forward = plan(&journal.known(), None, &named, &Going::default(), reached);
     assert_eq!(forward.marks_at_least, Mark::new(9_000_000));
     assert_eq!(forward.writes_at_least, 7);
+    assert_eq!((forward.recoveries_at_least, forward.catalog_at_least), (4, 11));
     assert_eq!(forward.segments, [("a".into(), Mark::new(50)), ("b".into(), Mark::new(3))]);
     let bare = plan(&Known::default(), None, &[], &Going::default(), reached);
     assert_eq!(bare.marks_at_least, Mark::from(reached));
@@ -141,6 +144,90 @@ async fn missing_known_journal_blocks_recovery() {
     assert_eq!(unsaid(&[&b], &[]).await, None);
     assert!(look(&store, &[], &["absent"]).await.is_err());
     assert!(look(&store, &[], &[]).await.unwrap().doubt().is_some());
+}
+
+#[tokio::test]
+async fn journal_that_is_read_counts_like_a_report() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    let end = |source: &str, end| (source.to_owned(), Mark::new(end));
+    let reported = Known { ends: [("numbers".to_owned(), 40)].into(), ..Known::default() };
+    store.report(&info("a"), Some(&reported)).await.unwrap();
+    store.report(&info("b"), None).await.unwrap();
+    let read = Record {
+        id: "b".into(),
+        // The store knows the first of these.
+        journals: vec![info("a"), info("c")],
+        segments: [end("numbers", 30), end("bills", 60)].into(),
+        ..Record::default()
+    };
+    let found = look(&store, &[&read], &["c"]).await.unwrap();
+    let states = found.journals().map(|(journal, state)| (&*journal.id, state));
+    let expected =
+        [("a", JournalState::Reported), ("b", JournalState::Read), ("c", JournalState::LeftOut)];
+    assert!(states.eq(expected));
+    assert_eq!(found.unsaid(), None);
+    let plan = found.plan(&RecoveryRequest::default()).unwrap();
+    assert_eq!(plan.segments, [end("bills", 60), end("numbers", 40)]);
+}
+
+/// The store has lost the join of a journal that only another names, and not that of the rest.
+#[tokio::test]
+async fn journal_named_by_another_is_only_heard_of_if_new() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    store.report(&info("b"), None).await.unwrap();
+    let (id, journals) = ("c".into(), vec![info("b"), info("d")]);
+    let read = Record { id, journals, ..Record::default() };
+    let found = look(&store, &[&read], &[]).await.unwrap();
+    let state = |id: &str| found.journals().find(|(journal, _)| journal.id == id).unwrap().1;
+    assert_eq!((state("b"), state("d")), (JournalState::Missing, JournalState::HeardOf));
+}
+
+/// The store's clock and the operator's: nodes may have minted up to the later one.
+#[tokio::test]
+async fn marks_pass_the_later_of_both_clocks() {
+    for offset_ms in [-1_000_i64, 1_000] {
+        let theirs = UnixMillis::new(NOW.get().saturating_add_signed(offset_ms));
+        let clock = MemoryClock::new(theirs);
+        let store = MemoryStore::with_clock("recovery", clock).unwrap();
+        doubted(&store, 0).await;
+        let found = look(&store, &[], &[]).await.unwrap();
+        assert_eq!(found.now(), NOW.max(theirs));
+        let plan = found.plan(&RecoveryRequest::default()).unwrap();
+        assert_eq!(plan.marks_at_least, Mark::from(found.now().saturating_add(found.reach_ms())));
+    }
+}
+
+/// The definition in the store is in force, and turns the same numbers into other IDs.
+#[tokio::test]
+async fn configured_stripe_does_not_replace_that_of_the_store() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let spec = r#"{"kind":"segment","offset":5,"increment":16}"#.to_owned();
+    let (name, identity) = ("bills".to_owned(), "{}".to_owned());
+    let new = NewDefinition { name: name.clone(), spec, identity, enabled: None };
+    store.define(&new).await.unwrap();
+    doubted(&store, 0).await;
+    let known = |name: &str| Known {
+        ends: [(name.to_owned(), 100)].into(),
+        ids: [(name.to_owned(), 16_000)].into(),
+        ..Known::default()
+    };
+    for name in ["bills", "orders"] {
+        store.report(&info("a"), Some(&known(name))).await.unwrap();
+    }
+    let spec = SourceSpec::from_stored(r#"{"kind":"segment","offset":2,"increment":4}"#).unwrap();
+    let sources = BTreeMap::from(["bills", "orders"].map(|name| (name.to_owned(), spec.clone())));
+    let settings = NodeSettings::default();
+    let configured = Configured { sources: &sources, settings: &settings };
+    let stored = store.standing().await.unwrap();
+    let reports = Reports::between(&Standing::default(), stored);
+    let found = Recovery::look(Some(&store), reports, Vec::new(), &[], configured, NOW).await;
+    let plan = found.unwrap().plan(&RecoveryRequest::default()).unwrap();
+    let next = |offset, increment| {
+        Mark::new(Stripe::new(offset, increment, 1, 1).unwrap().number_from(16_000))
+    };
+    assert_eq!(plan.segments, [("bills".into(), next(5, 16)), ("orders".into(), next(2, 4))]);
 }
 
 #[tokio::test]
@@ -274,6 +361,58 @@ async fn reports_of_another_doubt_are_no_repetition() {
     assert!(!counts(&after));
 }
 
+/// The address may lead to another store meanwhile, which has a report of the same journal.
+#[tokio::test]
+async fn report_in_another_store_is_no_repetition() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    let before = store.standing().await.unwrap();
+    let mut after = before.clone();
+    after.journals[0].reports += 1;
+    after.id = format!("other{}", after.id);
+    let reports = Reports::between(&before, after);
+    assert_eq!(reports.counted.missing().count(), 1);
+}
+
+/// The doubt was recovered and another began while a recovery waited: it waits for the reports to
+/// this one.
+#[tokio::test]
+async fn reports_to_a_later_doubt_are_awaited() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    let timer = ManualTimer::new(0);
+    let repeated = Reports::repeated(&store, &timer);
+    tokio::pin!(repeated);
+    let pass = async || {
+        timer.advance_ms(200);
+        tokio::task::yield_now().await;
+    };
+    let begin = async |evidence: &str| {
+        recovered(&store).await.unwrap();
+        let found = store.identity().await.unwrap();
+        let doubt = Doubt { evidence: evidence.into(), seen: 2, found: 1 };
+        store.doubt(&doubt, &lost_by(&found)).await.unwrap();
+        store.report(&info("a"), Some(&Known::default())).await.unwrap();
+    };
+    let mut looks = 0;
+    let reports = loop {
+        tokio::select! {
+            biased;
+            reports = &mut repeated => break reports.unwrap(),
+            () = pass() => looks += 1,
+        }
+        match looks {
+            3 => begin("another").await,
+            // Its process repeats the report.
+            6 => store.report(&info("a"), Some(&Known::default())).await.unwrap(),
+            _ => {}
+        }
+        assert!(looks < 40, "the repeated report does not count");
+    };
+    assert!(looks >= 6, "{looks}: it was not repeated yet");
+    assert_eq!(reports.counted.missing().count(), 0);
+}
+
 /// A later join shows no report; nor does a process of an earlier version, which drops all counts.
 #[tokio::test]
 async fn only_a_report_counts_as_repeated() {
@@ -326,6 +465,21 @@ async fn a_store_in_doubt_on_another_server_needs_it_to_be_accepted() {
     let seen = store.identity().await.unwrap();
     let refused = store.recall("a member", &seen).await.unwrap_err();
     assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
+}
+
+/// Only an operator who has stopped all servers knows that none uses the former server.
+#[tokio::test]
+async fn only_a_recovery_of_stopped_servers_accepts_a_replica() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    store.take_over(store.backup());
+    let running = look(&store, &[], &[]).await.unwrap();
+    let refused = store.fast_forward(&running.plan(&RecoveryRequest::default()).unwrap()).await;
+    assert_eq!(refused.unwrap_err().kind().code(), "store_mismatch");
+    let stopped = Reports::of_stopped(&store).await.unwrap();
+    let stopped = look_with(&store, stopped, &[], &["a"]).await.unwrap();
+    store.fast_forward(&stopped.plan(&RecoveryRequest::default()).unwrap()).await.unwrap();
+    store.accept_lead(Mark::new(7)).await.unwrap();
 }
 
 /// Its IDs are above its numbers only under another stripe.

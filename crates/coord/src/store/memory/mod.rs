@@ -165,43 +165,4 @@ impl Backend for MemoryBackend {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::catalog::NewDefinition;
-    use crate::model::segment::Reserve;
-    use crate::store::Store as _;
-
-    #[test]
-    fn the_docs_show_the_capabilities() {
-        assert!(MemoryStore::CAPABILITIES.shown_in(include_str!("mod.rs")));
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn concurrent_handles_run_steps_in_turn() {
-        const EACH: u64 = 200;
-        let store = MemoryStore::new("default").unwrap();
-        let (name, text) = ("bills".to_owned(), "{}".to_owned());
-        let (spec, identity) = (text.clone(), text);
-        let new = NewDefinition { name, spec, identity, enabled: None };
-        let version = store.define(&new).await.unwrap().version;
-        let reserve =
-            Reserve { source: new.name, length: 1, definition_version: version, within: None };
-        let takers = (0..8).map(|_| {
-            let (store, reserve) = (store.handle("default").unwrap(), reserve.clone());
-            tokio::spawn(async move {
-                let mut taken = Vec::new();
-                for _ in 0..EACH {
-                    taken.push(store.reserve(&reserve).await.unwrap().first);
-                }
-                taken
-            })
-        });
-        let mut taken = Vec::new();
-        for taker in takers.collect::<Vec<_>>() {
-            taken.append(&mut taker.await.unwrap());
-        }
-        taken.sort_unstable();
-        assert_eq!(taken, (1..=8 * EACH).collect::<Vec<_>>());
-        assert_eq!(store.identity().await.unwrap().writes, 1 + 8 * EACH);
-    }
-}
+mod tests;

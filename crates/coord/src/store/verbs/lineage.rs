@@ -169,3 +169,78 @@ impl Lineage {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::history::Starts;
+
+    fn at(id: &str, writes: u64) -> StoreIdentity {
+        StoreIdentity { id: id.into(), writes }
+    }
+
+    /// Returns the lineage of a handle that has left the start 1, and saw five writes.
+    fn begun() -> Lineage {
+        let lineage = Lineage::new();
+        lineage.saw(at("s.0.1", 5), Access::Write, true);
+        lineage
+    }
+
+    /// The handle's own write has raised the count past the lost one.
+    #[test]
+    fn handle_that_missed_a_write_keeps_missing_it() {
+        let lineage = begun();
+        lineage.is_short(3);
+        lineage.is_short(4);
+        lineage.saw(at("s.0.1", 9), Access::Write, false);
+        lineage.counted("s.0.1", 9);
+        let seen = lineage.by_handle().unwrap();
+        assert_eq!((&*seen.identity, seen.short), (&at("s.0.1", 5), Some(3)));
+        assert_eq!(seen.lost_from(), Some(4));
+        assert_eq!(lineage.begun(), None, "a fast step compares counts alone");
+        assert!(!seen.is_kept_by(&at("s.0.1", 9)));
+        let starts = |text| Starts::read(text, 1).unwrap();
+        let refused = seen.recall(&at("s.0.1", 9), &starts("1-1")).unwrap_err();
+        let shown = matches!(refused.kind(), ErrorKind::StoreRolledBack { seen: 5, found: 3, .. });
+        assert!(shown, "{refused:?}");
+        // A recovery that began at a higher count does not know of it.
+        let recovered = at("s.1.2", 12);
+        let recalled = seen.recall(&recovered, &starts("1-1 10-2")).unwrap();
+        assert_eq!(recalled, Recalled::Recovered);
+        lineage.saw(recovered.clone(), Access::Forward, false);
+        assert!(lineage.by_handle().unwrap().is_kept_by(&recovered));
+    }
+
+    #[test]
+    fn fast_steps_need_a_start_in_a_store_without_doubt() {
+        assert_eq!(begun().begun().as_deref(), Some(&at("s.0.1", 5)));
+        let reader = Lineage::new();
+        reader.saw(at("s.0.1", 5), Access::Read, false);
+        assert_eq!(reader.begun(), None);
+        let lineage = begun();
+        lineage.saw(at("s.0.2!", 6), Access::Write, false);
+        assert_eq!(lineage.begun(), None);
+    }
+
+    /// A fast step may end after another step has found a newer history.
+    #[test]
+    fn counts_rise_within_one_history() {
+        let lineage = begun();
+        for (id, writes, seen) in [("s.0.1", 4, 5), ("s.0.2", 9, 5), ("s.0.1", 7, 7)] {
+            lineage.counted(id, writes);
+            assert_eq!(lineage.seen().as_deref(), Some(&at("s.0.1", seen)), "{id} {writes}");
+        }
+    }
+
+    #[test]
+    fn remembered_state_replaces_nothing_that_was_seen() {
+        let lineage = begun();
+        lineage.remember(&at("s.0.0", 99));
+        assert_eq!(lineage.seen().as_deref(), Some(&at("s.0.1", 5)));
+        let fresh = Lineage::new();
+        fresh.remember(&at("", 9));
+        assert_eq!(fresh.seen(), None);
+        fresh.remember(&at("s.0.0", 9));
+        assert_eq!(fresh.seen().as_deref(), Some(&at("s.0.0", 9)));
+    }
+}

@@ -1,6 +1,6 @@
 //! Servers that lag, follow another, or were restored to an older state.
 
-use snowmint_coord::{ErrorKind, FastForward, NewDefinition, StalledMember};
+use snowmint_coord::{ErrorKind, FastForward, NewDefinition, Recalled, StalledMember, Term};
 
 use super::*;
 
@@ -137,6 +137,26 @@ async fn own_count_continues_above_the_shared_count() {
     assert!(after > before, "{after} after {before}");
     keys.server.lock().unwrap().of_others = 200;
     assert_eq!(keys.another().await.identity().await.unwrap().writes, after);
+}
+
+/// A walk over many rows takes several steps, and each counts as a write. What was lost before it
+/// stays lost, and the defaults leap once.
+#[tokio::test]
+async fn long_recovery_hides_no_lost_write() {
+    let keys = OneByOne::default();
+    let store = keys.open().await;
+    join(&store, 1).await;
+    let backup = keys.server.lock().unwrap().clone();
+    join(&store, 2).await;
+    let seen = store.identity().await.unwrap();
+    *keys.server.lock().unwrap() = backup;
+    let segments = (0..250).map(|number| (format!("source-{number:03}"), Mark::new(9))).collect();
+    let forward = FastForward { segments, ..FastForward::default() };
+    let after = keys.another().await.fast_forward(&forward).await.unwrap();
+    assert!(after.writes > seen.writes + 1, "one step was enough: {after:?}");
+    let fresh = keys.another().await;
+    assert_eq!(fresh.recall("the journal", &seen).await.unwrap(), Recalled::Recovered);
+    assert_eq!(fresh.ground().await.unwrap().term, Term::new(1 << 32));
 }
 
 /// The server is restored in the middle of a step, which writes to it: only the response shows what

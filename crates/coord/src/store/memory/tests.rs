@@ -1,0 +1,178 @@
+//! Tests of the memory store, and of the verbs on replicas and rolled-back states, which it has.
+
+use super::*;
+use crate::ids::Mark;
+use crate::model::catalog::NewDefinition;
+use crate::model::fast_forward::FastForward;
+use crate::model::history::{Doubt, Evidence, Recalled};
+use crate::model::segment::Reserve;
+use crate::store::Store as _;
+
+#[test]
+fn the_docs_show_the_capabilities() {
+    assert!(MemoryStore::CAPABILITIES.shown_in(include_str!("mod.rs")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn concurrent_handles_run_steps_in_turn() {
+    const EACH: u64 = 200;
+    let store = MemoryStore::new("default").unwrap();
+    let (name, text) = ("bills".to_owned(), "{}".to_owned());
+    let (spec, identity) = (text.clone(), text);
+    let new = NewDefinition { name, spec, identity, enabled: None };
+    let version = store.define(&new).await.unwrap().version;
+    let reserve =
+        Reserve { source: new.name, length: 1, definition_version: version, within: None };
+    let takers = (0..8).map(|_| {
+        let (store, reserve) = (store.handle("default").unwrap(), reserve.clone());
+        tokio::spawn(async move {
+            let mut taken = Vec::new();
+            for _ in 0..EACH {
+                taken.push(store.reserve(&reserve).await.unwrap().first);
+            }
+            taken
+        })
+    });
+    let mut taken = Vec::new();
+    for taker in takers.collect::<Vec<_>>() {
+        taken.append(&mut taker.await.unwrap());
+    }
+    taken.sort_unstable();
+    assert_eq!(taken, (1..=8 * EACH).collect::<Vec<_>>());
+    assert_eq!(store.identity().await.unwrap().writes, 1 + 8 * EACH);
+}
+
+fn new_store() -> MemoryStore {
+    MemoryStore::new("default").unwrap()
+}
+
+async fn write(store: &MemoryStore) {
+    store.accept_lead(Mark::new(7)).await.unwrap();
+}
+
+fn code<T>(result: Result<T>) -> Option<&'static str> {
+    result.err().map(|error| error.kind().code())
+}
+
+/// Nothing was lost on the first server, and the address may lead back to it.
+#[tokio::test]
+async fn a_replica_that_lags_is_another_store_to_its_readers() {
+    let store = new_store();
+    let [reader, fresh] = [(); 2].map(|()| store.handle("default").unwrap());
+    write(&store).await;
+    let (replica, kept) = (store.backup(), store.identity().await.unwrap());
+    write(&reader).await;
+    let (first, seen) = (store.backup(), reader.identity().await.unwrap());
+    store.take_over(replica);
+    for _ in 0..2 {
+        assert_eq!(code(reader.list().await), Some("store_mismatch"));
+        // The caller has seen no more than the replica has, and the handle has.
+        assert_eq!(code(reader.recall("it", &kept).await), Some("store_mismatch"));
+        assert_eq!(code(fresh.recall("it", &seen).await), Some("store_mismatch"));
+    }
+    store.restore(first);
+    reader.list().await.unwrap();
+    assert_eq!(reader.recall("it", &seen).await.unwrap(), Recalled::Same);
+    write(&reader).await;
+}
+
+/// A replica may have been recovered, and still lack what its primary has.
+#[tokio::test]
+async fn recovered_replica_is_another_store_to_its_readers() {
+    let store = new_store();
+    write(&store).await;
+    let base = store.backup();
+    let reader = store.handle("default").unwrap();
+    write(&reader).await;
+    let (first, seen) = (store.backup(), reader.identity().await.unwrap());
+    store.restore(base);
+    store.fast_forward(&FastForward::default()).await.unwrap();
+    store.take_over(store.backup());
+    for _ in 0..2 {
+        assert_eq!(code(reader.list().await), Some("store_mismatch"));
+        assert_eq!(code(store.recall("it", &seen).await), Some("store_mismatch"));
+    }
+    store.restore(first);
+    reader.list().await.unwrap();
+}
+
+/// Its last writes were never acknowledged, and are gone once the first server is back.
+#[tokio::test]
+async fn handle_keeps_nothing_of_a_replica_that_is_ahead() {
+    let store = new_store();
+    write(&store).await;
+    let (first, seen) = (store.backup(), store.identity().await.unwrap());
+    write(&store).await;
+    store.take_over(store.backup());
+    let [reader, recaller] = [(); 2].map(|()| store.handle("default").unwrap());
+    reader.list().await.unwrap();
+    assert_eq!(recaller.recall("it", &seen).await.unwrap(), Recalled::Same);
+    store.restore(first);
+    for handle in [&reader, &recaller] {
+        handle.list().await.unwrap();
+        write(handle).await;
+    }
+}
+
+fn doubt() -> Doubt {
+    Doubt { evidence: "a member".into(), seen: 9, found: 7 }
+}
+
+/// Puts a store in doubt, by evidence of one more write than it has.
+async fn put_in_doubt(store: &MemoryStore) {
+    let found = store.identity().await.unwrap();
+    let seen = StoreIdentity { writes: found.writes + 1, ..found.clone() };
+    let evidence = Evidence { seen, other_server: false, ..Evidence::of_operator(found.id) };
+    store.doubt(&doubt(), &evidence).await.unwrap();
+}
+
+/// Only the rest of the handle's own store may be read while it is in doubt.
+#[tokio::test]
+async fn another_store_in_doubt_is_not_read() {
+    let (store, other) = (new_store(), new_store());
+    let reader = store.handle("default").unwrap();
+    write(&reader).await;
+    put_in_doubt(&other).await;
+    store.restore(other.backup());
+    assert_eq!(code(reader.list().await), Some("store_mismatch"));
+}
+
+/// The recovery has moved the store past what it lost.
+#[tokio::test]
+async fn evidence_from_before_a_recovery_raises_no_doubt() {
+    let store = new_store();
+    write(&store).await;
+    let base = store.backup();
+    write(&store).await;
+    let lost = store.identity().await.unwrap();
+    store.restore(base);
+    store.fast_forward(&FastForward::default()).await.unwrap();
+    let id = store.identity().await.unwrap().id;
+    let evidence = Evidence { seen: lost, other_server: false, ..Evidence::of_operator(id) };
+    store.handle("default").unwrap().doubt(&doubt(), &evidence).await.unwrap();
+    assert_eq!(store.standing().await.unwrap().doubt, None);
+}
+
+/// The address has led to another store since the operator looked.
+#[tokio::test]
+async fn server_of_another_store_than_was_looked_at_is_not_accepted() {
+    let (store, other) = (new_store(), new_store());
+    let looked_at = Evidence::of_operator(store.standing().await.unwrap().id);
+    store.take_over(other.backup());
+    let before = store.identity().await.unwrap();
+    store.handle("default").unwrap().doubt(&doubt(), &looked_at).await.unwrap();
+    assert_eq!(store.identity().await.unwrap(), before);
+}
+
+/// A later state must not have the count of a lost one.
+#[tokio::test]
+async fn recovery_exceeds_the_count_that_its_handle_remembers() {
+    let store = new_store();
+    write(&store).await;
+    let found = store.identity().await.unwrap();
+    let seen = StoreIdentity { writes: found.writes + 100, ..found };
+    let handle = store.handle("default").unwrap();
+    handle.remember(&seen);
+    let after = handle.fast_forward(&FastForward::default()).await.unwrap();
+    assert!(after.writes > seen.writes, "{after:?}");
+}
