@@ -120,7 +120,7 @@ fn lost_writes_are_detected_after_more_starts_than_are_kept() {
     for seen in &lost {
         assert_eq!(back.recall(seen), ROLLED_BACK, "{seen:?}");
     }
-    assert_eq!(back.starts.with("", None).split(' ').count(), STARTS_MAX);
+    assert_eq!(back.past.starts.with("", None).split(' ').count(), STARTS_MAX);
 }
 
 #[test]

@@ -137,6 +137,22 @@ async fn another_store_in_doubt_is_not_read() {
     assert_eq!(code(reader.list().await), Some("store_mismatch"));
 }
 
+/// The recovery has moved the store past what it lost.
+#[tokio::test]
+async fn evidence_from_before_a_recovery_raises_no_doubt() {
+    let store = new_store();
+    write(&store).await;
+    let base = store.backup();
+    write(&store).await;
+    let lost = store.identity().await.unwrap();
+    store.restore(base);
+    store.fast_forward(&FastForward::default()).await.unwrap();
+    let id = store.identity().await.unwrap().id;
+    let evidence = Evidence { seen: lost, other_server: false, ..Evidence::of_operator(id) };
+    store.handle("default").unwrap().doubt(&doubt(), &evidence).await.unwrap();
+    assert_eq!(store.standing().await.unwrap().doubt, None);
+}
+
 /// The address has led to another store since the operator looked.
 #[tokio::test]
 async fn server_of_another_store_than_was_looked_at_is_not_accepted() {

@@ -173,7 +173,7 @@ impl Lineage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::history::Starts;
+    use crate::model::history::{Past, Starts};
 
     fn at(id: &str, writes: u64) -> StoreIdentity {
         StoreIdentity { id: id.into(), writes }
@@ -199,13 +199,14 @@ mod tests {
         assert_eq!(seen.lost_from(), Some(4));
         assert_eq!(lineage.begun(), None, "a fast step compares counts alone");
         assert!(!seen.is_kept_by(&at("s.0.1", 9)));
-        let starts = |text| Starts::read(text, 1).unwrap();
-        let refused = seen.recall(&at("s.0.1", 9), &starts("1-1")).unwrap_err();
+        let past =
+            |text, recovered| Past { starts: Starts::read(text, 1).unwrap(), recovered };
+        let refused = seen.recall(&at("s.0.1", 9), &past("1-1", 0)).unwrap_err();
         let shown = matches!(refused.kind(), ErrorKind::StoreRolledBack { seen: 5, found: 3, .. });
         assert!(shown, "{refused:?}");
         // A recovery that began at a higher count does not know of it.
         let recovered = at("s.1.2", 12);
-        let recalled = seen.recall(&recovered, &starts("1-1 10-2")).unwrap();
+        let recalled = seen.recall(&recovered, &past("1-1 10-2", 1)).unwrap();
         assert_eq!(recalled, Recalled::Recovered);
         lineage.saw(recovered.clone(), Access::Forward, false);
         assert!(lineage.by_handle().unwrap().is_kept_by(&recovered));
