@@ -199,8 +199,7 @@ mod tests {
         assert_eq!(seen.lost_from(), Some(4));
         assert_eq!(lineage.begun(), None, "a fast step compares counts alone");
         assert!(!seen.is_kept_by(&at("s.0.1", 9)));
-        let past =
-            |text, recovered| Past { starts: Starts::read(text, 1).unwrap(), recovered };
+        let past = |text, recovered| Past { starts: Starts::read(text, 1).unwrap(), recovered };
         let refused = seen.recall(&at("s.0.1", 9), &past("1-1", 0)).unwrap_err();
         let shown = matches!(refused.kind(), ErrorKind::StoreRolledBack { seen: 5, found: 3, .. });
         assert!(shown, "{refused:?}");
