@@ -19,16 +19,15 @@ mod unique;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 /// Runs the command line, and returns the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     // Redis's driver reads it from here. All other users get theirs passed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    match cmd::Snowmint::try_parse_from(&arguments) {
+    cmd::complete();
+    match cmd::Snowmint::read(&arguments) {
         Ok(command) => terminal::exit::code(command.run()),
-        Err(error) => terminal::exit::unparsed(error, &arguments).exit(),
+        Err(error) => terminal::exit::unparsed(error, &arguments),
     }
 }

@@ -125,7 +125,7 @@ pub(crate) fn of_mint(path: &str, address: &str, source: &str, status: &Status) 
             Error::not_found(format!("source {source:?} does not exist; define it"))
         }
         Code::Disabled => Error::disabled(format!(
-            "source {source:?} is disabled; enable it (snowmint source alter NAME --enabled true)"
+            "source {source:?} is disabled; enable it (snowmint source enable NAME)"
         )),
         Code::EpochSpent => Error::epoch_spent(format!(
             "no time left in the layout of source {source:?}; define a source with a newer epoch"

@@ -83,7 +83,7 @@ macro_rules! codes {
 
 codes! {
     //                      name                       HTTP RESP    exit gRPC
-    /// The request itself is invalid.
+    /// The request itself is invalid, or the command line, or the configuration.
     ///
     /// Causes: an unknown key or parameter, a value that cannot be read, or values that do not fit
     /// together.
@@ -144,7 +144,7 @@ codes! {
     ///
     /// Causes: a definition that differs from the stored one in a fixed key, or a source that has
     /// changed since the version that the request names. At a start, also a server that disagrees
-    /// with others of its namespace.
+    /// with others of its namespace; in a command, numbers that are still in use.
     ///
     /// Remedy: `snowmint source show NAME` shows the stored keys; change the request, or `snowmint
     /// source alter` the source.
@@ -153,7 +153,7 @@ codes! {
     ///
     /// Causes: `snowmint source disable NAME`, or `enabled = false` in its definition.
     ///
-    /// Remedy: `snowmint source alter NAME --enabled true`, or use another source.
+    /// Remedy: `snowmint source enable NAME`, or use another source.
     Disabled =              "disabled",                409, Err,      1,   9;
     /// The request asks for more at once than the limit.
     ///
@@ -190,7 +190,8 @@ codes! {
     Internal =              "internal",                500, Err,      4,  13;
     /// Something needed, such as the store, is not reachable now.
     ///
-    /// Causes: the store, a secondary store, an upstream or a peer does not respond.
+    /// Causes: the store, a secondary store, an upstream, a peer or the server of a command does not
+    /// respond, or a file or an address that a command needs cannot be used.
     ///
     /// Remedy: retry after the time that the error gives. Bring back what the log names; servers
     /// continue by themselves.

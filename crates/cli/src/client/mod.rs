@@ -122,6 +122,16 @@ impl ApiClient {
         self.call(&Method::GET, path, None::<&()>)
     }
 
+    /// Gets the same from the first server alone, if it responds in time.
+    pub(crate) fn get_within<T: DeserializeOwned>(
+        &self,
+        ms: u64,
+        path: &str,
+    ) -> Result<T, CallError> {
+        let base = self.servers.first().map_or("", String::as_str);
+        self.call_one((base, ms), &Method::GET, path, &Bytes::new())
+    }
+
     pub(crate) fn post<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -145,6 +155,11 @@ impl ApiClient {
         body: &impl Serialize,
     ) -> Result<T, CallError> {
         self.call(&Method::PATCH, path, Some(body))
+    }
+
+    /// Deletes what the path names.
+    pub(crate) fn delete(&self, path: &str) -> Result<(), CallError> {
+        self.call(&Method::DELETE, path, None::<&()>)
     }
 
     fn call<T: DeserializeOwned>(
@@ -230,8 +245,10 @@ impl ApiClient {
                 }
             }
         })?;
+        // A response without content.
+        let bytes = if status == 204 { Bytes::from_static(b"null") } else { bytes };
         // Readiness reports a negative result by its status, with the same body form.
-        if status == 200 || status == 201 || (status == 503 && path == "/readyz") {
+        if matches!(status, 200 | 201 | 204) || (status == 503 && path == "/readyz") {
             return serde_json::from_slice(&bytes).map_err(|error| {
                 failed(format!("{base} sent an unknown response for {path}: {error}"))
             });
@@ -307,8 +324,10 @@ fn response_error(base: &str, path: &str, status: u16, bytes: &[u8], has_token: 
         }
         Some(code) => Failure::coded(code, message),
         // The code is a newer server's; the status still says whether the caller must act.
-        None if status < 500 => Failure::usage(message),
-        None => Failure::unavailable(message),
+        None => {
+            let exit = if status < 500 { Exit::Usage } else { Exit::Unavailable };
+            Failure::of_newer_server(exit, &error.code, &message)
+        }
     })
 }
 
@@ -563,18 +582,26 @@ mod tests {
     #[test]
     fn errors_keep_the_servers_text_and_code() {
         let body = br#"{"error":{"code":"unknown_source","message":"there is no source x","retry_after_ms":null}}"#;
-        let Failure::Explained { exit, message } =
+        let Failure::Explained { exit, code, message } =
             response_error("http://h", "/", 404, body, false).into()
         else {
             panic!("must say why")
         };
         assert_eq!((exit as u8, message.as_str()), (1, "there is no source x"));
-        let Failure::Explained { exit, message } =
+        assert_eq!(code, Some(Code::UnknownSource));
+        let newer = br#"{"error":{"code":"too_new","message":"not yet","retry_after_ms":null}}"#;
+        let Failure::Explained { exit, code, message } =
+            response_error("http://h", "/", 409, newer, false).into()
+        else {
+            panic!("must say why")
+        };
+        assert_eq!((exit as u8, code, message.as_str()), (2, None, "not yet [too_new]"));
+        let Failure::Explained { exit, code, message } =
             response_error("http://h", "/x", 502, b"<html>", false).into()
         else {
             panic!("must say why")
         };
-        assert_eq!(exit as u8, 4);
+        assert_eq!((exit as u8, code), (4, Some(Code::Unavailable)));
         assert!(message.contains("502"), "{message}");
     }
 }

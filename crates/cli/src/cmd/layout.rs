@@ -5,9 +5,12 @@ use serde::Serialize;
 use snowmint_core::UnixMillis;
 use snowmint_core::layout::{Field, Need, PRESETS, ReadableLayout, propose};
 use snowmint_server::{cannot_mint, shards};
+use snowmint_wire::error::Code;
 
+use crate::cmd::values;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::output::Output;
+use crate::terminal::table::{Column, Table};
 use crate::terminal::when::{self, Zone};
 
 /// Show the capacities of layouts, or propose layouts.
@@ -23,7 +26,7 @@ A layout in full has its fields in written order, from the highest bits to the l
 `worker=5+5` shows the worker in two parts; epochs may be Unix milliseconds.")]
 pub(crate) struct Layout {
     /// Layout: a name, a name with overrides, or its fields in written order.
-    #[arg(value_name = "L")]
+    #[arg(value_name = "L", add = values::layouts())]
     layout: Option<ReadableLayout>,
     /// Propose layouts for this number of workers.
     #[arg(
@@ -125,26 +128,31 @@ impl Layout {
             }
             return Ok(());
         }
-        out.line(format_args!(
-            "{:<15}{:<24}{:>7}  {:<11}{:<11}{:>9}{:>14}  ABOUT",
-            "NAME", "BITS", "UNIT", "EPOCH", "ENDS", "WORKERS", "IDS/S/WORKER"
-        ))?;
+        let mut table = Table::new([
+            Column::Text("NAME"),
+            Column::Text("BITS"),
+            Column::Number("UNIT"),
+            Column::Text("EPOCH"),
+            Column::Text("ENDS"),
+            Column::Number("WORKERS"),
+            Column::Number("IDS/S/WORKER"),
+            Column::Text("ABOUT"),
+        ]);
         for preset in &PRESETS {
             let layout = preset.layout();
             let facts = LayoutFacts::of(&layout, now);
-            out.line(format_args!(
-                "{:<15}{:<24}{:>7}  {:<11}{:<11}{:>9}{:>14}  {}",
-                preset.name(),
+            table.row([
+                preset.name().to_owned(),
                 shape(&layout),
                 unit(&layout),
-                day(&facts.epoch),
-                day(&facts.end),
-                facts.workers,
-                facts.ids_per_second_per_worker,
-                preset.about()
-            ))?;
+                day(&facts.epoch).to_owned(),
+                day(&facts.end).to_owned(),
+                facts.workers.to_string(),
+                facts.ids_per_second_per_worker.to_string(),
+                preset.about().to_owned(),
+            ]);
         }
-        Ok(())
+        out.table(&table)
     }
 
     fn show(&self, layout: &ReadableLayout, now: UnixMillis, out: &mut Output) -> Outcome {
@@ -198,7 +206,8 @@ impl Layout {
         if need.workers == 0 || need.years == 0 {
             return Err(Failure::usage("--workers or --years is below the minimum of 1; raise it"));
         }
-        let proposals = propose(need, now).map_err(|error| Failure::no(error.to_string()))?;
+        let proposals =
+            propose(need, now).map_err(|error| Failure::no(Code::NotFound, error.to_string()))?;
         for layout in proposals.iter() {
             let facts = LayoutFacts::of(&layout.readable(), now);
             if self.json {

@@ -5,7 +5,9 @@ mod completions;
 mod config;
 mod decode;
 mod doctor;
+pub(crate) mod dressed;
 mod encode;
+pub(crate) mod explain;
 mod health;
 #[cfg(feature = "import")]
 mod import;
@@ -15,11 +17,15 @@ mod mint;
 mod serve;
 mod source;
 mod token;
+mod values;
 mod verify;
 mod worker;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use std::ffi::OsString;
 
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use self::dressed::{after_help, dressed};
 use crate::terminal::exit::Outcome;
 
 /// Unique IDs for distributed systems: mint them, serve them, and read them.
@@ -31,8 +37,7 @@ use crate::terminal::exit::Outcome;
     subcommand_required = true,
     arg_required_else_help = true,
     max_term_width = 100,
-    after_help = "Exit codes: 0 done, 1 negative result, 2 wrong usage or configuration, \
-                  3 rejected for safety, 4 not available (a retry may help)."
+    after_help = after_help()
 )]
 pub(crate) struct Snowmint {
     #[command(subcommand)]
@@ -56,11 +61,28 @@ enum Command {
     Doctor(doctor::Doctor),
     Health(health::Health),
     Verify(verify::Verify),
+    Explain(explain::Explain),
     Completions(completions::Completions),
     Man(man::Man),
 }
 
+/// Completes, and ends the process, if a shell asks for it.
+pub(crate) fn complete() {
+    completions::complete(Snowmint::described);
+}
+
 impl Snowmint {
+    /// Returns the command line with everything that its help shows.
+    pub(crate) fn described() -> clap::Command {
+        dressed(Self::command())
+    }
+
+    /// Reads the command line.
+    pub(crate) fn read(arguments: &[OsString]) -> Result<Self, clap::Error> {
+        let matches = Self::described().try_get_matches_from(arguments)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::described()))
+    }
+
     pub(crate) fn run(self) -> Outcome {
         match self.command {
             Command::Serve(command) => command.run(),
@@ -78,8 +100,9 @@ impl Snowmint {
             Command::Doctor(command) => command.run(),
             Command::Health(command) => command.run(),
             Command::Verify(command) => command.run(),
-            Command::Completions(command) => command.run(Self::command()),
-            Command::Man(command) => command.run(Self::command()),
+            Command::Explain(command) => command.run(),
+            Command::Completions(command) => command.run(),
+            Command::Man(command) => command.run(Self::described()),
         }
     }
 }
@@ -104,5 +127,106 @@ mod tests {
     #[test]
     fn every_command_speaks_to_machines() {
         check(&Snowmint::command(), "");
+    }
+
+    /// Returns every command of the program, parents first.
+    fn all(command: &clap::Command) -> Vec<&clap::Command> {
+        let below = command.get_subcommands().flat_map(all);
+        [command].into_iter().chain(below).collect()
+    }
+
+    fn built() -> clap::Command {
+        let mut root = Snowmint::described().disable_help_subcommand(true);
+        root.build();
+        root
+    }
+
+    /// Returns the words of each call of the program in a line that a shell reads.
+    fn calls(example: &str) -> Vec<Vec<OsString>> {
+        let line = example.replace("\\\n", " ");
+        let calls = line.split(" | ").filter_map(|part| Some(&part[part.find("snowmint ")?..]));
+        let words = |call: &str| {
+            let end = call.find(['<', '>']).unwrap_or(call.len());
+            let words = shlex::split(&call[..end]).unwrap().into_iter();
+            // The URL in such a place is read with the command line.
+            let url = |word: String| match word.starts_with("env:") || word.starts_with("file:") {
+                true => "mysql://ids@db/ids".into(),
+                false => word.into(),
+            };
+            words.map(url).collect()
+        };
+        calls.map(words).collect()
+    }
+
+    #[test]
+    fn every_command_has_examples_that_it_accepts() {
+        let root = built();
+        for command in all(&root) {
+            let name = command.get_bin_name().unwrap_or("snowmint");
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let mut own = 0;
+            for example in dressed::commands(&help).filter(|line| line.contains("snowmint ")) {
+                own += usize::from(format!("{example} ").contains(&format!("{name} ")));
+                for call in calls(&example) {
+                    let read = Snowmint::read(&call);
+                    assert!(read.is_ok(), "{example}: {}", read.unwrap_err());
+                }
+            }
+            assert!(own > 0, "{name} has no example of its own: {help:?}");
+        }
+    }
+
+    /// The option of the file is the one that no variable has.
+    #[test]
+    fn every_option_that_is_a_key_shows_default_and_variable() {
+        let root = built();
+        let mut seen = 0;
+        for command in all(&root) {
+            let name = command.get_bin_name().unwrap_or("snowmint");
+            if !command.get_arguments().any(|option| option.get_id() == "config") {
+                continue;
+            }
+            for (long, part) in [
+                ("data-dir", "[default: ./snowmint-data] [env: SNOWMINT_SERVER__DATA_DIR]"),
+                ("store", "snowmint.db] [env: SNOWMINT_STORE__URL]"),
+                ("http", "[default: 127.0.0.1:7700] [env: SNOWMINT_SERVER__HTTP]"),
+            ] {
+                let mut options = command.get_arguments();
+                let Some(option) = options.find(|option| option.get_long() == Some(long)) else {
+                    continue;
+                };
+                let helps = [option.get_help(), option.get_long_help()];
+                for help in helps.into_iter().flatten() {
+                    let help = help.to_string();
+                    assert!(help.ends_with(part), "{name} --{long}: {help}");
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 10, "{seen}");
+    }
+
+    #[test]
+    fn every_option_is_read_in_both_spellings() {
+        let root = built();
+        let mut seen = 0;
+        for command in all(&root) {
+            for option in command.get_arguments() {
+                let long = option.get_long().unwrap_or_default();
+                assert!(!long.contains('_'), "{long} is not in the spelling of options");
+                if long.contains('-') {
+                    let other = long.replace('-', "_");
+                    let aliases = option.get_all_aliases().unwrap_or_default();
+                    assert!(aliases.contains(&other.as_str()), "{long}: {aliases:?}");
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 50, "{seen}");
+        for option in ["--lead-max", "--lead_max", "--on-rollback", "--on_rollback"] {
+            let value = if option.starts_with("--lead") { "10s" } else { "wait" };
+            let line = ["snowmint", "source", "alter", "orders", option, value];
+            assert!(Snowmint::read(&line.map(OsString::from)).is_ok(), "{option}");
+        }
     }
 }

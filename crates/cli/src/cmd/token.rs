@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use snowmint_coord::random;
 use snowmint_server::{TokenHash, certificate_names};
+use snowmint_wire::error::Code;
 
 use crate::system::secret::TOKEN_PREFIX;
 use crate::terminal::exit::{Failure, Outcome};
@@ -104,6 +105,7 @@ fn names_of_input() -> Outcome<Vec<String>> {
     let names = certificate_names("standard input", &pem).map_err(Failure::usage)?;
     if names.is_empty() {
         return Err(Failure::no(
+            Code::NotFound,
             "certificate has no common name, host, address or URI, so no token can name it; use \
              another",
         ));

@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use snowmint_core::text::Format;
 
+use crate::cmd::values;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::input::{self, AnyLines};
 use crate::terminal::output::print;
@@ -41,7 +42,7 @@ pub(crate) struct Verify {
     increasing: bool,
     /// Text form of the IDs, unless decimal, UUID or ULID: `text` compares them unchanged, other
     /// forms as numbers.
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", add = values::formats())]
     format: Option<String>,
     /// Largest memory for sorting, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]

@@ -15,6 +15,7 @@ use super::given::{Given, Raw, ValueOrigin};
 use super::secrets::TOKENS;
 use super::sections::Config;
 use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::near::near;
 
 /// Prefix of all environment variables.
 const PREFIX: &str = "SNOWMINT_";
@@ -183,50 +184,8 @@ pub(crate) fn keys(table: &Table) -> Vec<String> {
 
 fn unknown(given: &Given, defaults: &Table) -> Failure {
     let key = given.key();
-    let near = keys(defaults)
-        .into_iter()
-        .map(|known| (distance(&known, &key), known))
-        .min()
-        .filter(|(distance, _)| *distance <= 3);
-    match near {
-        Some((_, known)) => given.refused(format_args!("unknown key; did you mean {known}?")),
+    match near(&key, keys(defaults)).first() {
+        Some(known) => given.refused(format_args!("unknown key; did you mean {known}?")),
         None => given.refused("unknown key; `snowmint config` prints all keys"),
-    }
-}
-
-/// Returns the number of letters to change, add or remove to turn one word into the other.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut diagonal = i;
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-        for (j, b) in other.iter().enumerate() {
-            let (left, above) = (row[j], row[j + 1]);
-            row[j + 1] = (diagonal + usize::from(a != *b)).min(left + 1).min(above + 1);
-            diagonal = above;
-        }
-    }
-    row.last().copied().unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn distances_count_letters() {
-        for (one, other, wanted) in [
-            ("", "", 0),
-            ("http", "htpp", 1),
-            ("resp", "res", 1),
-            ("a", "xyz", 3),
-            ("server.http", "server.htttp", 1),
-        ] {
-            assert_eq!(distance(one, other), wanted, "{one} {other}");
-            assert_eq!(distance(other, one), wanted, "{other} {one}");
-        }
     }
 }

@@ -33,8 +33,9 @@ use snowmint_coord::spec::{Kind, SourceSpec};
 pub(crate) use change::ChangedKey;
 pub(crate) use config_args::{ConfigArgs, warn_of_secret};
 pub(crate) use given::{Given, is_below};
+pub(crate) use layers::defaults;
 #[cfg(test)]
-pub(crate) use layers::{defaults, keys};
+pub(crate) use layers::keys;
 pub(crate) use minting::{CrashPolicy, NumberChoice, WorkerReuse, WorkerSection};
 use places::Places;
 pub(crate) use schema::schema;

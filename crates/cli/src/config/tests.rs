@@ -17,7 +17,7 @@ pub(super) fn load(
 
 fn message_of(failure: Failure) -> String {
     match failure {
-        Failure::Explained { exit, message } => {
+        Failure::Explained { exit, message, .. } => {
             assert_eq!(exit as u8, 2);
             message
         }

@@ -126,7 +126,8 @@ impl From<Undefined> for Failure {
     fn from(Undefined { error, name, origin }: Undefined) -> Self {
         match error.kind() {
             ErrorKind::Conflict | ErrorKind::Invalid | ErrorKind::Unsupported => {
-                Self::usage(format!("{origin}: sources.{name}: {}", error.full_message()))
+                let message = format!("{origin}: sources.{name}: {}", error.full_message());
+                Self::coded(store::code_of(&error), message)
             }
             _ => error.into(),
         }
@@ -383,7 +384,7 @@ mod tests {
 
     fn error_of(place: &str) -> String {
         match keyrings(&[("1".to_owned(), place.into())].into()) {
-            Err(Failure::Explained { exit, message }) if exit as u8 == 2 => message,
+            Err(Failure::Explained { exit, message, .. }) if exit as u8 == 2 => message,
             other => panic!("{other:?}"),
         }
     }

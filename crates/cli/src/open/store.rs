@@ -195,16 +195,20 @@ pub(crate) fn file(url: &str) -> Option<PathBuf> {
     Some(path.strip_prefix("//").unwrap_or(path).into())
 }
 
+/// Returns the row of the table for an error of a store or a node.
+pub(crate) fn code_of(error: &Error) -> Code {
+    match error.kind() {
+        ErrorKind::Invalid => Code::BadRequest,
+        // All other codes have the same names in the table.
+        kind => Code::from_name(kind.code()).unwrap_or(Code::Internal),
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let code = match error.kind() {
-            ErrorKind::Invalid => Code::BadRequest,
-            // All other codes have the same names in the table.
-            kind => Code::from_name(kind.code()).unwrap_or(Code::Internal),
-        };
         let cause = std::error::Error::source(&error);
         let cause = cause.map_or_else(String::new, |cause| format!(": {}", chain(cause)));
-        Self::coded(code, format!("{}{cause}", error.full_message()))
+        Self::coded(code_of(&error), format!("{}{cause}", error.full_message()))
     }
 }
 

@@ -7,7 +7,9 @@ use clap::{Arg, Command, CommandFactory as _};
 
 use super::markdown::{coded, filled, linked};
 use crate::cmd::Snowmint;
-use crate::config::ConfigArgs;
+use crate::cmd::dressed::FlagKey;
+use crate::config::defaults;
+use crate::terminal::exit::EXIT_CODES;
 
 const HEAD: &str = "\
 # Command line: every command and option
@@ -16,8 +18,11 @@ const HEAD: &str = "\
 
 Results go to standard output, and everything else to standard error. A closed pipe is not an error, and progress bars
 appear on a terminal only. Every command has `--help`, with the text of this page; `snowmint man COMMAND | man -l -`
-shows it as a manual page, and `snowmint completions bash` makes a shell complete it. [commands.md](commands.md) has
-signals, keys of `--json` and other rules; [names.md](names.md) has the forms of layouts, URLs and formats.
+shows it as a manual page, and `snowmint completions bash` makes a shell complete it. An error ends with its
+[code](errors.md), which `snowmint explain` explains. Options are also read as keys are spelt: `--lead_max` is
+`--lead-max`. Tables fit the terminal, and are whole in a pipe. `NO_COLOR=1` switches colour off.
+[commands.md](commands.md) has signals, keys of `--json` and other rules; [names.md](names.md) has the forms of layouts,
+URLs and formats.
 ";
 
 const EXAMPLES_OF_CODES: &str = "
@@ -49,10 +54,8 @@ pub(super) fn page() -> String {
     let mut root = Snowmint::command().disable_help_subcommand(true);
     root.build();
     let mut page = HEAD.to_owned();
-    let codes = root.get_after_help().map(StyledStr::to_string).unwrap_or_default();
     page.push_str("\n| exit code | meaning |\n|---|---|\n");
-    for code in codes.trim_start_matches("Exit codes: ").trim_end_matches('.').split(", ") {
-        let (number, meaning) = code.split_once(' ').unwrap();
+    for (number, meaning) in EXIT_CODES {
         let _ = writeln!(page, "| {number} | {meaning} |");
     }
     page.push_str(EXAMPLES_OF_CODES);
@@ -105,12 +108,17 @@ fn options(page: &mut String, of: &Command) {
     if !own.is_empty() {
         page.push_str("\n| option | default | variable | meaning |\n|---|---|---|---|\n");
     }
+    let (config, has_config) = (defaults(), of.get_arguments().any(|it| it.get_id() == "config"));
     for option in own {
         let takes_value = option.get_action().takes_values();
         let defaults = option.get_default_values().iter().filter(|_| takes_value);
-        let defaults = coded(defaults.map(|value| value.to_str().unwrap()));
-        let key = option.get_long().and_then(key_of);
-        let key = key.map(|key| format!("SNOWMINT_{}", key.to_uppercase().replace('.', "__")));
+        let mut defaults = coded(defaults.map(|value| value.to_str().unwrap()));
+        let key = option.get_long().filter(|_| has_config);
+        let key = key.and_then(|long| FlagKey::of(long, &config));
+        if let Some(default) = key.as_ref().and_then(|key| key.default.as_deref()) {
+            defaults = coded([default]);
+        }
+        let key = key.map(|key| key.variable);
         let help = option.get_long_help().or(option.get_help()).map(StyledStr::to_string);
         let mut help = help.unwrap_or_default().replace('\n', " ").replace('<', "\\<");
         let words = option.get_possible_values();
@@ -122,14 +130,8 @@ fn options(page: &mut String, of: &Command) {
         let _ = writeln!(page, "| {written} | {defaults} | {variable} | {} |", linked(&help));
     }
     if !keys.is_empty() {
-        page.push_str("\nEach [key of a source](sources.md) is an option: `--KEY VALUE`.\n");
+        page.push_str("\nEach [key of a source](sources.md) is an option: `--KEY VALUE`, such as `--lead-max 10s`.\n");
     }
-}
-
-/// Returns the key of the configuration that a flag overrides.
-fn key_of(flag: &str) -> Option<&'static str> {
-    let mut keys = ConfigArgs::KEYS.iter().chain(&ConfigArgs::SERVE_KEYS);
-    keys.find(|(_, name)| name.strip_prefix("--") == Some(flag)).map(|(key, _)| *key)
 }
 
 /// Returns an option as users write it.

@@ -50,7 +50,7 @@ mod tests {
         let config = Config::load(None, given).unwrap();
         match check(&config, "server.http", &[address.parse().unwrap()]) {
             Ok(()) => None,
-            Err(Failure::Explained { exit, message }) if exit as u8 == 2 => Some(message),
+            Err(Failure::Explained { exit, message, .. }) if exit as u8 == 2 => Some(message),
             other => panic!("{other:?}"),
         }
     }

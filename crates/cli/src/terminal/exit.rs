@@ -2,8 +2,10 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
+use anstyle::{AnsiColor, Style};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use snowmint_coord::label::Visible;
@@ -13,6 +15,18 @@ use crate::system::secret::{NOT_SHOWN, TOKEN_PREFIX, may_be_token};
 
 /// Result of a command.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+/// Exit codes and their meaning, as `--help` and the manual pages list them.
+pub(crate) const EXIT_CODES: [(u8, &str); 5] = [
+    (0, "done"),
+    (1, "negative result"),
+    (2, "wrong usage or configuration"),
+    (3, "rejected for safety"),
+    (4, "not available (a retry may help)"),
+];
+
+/// Style of the word that begins an error.
+const ERROR: Style = AnsiColor::Red.on_default().bold();
 
 /// Exit codes for scripts. The numbers are those of [`snowmint_wire::error`]'s table, so an error
 /// ends a command in the same way wherever it was raised.
@@ -39,38 +53,42 @@ pub(crate) enum Failure {
     Explained {
         /// The exit code.
         exit: Exit,
+        /// The code that ends the message; `None` if the message has one of a newer server.
+        code: Option<Code>,
         /// A full sentence, without the leading `snowmint:`.
         message: String,
     },
 }
 
 impl Failure {
-    pub(crate) fn no(message: impl Into<String>) -> Self {
-        Self::Explained { exit: Exit::No, message: message.into() }
+    /// Negative result with exit code 1, whatever exit code the table has.
+    pub(crate) fn no(code: Code, message: impl Into<String>) -> Self {
+        Self::Explained { exit: Exit::No, code: Some(code), message: message.into() }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::Explained { exit: Exit::Usage, message: message.into() }
+        Self::coded(Code::BadRequest, message)
     }
 
-    pub(crate) fn refused(message: impl Into<String>) -> Self {
-        Self::Explained { exit: Exit::Unsafe, message: message.into() }
+    /// Rejection for safety with exit code 3, whatever exit code the table has.
+    pub(crate) fn refused(code: Code, message: impl Into<String>) -> Self {
+        Self::Explained { exit: Exit::Unsafe, code: Some(code), message: message.into() }
     }
 
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
-        Self::Explained { exit: Exit::Unavailable, message: message.into() }
+        Self::coded(Code::Unavailable, message)
     }
 
     /// Returns the failure for a condition that only a bug can cause.
     pub(crate) fn internal(cause: impl fmt::Display) -> Self {
-        Self::unavailable(format!("internal error: {cause}; please report it"))
+        Self::coded(Code::Internal, format!("internal error: {cause}; please report it"))
     }
 
     /// Returns the same failure with a prefix.
     pub(crate) fn after(self, first: &str) -> Self {
         match self {
-            Self::Explained { exit, message } => {
-                Self::Explained { exit, message: format!("{first}: {message}") }
+            Self::Explained { exit, code, message } => {
+                Self::Explained { exit, code, message: format!("{first}: {message}") }
             }
             other => other,
         }
@@ -84,7 +102,12 @@ impl Failure {
             3 => Exit::Unsafe,
             _ => Exit::Unavailable,
         };
-        Self::Explained { exit, message: message.into() }
+        Self::Explained { exit, code: Some(code), message: message.into() }
+    }
+
+    /// Returns the failure for a code of a newer server, which this program has no row for.
+    pub(crate) fn of_newer_server(exit: Exit, code: &str, message: &str) -> Self {
+        Self::Explained { exit, code: None, message: format!("{message} [{code}]") }
     }
 }
 
@@ -93,16 +116,54 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Err(Failure::Negative) => Exit::No.into(),
-        Err(Failure::Explained { exit, message }) => {
-            complain(message);
+        Err(Failure::Explained { exit, code, message }) => {
+            report(code, &message);
+            hint(code);
             exit.into()
         }
     }
 }
 
+/// Prints an error on standard error, ended by its code. A closed standard error is not an error.
+pub(crate) fn report(code: Option<Code>, message: &str) {
+    let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
+    let message = Visible(message);
+    // The stream leaves the colour out where it does not belong: NO_COLOR, or not a terminal.
+    let _ = writeln!(anstream::stderr(), "{ERROR}snowmint:{ERROR:#} {message}{code}");
+}
+
+/// Tells a person where the code is explained. A message of wrong usage says it all.
+fn hint(code: Option<Code>) {
+    let code = code.filter(|code| !matches!(code, Code::BadRequest | Code::Internal));
+    if let (Some(code), true) = (code, std::io::stderr().is_terminal()) {
+        complain(format_args!("`snowmint explain {code}` has causes and remedies"));
+    }
+}
+
+/// Prints an error about the command line, or the help that was asked for. Returns the exit code.
+pub(crate) fn unparsed(error: clap::Error, arguments: &[OsString]) -> ExitCode {
+    let error = without_secrets(error, arguments);
+    let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if is_help || !error.use_stderr() {
+        let _ = error.print();
+        return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
+    }
+    let _ = writeln!(anstream::stderr(), "{}", with_code(&error.render().ansi().to_string()));
+    Exit::Usage.into()
+}
+
+/// Adds the code to the message of an error about the command line, which tips and usage follow.
+fn with_code(rendered: &str) -> String {
+    let code = Code::BadRequest;
+    match rendered.trim_end().split_once("\n\n") {
+        Some((message, rest)) => format!("{message} [{code}]\n\n{rest}"),
+        None => format!("{} [{code}]", rendered.trim_end()),
+    }
+}
+
 /// Removes possible secrets from an error about the command line: the password of a URL, a token,
 /// and whatever a command about tokens does not accept.
-pub(crate) fn unparsed(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
+fn without_secrets(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let of_tokens = arguments.iter().any(|argument| argument == "token");
     let shown: Vec<_> = error
         .context()
@@ -143,7 +204,6 @@ fn without_secret(text: &str, is_secret: bool) -> Option<String> {
 
 /// Prints one line on standard error. A closed standard error is not an error.
 pub(crate) fn complain(message: impl fmt::Display) {
-    use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "snowmint: {}", Visible(&message.to_string()));
 }
 
@@ -160,10 +220,23 @@ mod tests {
     #[test]
     fn every_code_of_the_table_ends_a_command_with_its_own_number() {
         for &code in Code::ALL {
-            let Failure::Explained { exit, .. } = Failure::coded(code, "") else {
+            let Failure::Explained { exit, code: Some(named), .. } = Failure::coded(code, "")
+            else {
                 panic!("{code} says nothing")
             };
-            assert_eq!(exit as u8, code.row().exit, "{code}");
+            assert_eq!((exit as u8, named), (code.row().exit, code));
+            assert!(EXIT_CODES.iter().any(|(number, _)| *number == exit as u8), "{code}");
+        }
+    }
+
+    #[test]
+    fn error_about_the_command_line_has_its_code_before_tips() {
+        for (rendered, expected) in [
+            ("error: no\n", "error: no [bad_request]"),
+            ("error: no\n\nUsage: x\n", "error: no [bad_request]\n\nUsage: x"),
+            ("error: lacks:\n  <A>\n\nUsage: x", "error: lacks:\n  <A> [bad_request]\n\nUsage: x"),
+        ] {
+            assert_eq!(with_code(rendered), expected);
         }
     }
 }

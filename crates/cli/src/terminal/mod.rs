@@ -2,5 +2,7 @@
 
 pub(crate) mod exit;
 pub(crate) mod input;
+pub(crate) mod near;
 pub(crate) mod output;
+pub(crate) mod table;
 pub(crate) mod when;

@@ -1,12 +1,15 @@
 //! Standard output: results, and nothing else.
 
 use std::fmt::{self, Write as _};
-use std::io::{self, BufWriter, StdoutLock, Write as _};
+use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write as _};
 
+use anstream::{AutoStream, ColorChoice};
+use anstyle::Style;
 use serde::Serialize;
 use snowmint_coord::label::{Visible, is_control};
 
 use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::table::Table;
 
 /// Standard output, buffered. Call [`Output::flush`] before the command ends: a drop would lose
 /// errors of writes.
@@ -14,6 +17,9 @@ pub(crate) struct Output {
     inner: BufWriter<StdoutLock<'static>>,
     /// Line under construction.
     line: String,
+    /// Width of the terminal, if it is one.
+    width: Option<usize>,
+    is_coloured: bool,
 }
 
 impl fmt::Debug for Output {
@@ -24,8 +30,14 @@ impl fmt::Debug for Output {
 
 impl Output {
     pub(crate) fn new() -> Self {
-        let inner = BufWriter::with_capacity(64 * 1024, io::stdout().lock());
-        Self { inner, line: String::new() }
+        let stdout = io::stdout();
+        // The size of another stream's terminal says nothing about a pipe.
+        let size = stdout.is_terminal().then(|| terminal_size::terminal_size_of(&stdout));
+        let width = size.flatten().map(|(width, _)| width.0.into());
+        // Knows NO_COLOR, CLICOLOR_FORCE and terminals without colour.
+        let is_coloured = AutoStream::choice(&stdout) != ColorChoice::Never;
+        let inner = BufWriter::with_capacity(64 * 1024, stdout.lock());
+        Self { inner, line: String::new(), width, is_coloured }
     }
 
     /// Writes one line of any origin: control characters and line ends are made visible.
@@ -39,6 +51,22 @@ impl Output {
     /// Writes an indented line with the name and the value of a field, if it has a value.
     pub(crate) fn field(&mut self, name: &str, value: Option<impl fmt::Display>) -> Outcome {
         value.map_or(Ok(()), |value| self.line(format_args!("  {name:<9} {value}")))
+    }
+
+    /// Writes one line like [`Output::line`], which begins with a text in a style.
+    pub(crate) fn styled(&mut self, style: Style, first: &str, rest: &str) -> Outcome {
+        if !self.is_coloured {
+            return self.line(format_args!("{first}{rest}"));
+        }
+        let (first, rest) = (Visible(first), Visible(rest));
+        writeln!(self.inner, "{style}{first}{style:#}{rest}").map_err(failure)
+    }
+
+    /// Writes a table: as wide as the terminal at most, and whole for a program.
+    pub(crate) fn table(&mut self, table: &Table) -> Outcome {
+        let (head, rows) = table.lines(self.width);
+        self.styled(Style::new().bold(), &head, "")?;
+        rows.iter().try_for_each(|row| self.line(row))
     }
 
     /// Writes one line of JSON.

@@ -7,6 +7,7 @@ mod bench;
 mod common;
 mod config;
 mod deploy;
+mod explain;
 #[path = "../common/http.rs"]
 mod http;
 mod import;
@@ -23,6 +24,8 @@ mod serve;
 mod server;
 mod several;
 mod shells;
+mod sources;
 mod stripes;
+mod terminal;
 mod upgrade;
 mod verify;

@@ -3,8 +3,15 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::run;
+use crate::common::{run, snowmint};
+use crate::server::{Server, serve};
 use snowmint_testkit::programs;
+
+/// Returns the PATH with the binary in it: the scripts call it by name.
+fn path() -> String {
+    let folder = Path::new(env!("CARGO_BIN_EXE_snowmint")).parent().unwrap();
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+}
 
 /// Returns the completions that bash offers for the last of these words.
 fn offered(words: &[&str]) -> Vec<String> {
@@ -13,13 +20,16 @@ fn offered(words: &[&str]) -> Vec<String> {
     std::fs::write(&script, run(&["completions", "bash"]).ok()).unwrap();
     let last = words.len() - 1;
     let (word, before) = (words[last], words[last - 1]);
-    let quoted = words.join(" ");
+    let quoted: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+    let quoted = quoted.join(" ");
     let completion_script = format!(
-        "set -u; source {}; COMP_WORDS=({quoted}); COMP_CWORD={last}; \
-         _snowmint snowmint '{word}' '{before}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        "set -u; source {}; COMP_WORDS=({quoted}); COMP_CWORD={last}; COMP_TYPE=9; \
+         _clap_complete_snowmint snowmint '{word}' '{before}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
         script.display()
     );
-    let output = Command::new("bash").args(["--norc", "-c", &completion_script]).output().unwrap();
+    let mut bash = Command::new("bash");
+    let output = bash.args(["--norc", "-c", &completion_script]).env("PATH", path()).output();
+    let output = output.unwrap();
     let (out, err) = (output.stdout, String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success() && err.is_empty(), "{err}");
     String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
@@ -30,21 +40,60 @@ fn bash_completes_commands_and_options() {
     assert_eq!(offered(&["snowmint", "wor"]), ["worker"]);
     assert_eq!(offered(&["snowmint", "worker", "fast"]), ["fast-forward"]);
     assert_eq!(offered(&["snowmint", "mint", "--form"]), ["--format"]);
-    assert_eq!(offered(&["snowmint", "completions", ""])[..3], ["-h", "-V", "--help"]);
-    assert!(offered(&["snowmint", "completions", "f"]).contains(&"fish".to_owned()));
+    let shells = offered(&["snowmint", "completions", ""]);
+    for word in ["bash", "zsh", "fish", "powershell", "--help"] {
+        assert!(shells.contains(&word.to_owned()), "{word}: {shells:?}");
+    }
     // Options of one command are not offered for another.
     assert_eq!(offered(&["snowmint", "bench", "--pipe"]), ["--pipeline"]);
     assert_eq!(offered(&["snowmint", "decode", "--pipe"]).concat(), "");
 }
 
 #[test]
-fn other_shells_are_given_every_command_too() {
-    for (shell, sign) in [("zsh", "#compdef snowmint"), ("fish", "complete -c snowmint")] {
+fn bash_completes_values() {
+    assert_eq!(offered(&["snowmint", "mint", "--format", "base3"])[..2], ["base36", "base32"]);
+    assert_eq!(offered(&["snowmint", "decode", "--layout", "sony"]), ["sonyflake"]);
+    let kinds = offered(&["snowmint", "source", "define", "x", "--kind", "s"]);
+    assert_eq!(kinds, ["snowflake", "segment"]);
+    assert_eq!(offered(&["snowmint", "explain", "pool"]), ["pool_full"]);
+    // bash makes three words of an equal sign in a word, and replaces the last.
+    assert_eq!(offered(&["snowmint", "mint", "--format", "=", "base62-"]), ["base62-padded"]);
+}
+
+#[test]
+fn bash_completes_the_sources_of_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(serve(folder.path(), &[]));
+    let address = server.http.clone();
+    let (host, port) = address.rsplit_once(':').unwrap();
+    let words = ["snowmint", "mint", "--server", host, ":", port, "num"];
+    assert_eq!(offered(&words), ["numbers"]);
+    let words = ["snowmint", "source", "disable", "--server", host, ":", port, "count"];
+    assert_eq!(offered(&words), ["counters"]);
+    drop(server);
+    // Without a server there is nothing to offer, and no error in the middle of a line.
+    assert_eq!(offered(&["snowmint", "mint", "--server", host, ":", port, "num"]).concat(), "");
+}
+
+/// Their shells are not there: the scripts are checked for their signs, and the program is called
+/// as they call it.
+#[test]
+fn other_shells_complete_values_too() {
+    for (shell, sign) in [
+        ("zsh", "#compdef snowmint"),
+        ("fish", "complete --keep-order --exclusive --command snowmint"),
+        ("powershell", "Register-ArgumentCompleter -Native -CommandName snowmint"),
+    ] {
         let script = run(&["completions", shell]).ok();
-        assert!(script.contains(sign), "{shell}");
-        for command in ["serve", "mint", "bench", "restripe", "fast-forward"] {
-            assert!(script.contains(command), "{shell}: {command}");
-        }
+        assert!(
+            script.contains(sign) && script.contains("_SNOWMINT_COMPLETE"),
+            "{shell}: {script}"
+        );
+        let mut command = snowmint(&["--", "snowmint", "mint", "--format", "base62-"]);
+        command.env("_SNOWMINT_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", "3");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{shell}: {output:?}");
+        assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), "base62-padded", "{shell}");
     }
     assert_eq!(run(&["completions", "tcsh"]).code, 2);
 }
@@ -71,7 +120,8 @@ fn formatted(page: &str) -> String {
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs groff: --features real-servers")]
 fn manual_pages_can_be_read() {
     let page = formatted(&run(&["man"]).ok());
-    for part in ["NAME", "snowmint", "SYNOPSIS", "SUBCOMMANDS", "snowmint-serve(1)", "Exit codes"] {
+    for part in ["NAME", "snowmint", "SYNOPSIS", "SUBCOMMANDS", "snowmint-serve(1)", "EXIT STATUS"]
+    {
         assert!(page.contains(part), "{part}: {page}");
     }
     let page = formatted(&run(&["man", "source", "define"]).ok());
@@ -118,6 +168,16 @@ fn every_page_can_be_read() {
     assert!(names.len() > 20, "{names:?}");
     for name in &names {
         let page = std::fs::read_to_string(folder.path().join("man1").join(name)).unwrap();
-        assert!(formatted(&page).contains("NAME"), "{name}");
+        let page = formatted(&page);
+        let command = name.trim_end_matches(".1");
+        let (_, examples) = page.split_once(" EXAMPLES ").unwrap_or_else(|| panic!("{page}"));
+        let (examples, status) = examples.split_once(" EXIT STATUS 0 done 1 ").unwrap();
+        assert!(!examples.contains("Exit codes") && status.contains("4 not available"), "{page}");
+        // A name may have a dash: worker fast-forward.
+        let is_own = examples.split(" snowmint ").any(|words| {
+            let of_page = command.trim_start_matches("snowmint").trim_start_matches('-');
+            words.replace(' ', "-").starts_with(of_page)
+        });
+        assert!(is_own, "{name} has no example of its own: {examples}");
     }
 }

@@ -150,7 +150,7 @@ impl SourceInner {
                 Error::not_found(format!("source {name:?} was deleted; define it again"))
             }
             _ => Error::disabled(format!(
-                "source {name:?} is disabled; enable it (snowmint source alter NAME --enabled true)"
+                "source {name:?} is disabled; enable it (snowmint source enable NAME)"
             )),
         }
     }

@@ -32,6 +32,7 @@ use self::server::BenchServer;
 use self::shared::SharedState;
 use self::target::Target;
 use self::work::BenchWork;
+use crate::cmd::values;
 use crate::config::{ConfigArgs, Given};
 use crate::open::node::{self, JournalUse};
 use crate::open::store;
@@ -74,7 +75,7 @@ pub(crate) struct Bench {
     #[arg(long)]
     local: bool,
     /// Source to mint from.
-    #[arg(long, value_name = "SOURCE", default_value = "default")]
+    #[arg(long, value_name = "SOURCE", add = values::sources(), default_value = "default")]
     source: String,
     /// Key of a counter, or the name from which a source makes UUIDs of version 3 or 5.
     #[arg(long, value_name = "K")]

@@ -16,7 +16,8 @@ use snowmint_wire::http::DecodedBody;
 use ulid::Ulid;
 
 use crate::client::{ApiClient, DEFAULT_SERVER};
-use crate::terminal::exit::{Exit, Failure, Outcome, complain};
+use crate::cmd::values;
+use crate::terminal::exit::{Exit, Failure, Outcome, report};
 use crate::terminal::input;
 use crate::terminal::output::Output;
 use crate::terminal::when::{self, Zone};
@@ -47,17 +48,17 @@ pub(crate) struct Decode {
     #[arg(value_name = "ID", allow_negative_numbers = true)]
     ids: Vec<String>,
     /// Layout: a name, a name with overrides, or its fields in written order.
-    #[arg(long, value_name = "L")]
+    #[arg(long, value_name = "L", add = values::layouts())]
     layout: Option<ReadableLayout>,
     /// Source of the IDs; a server reads them with the source's layout, text form and disguise.
-    #[arg(long, value_name = "S", conflicts_with_all = ["layout", "format"])]
+    #[arg(long, value_name = "S", add = values::sources(), conflicts_with_all = ["layout", "format"])]
     source: Option<String>,
     /// Server that has the source.
     #[arg(long, value_name = "URL", requires = "source", default_value = DEFAULT_SERVER)]
     server: String,
     /// Text form of the IDs: decimal, hex, base36, base62, base32, base58 or friendly, or one of
     /// these with `-padded`.
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", add = values::formats())]
     format: Option<Format>,
     /// Time zone of the output, and of the time in friendly texts: UTC, local, an offset such as +08:00, or a name such as
     /// Asia/Shanghai.
@@ -80,10 +81,10 @@ impl Decode {
             seen += 1;
             match self.decode(text, client.as_ref(), out) {
                 // The other IDs may still be valid.
-                Err(Failure::Explained { exit: Exit::Usage, message }) => {
+                Err(Failure::Explained { exit: Exit::Usage, code, message }) => {
                     unread += 1;
                     out.flush()?;
-                    complain(message);
+                    report(code, &message);
                     Ok(())
                 }
                 other => other,

@@ -4,6 +4,7 @@ use snowmint_wire::http::ReadingBody;
 
 use crate::terminal::exit::Outcome;
 use crate::terminal::output::Output;
+use crate::terminal::table::{Column, Table};
 
 /// Returns a worker number, with its two parts if its layout shows them.
 pub(super) fn worker_text(worker: Option<u64>, parts: Option<[u64; 2]>) -> Option<String> {
@@ -19,23 +20,24 @@ pub(super) fn write_readings(readings: &[ReadingBody], out: &mut Output) -> Outc
     if readings.is_empty() {
         return Ok(());
     }
-    let width = readings.iter().map(|reading| reading.layout.len()).max().unwrap_or_default() + 2;
     out.line("  No layout was named (--layout). These would read, the most plausible first:")?;
-    out.line(format_args!("  {:<width$}{:<31}{:<19}{}", "LAYOUT", "TIME", "WORKER", "SEQUENCE"))?;
+    let titles = ["LAYOUT", "TIME", "WORKER", "SEQUENCE", ""];
+    let mut table = Table::new(titles.map(Column::Text)).indented(2);
     for reading in readings {
-        let time = reading.time.as_deref().unwrap_or("-");
+        let dash = || "-".to_owned();
         let worker = worker_text(reading.worker, reading.worker_parts);
-        let worker = worker.unwrap_or_else(|| "-".to_owned());
-        let sequence =
-            reading.sequence.map_or_else(|| "-".to_owned(), |sequence| sequence.to_string());
-        let name = &reading.layout;
         let against = match (&reading.why, reading.plausible) {
             (None, _) => String::new(),
-            (Some(why), true) => format!(" doubtful: {why}"),
-            (Some(why), false) => format!(" implausible: {why}"),
+            (Some(why), true) => format!("doubtful: {why}"),
+            (Some(why), false) => format!("implausible: {why}"),
         };
-        let line = format!("  {name:<width$}{time:<31}{worker:<19}{sequence:<10}{against}");
-        out.line(line.trim_end())?;
+        table.row([
+            reading.layout.clone(),
+            reading.time.clone().unwrap_or_else(dash),
+            worker.unwrap_or_else(dash),
+            reading.sequence.map_or_else(dash, |sequence| sequence.to_string()),
+            against,
+        ]);
     }
-    Ok(())
+    out.table(&table)
 }

@@ -7,6 +7,7 @@ mod journal;
 use std::net::ToSocketAddrs as _;
 use std::path::Path;
 
+use anstyle::AnsiColor;
 use clap::Args;
 use rtime_clock::adjtime::{Timex, adjtimex};
 use snowmint_coord::journal::Past;
@@ -60,12 +61,13 @@ impl Doctor {
         findings.extend(runtime.block_on(the_store(&config, now, past.as_deref())));
         print(self.json, &findings, |out| {
             findings.iter().try_for_each(|Finding { severity, subject, message }| {
-                let severity = match severity {
-                    Severity::Ok => "ok",
-                    Severity::Warning => "WARNING",
-                    Severity::Error => "ERROR",
+                let (colour, severity) = match severity {
+                    Severity::Ok => (AnsiColor::Green, "ok"),
+                    Severity::Warning => (AnsiColor::Yellow, "WARNING"),
+                    Severity::Error => (AnsiColor::Red, "ERROR"),
                 };
-                out.line(format_args!("{severity:<8}{subject:<10}{message}"))
+                let rest = format!("{subject:<10}{message}");
+                out.styled(colour.on_default(), &format!("{severity:<8}"), &rest)
             })
         })?;
         if findings.iter().any(|finding| finding.severity == Severity::Error) {

@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer};
 use serde_json::json;
+use snowmint_wire::error::Code;
 
 use super::common::Common;
 use crate::terminal::exit::{Failure, Outcome, complain};
@@ -43,7 +44,7 @@ pub(super) fn finish(
     out.flush()?;
     if let Some(what) = plans.iter().find_map(|plan| plan.refused()) {
         let message = format!("nothing was changed: the plan rejects {what}; {way}");
-        return Err(Failure::refused(message));
+        return Err(Failure::refused(Code::Conflict, message));
     }
     if common.dry_run {
         complain("nothing was changed (--dry-run)");

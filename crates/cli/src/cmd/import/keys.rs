@@ -2,6 +2,7 @@
 
 use snowmint_coord::{END_MS, Node};
 use snowmint_stores::legacy::LegacySystem;
+use snowmint_wire::error::Code;
 
 use super::apply::{ImportPlan, refused_keys, stopped};
 use super::common::ImportContext;
@@ -88,11 +89,14 @@ impl Keys {
         if both.is_empty() {
             return Ok(());
         }
-        Err(Failure::no(format!(
-            "both systems may have issued these numbers: {}; compare the stored numbers, since these \
+        Err(Failure::no(
+            Code::Conflict,
+            format!(
+                "both systems may have issued these numbers: {}; compare the stored numbers, since these \
              may occur twice",
-            both.join(", ")
-        )))
+                both.join(", ")
+            ),
+        ))
     }
 }
 

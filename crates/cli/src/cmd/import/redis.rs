@@ -7,12 +7,14 @@ use serde::Serialize;
 use snowmint_coord::spec::Kind;
 use snowmint_coord::{BOUND_MAX, Node, Source};
 use snowmint_stores::legacy::{CounterState, Counters};
+use snowmint_wire::error::Code;
 use snowmint_wire::http::CounterBody;
 use tokio::runtime::Runtime;
 
 use super::apply::{self, ImportPlan, Step, refused_keys, stopped};
 use super::common::Common;
 use crate::client::{ApiClient, CallError, segment};
+use crate::cmd::values;
 use crate::open::node::{self, JournalUse};
 use crate::open::store;
 use crate::terminal::exit::{Failure, Outcome, complain};
@@ -41,7 +43,7 @@ pub(super) struct Redis {
     #[arg(long, value_name = "KEY")]
     except: Vec<String>,
     /// Counter source that gets them as keys.
-    #[arg(long, value_name = "SOURCE", default_value = snowmint_coord::node::BUILTIN_COUNTERS)]
+    #[arg(long, value_name = "SOURCE", add = values::sources(), default_value = snowmint_coord::node::BUILTIN_COUNTERS)]
     source: String,
     /// Prefix to remove from their names.
     #[arg(long, value_name = "PREFIX", default_value = "")]
@@ -105,7 +107,10 @@ impl Redis {
         let counters = runtime.block_on(Counters::open(url))?;
         let plan = runtime.block_on(self.plan(&counters))?;
         if plan.items.is_empty() {
-            return Err(Failure::no(format!("no key matches {:?}; correct --match", self.pattern)));
+            return Err(Failure::no(
+                Code::NotFound,
+                format!("no key matches {:?}; correct --match", self.pattern),
+            ));
         }
         let way = "leave them out by --except KEY, or by another --match";
         apply::finish(&[&plan], way, &self.common, || {
@@ -278,6 +283,7 @@ impl CounterTarget<'_> {
                 match self.runtime.block_on(counters.move_counter(&item.name))? {
                     CounterState::Moved(value) => raise(value),
                     CounterState::Counts(_) | CounterState::Senseless(_) => Err(Failure::refused(
+                        Code::Conflict,
                         "key is not a counter any more, since it was overwritten; check its \
                          writers",
                     )),
@@ -346,5 +352,5 @@ fn problems(both: &[String], came: &[String]) -> Outcome {
             came.len()
         ));
     }
-    if problems.is_empty() { Ok(()) } else { Err(Failure::no(problems.join("; "))) }
+    if problems.is_empty() { Ok(()) } else { Err(Failure::no(Code::Conflict, problems.join("; "))) }
 }

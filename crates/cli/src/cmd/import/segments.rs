@@ -6,6 +6,7 @@ use clap::Args;
 use snowmint_coord::Definition;
 use snowmint_coord::spec::StepRule;
 use snowmint_stores::legacy::{LegacyDatabase, LegacySystem};
+use snowmint_wire::error::Code;
 
 use super::common::{Common, ImportContext, present};
 use super::merge::{self, DatabaseRead, Merged};
@@ -88,7 +89,10 @@ impl KeySelection {
         }
         if !without.is_empty() {
             let missing = missing(&without, databases.len());
-            return Err(Failure::no(format!("{missing}: table does not exist; correct --from")));
+            return Err(Failure::no(
+                Code::NotFound,
+                format!("{missing}: table does not exist; correct --from"),
+            ));
         }
         for database in &databases {
             database.warnings().await?.into_iter().for_each(complain);
@@ -102,7 +106,7 @@ impl KeySelection {
         for key in self.only.iter().chain(&self.except).chain(named) {
             if !all.iter().any(|merged| merged.sequence.key == *key) {
                 let message = format!("key {key:?} does not exist in the other system; correct it");
-                return Err(Failure::no(message));
+                return Err(Failure::no(Code::NotFound, message));
             }
         }
         let chosen = |merged: &Merged| {
@@ -111,7 +115,7 @@ impl KeySelection {
         };
         let chosen: Vec<_> = all.into_iter().filter(chosen).collect();
         if chosen.is_empty() {
-            return Err(Failure::no("other system has no key, or none was chosen"));
+            return Err(Failure::no(Code::NotFound, "other system has no key, or none was chosen"));
         }
         Ok(chosen)
     }

@@ -5,6 +5,7 @@ use snowmint_coord::spec::StepRule;
 use snowmint_stores::legacy::{
     LegacyDatabase, LegacySystem, LegacyWorker, LegacyWorkerSystem, zookeeper_workers,
 };
+use snowmint_wire::error::Code;
 
 use super::apply::{self, ImportPlan};
 use super::common::{Common, ImportContext, present};
@@ -51,7 +52,10 @@ pub(super) struct WorkerSelection {
 }
 
 fn no_table(table: &str) -> Failure {
-    Failure::no(format!("table {table} does not exist in the other system; correct --from"))
+    Failure::no(
+        Code::NotFound,
+        format!("table {table} does not exist in the other system; correct --from"),
+    )
 }
 
 fn keys_of(selection: &KeySelection, peer: LegacySystem, step: StepRule, table: &str) -> Outcome {
@@ -154,9 +158,10 @@ async fn legacy_workers(
         // A database without the table may be the wrong one.
         Some(_) if !without.is_empty() => {
             let without = without.join(", ");
-            Err(Failure::no(format!(
-                "{without} has no table of worker numbers, but others do; correct --from"
-            )))
+            Err(Failure::no(
+                Code::NotFound,
+                format!("{without} has no table of worker numbers, but others do; correct --from"),
+            ))
         }
         _ => Ok(all),
     }
@@ -169,7 +174,7 @@ fn numbers(
     ctx: &ImportContext,
 ) -> Outcome {
     if found.is_empty() {
-        return Err(Failure::no("other system has no worker number to import"));
+        return Err(Failure::no(Code::NotFound, "other system has no worker number to import"));
     }
     let workers = keeping.plan(system, found, ctx)?;
     finish(common, ctx, None, Some(&workers))

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 use snowmint_server::TokenHash;
 use snowmint_stores::legacy::{LegacyDatabase, TokenGrant};
+use snowmint_wire::error::Code;
 use toml::Value;
 
 use super::common::{Common, present};
@@ -33,7 +34,10 @@ async fn read(common: &Common) -> Outcome<Vec<TokenGrant>> {
         let database = LegacyDatabase::open(url)?;
         let Some(found) = present(database.tokens().await)? else {
             let label = database.label();
-            return Err(Failure::no(format!("{label} has no table tiny_id_token; correct --from")));
+            return Err(Failure::no(
+                Code::NotFound,
+                format!("{label} has no table tiny_id_token; correct --from"),
+            ));
         };
         all.extend(found);
     }
@@ -49,10 +53,13 @@ fn table(grants: Vec<TokenGrant>) -> Outcome<BTreeMap<String, BTreeSet<String>>>
             continue;
         }
         if key.trim() != key || key.is_empty() || key == "*" || key.contains(',') {
-            return Err(Failure::refused(format!(
-                "business type {key:?} of table tiny_id_token has a comma, blanks at its ends, or \
+            return Err(Failure::refused(
+                Code::Unsupported,
+                format!(
+                    "business type {key:?} of table tiny_id_token has a comma, blanks at its ends, or \
                  is \"*\"; rename it"
-            )));
+                ),
+            ));
         }
         let hash = TokenHash::of(token.as_bytes()).to_string();
         if TokenHash::of_new(&token).is_err() {
@@ -61,7 +68,7 @@ fn table(grants: Vec<TokenGrant>) -> Outcome<BTreeMap<String, BTreeSet<String>>>
         table.entry(hash).or_default().insert(key);
     }
     if table.is_empty() {
-        return Err(Failure::no("other system has no token to import"));
+        return Err(Failure::no(Code::NotFound, "other system has no token to import"));
     }
     if !guessed.is_empty() {
         complain(format_args!(

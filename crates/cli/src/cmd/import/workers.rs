@@ -13,6 +13,7 @@ use snowmint_coord::{Exclude, Mark, Pool, Reuse, SlotInfo, pool_of};
 use snowmint_core::layout::OutOfRange;
 use snowmint_core::{Layout, UnixMillis};
 use snowmint_stores::legacy::LegacyWorker;
+use snowmint_wire::error::Code;
 
 use super::apply::{self, ImportPlan, Step};
 use super::common::ImportContext;
@@ -192,11 +193,14 @@ fn check_passed(theirs: Layout, here: &[(String, Layout)], until: UnixMillis) ->
         "leave out --stopped, so that their numbers are never assigned, or correct --layout";
     let (from, end) = (Zone::default().show(theirs.epoch()), Zone::default().show(theirs.end()));
     let Ok(passed) = theirs.tick_at(until) else {
-        return Err(Failure::refused(format!(
-            "nothing was changed: {} is outside the other system's layout, from {from} to {end}, and \
+        return Err(Failure::refused(
+            Code::Conflict,
+            format!(
+                "nothing was changed: {} is outside the other system's layout, from {from} to {end}, and \
              a later epoch repeats its IDs; {WAY}",
-            Zone::default().show(until)
-        )));
+                Zone::default().show(until)
+            ),
+        ));
     };
     let repeats = |layout: &Layout| {
         let is_alike = layout.fields().eq(theirs.fields());
@@ -209,11 +213,14 @@ fn check_passed(theirs: Layout, here: &[(String, Layout)], until: UnixMillis) ->
     };
     match here.iter().find(|(_, layout)| repeats(layout)) {
         None => Ok(()),
-        Some((source, layout)) => Err(Failure::refused(format!(
-            "nothing was changed: source {source:?} has epoch {}, theirs has {from}, so it repeats \
+        Some((source, layout)) => Err(Failure::refused(
+            Code::Conflict,
+            format!(
+                "nothing was changed: source {source:?} has epoch {}, theirs has {from}, so it repeats \
              their IDs; {WAY}, or set sources.builtin = false",
-            Zone::default().show(layout.epoch())
-        ))),
+                Zone::default().show(layout.epoch())
+            ),
+        )),
     }
 }
 
@@ -222,10 +229,13 @@ fn check_count(by_number: &HoldersByNumber) -> Outcome {
     if count <= CLAIM_COUNT_MAX.into() {
         return Ok(());
     }
-    Err(Failure::refused(format!(
-        "nothing was changed: {count} worker numbers exceed {CLAIM_COUNT_MAX}; with worker.reuse = \
+    Err(Failure::refused(
+        Code::Conflict,
+        format!(
+            "nothing was changed: {count} worker numbers exceed {CLAIM_COUNT_MAX}; with worker.reuse = \
          \"never\" the numbers here begin above all of theirs"
-    )))
+        ),
+    ))
 }
 
 /// Formats ordered numbers as ranges: `0-3, 7`.

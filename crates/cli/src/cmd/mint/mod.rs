@@ -13,6 +13,7 @@ use snowmint_core::text::Format;
 use snowmint_wire::http::Count;
 
 use crate::client::{ApiClient, CallError, DEFAULT_SERVER};
+use crate::cmd::values;
 use crate::config::ConfigArgs;
 use crate::open::store;
 use crate::terminal::exit::{Failure, Outcome, complain};
@@ -41,7 +42,7 @@ use printed::Printed;
 pub(crate) struct Mint {
     /// Source; or uuid:v1, uuid:v3 to uuid:v8 or ulid, which this command mints itself. With
     /// --server or --store, ulid is the name of a source.
-    #[arg(value_name = "SOURCE", default_value = "default")]
+    #[arg(value_name = "SOURCE", add = values::sources(), default_value = "default")]
     source: String,
     /// Number of IDs.
     #[arg(short = 'n', long, value_name = "COUNT", default_value = "1", value_parser = count, allow_negative_numbers = true)]
@@ -51,7 +52,7 @@ pub(crate) struct Mint {
     key: Option<String>,
     /// Text form of the IDs instead of the source's own: decimal, hex, base36, base62, base32,
     /// base58 or friendly, or one of these with `-padded`.
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", add = values::formats())]
     format: Option<Format>,
     /// Running server: http://host:port, or several as snowmint://host:port,host:port.
     #[arg(long, value_name = "URL", conflicts_with_all = ["store", "config", "data_dir", "namespace"])]
@@ -59,7 +60,7 @@ pub(crate) struct Mint {
     #[command(flatten)]
     config_args: ConfigArgs,
     /// Layout for --worker: a name, a name with overrides, or its fields in written order.
-    #[arg(long, value_name = "L", requires = "worker", conflicts_with_all = ["server", "store"])]
+    #[arg(long, value_name = "L", add = values::layouts(), requires = "worker", conflicts_with_all = ["server", "store"])]
     layout: Option<Layout>,
     /// Worker number.
     #[arg(long, value_name = "W", conflicts_with_all = ["source", "key", "server", "store", "config",
@@ -145,8 +146,9 @@ impl Mint {
     /// Adds the number of IDs printed before to a failure.
     fn counted(&self, failure: Failure, done: u64) -> Failure {
         match failure {
-            Failure::Explained { exit, message } if done > 0 => Failure::Explained {
+            Failure::Explained { exit, code, message } if done > 0 => Failure::Explained {
                 exit,
+                code,
                 message: format!("{done} of {} IDs were minted, then: {message}", self.count),
             },
             other => other,

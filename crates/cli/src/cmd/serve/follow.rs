@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use snowmint_coord::Node;
 use snowmint_coord::store::StoreConnector;
 use snowmint_server::Service;
+use snowmint_wire::error::Code;
 use tracing_subscriber::EnvFilter;
 
 use super::reload::Reloadable;
@@ -61,9 +62,12 @@ impl Reloadable for Stores {
         if let Some(name) =
             old.stores.keys().find(|name| old.stores.get(*name) != new.stores.get(*name))
         {
-            return Err(Failure::no(format!(
-                "stores.{name} was changed or removed, which needs a restart; no store was added"
-            )));
+            return Err(Failure::no(
+                Code::Conflict,
+                format!(
+                    "stores.{name} was changed or removed, which needs a restart; no store was added"
+                ),
+            ));
         }
         let added = new.stores.iter().filter(|(name, _)| !old.stores.contains_key(*name));
         for (name, place) in added {
@@ -97,8 +101,9 @@ impl Reloadable for Sources {
         match (old.defined.get(name), new.defined.get(name)) {
             (_, None) => {
                 return Err(Failure::no(
-                    "source is no longer in the configuration and stays unchanged; delete it by a \
-                     call",
+                    Code::Conflict,
+                    "source is no longer in the configuration and stays unchanged; delete it \
+                     (snowmint source delete NAME)",
                 ));
             }
             (None, Some(new)) => self.0.define(name, &new.spec).await.map_err(refused)?,

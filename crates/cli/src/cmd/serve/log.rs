@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anstream::{AutoStream, ColorChoice};
 use snowmint_coord::label::Visible;
 use snowmint_coord::{BootTimer, Timer};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -27,12 +27,13 @@ const COUNTED: &str = snowmint_server::service::FAILED_REQUESTS_TARGET;
 
 /// Starts the log; returns the function that changes its filter.
 pub(super) fn log_to_stderr(filter: EnvFilter) -> SetFilter {
-    let is_terminal = std::io::stderr().is_terminal();
+    // NO_COLOR and CLICOLOR_FORCE count, and so does a terminal without colour.
+    let is_coloured = AutoStream::choice(&std::io::stderr()) != ColorChoice::Never;
     let builder = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
-        .with_ansi(is_terminal)
+        .with_ansi(is_coloured)
         .fmt_fields(OneLine(DefaultFields::new()))
-        .map_event_format(|lines| Bounded::new(lines.with_ansi(is_terminal), Arc::new(BootTimer)))
+        .map_event_format(|lines| Bounded::new(lines.with_ansi(is_coloured), Arc::new(BootTimer)))
         .with_env_filter(filter)
         .with_filter_reloading();
     let handle = builder.reload_handle();

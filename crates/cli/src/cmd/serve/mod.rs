@@ -10,12 +10,14 @@ mod reload;
 mod signals;
 mod supervisor;
 mod traces;
+mod welcome;
 
 use std::sync::Arc;
 
 use clap::Args;
 use snowmint_coord::{BootTimer, ErrorKind, Node, PoolFull};
 use snowmint_server::{Handle, HttpSettings, Settings, Traces};
+use snowmint_wire::error::Code;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
@@ -28,11 +30,13 @@ use self::opening::{AtStart, log_forecasts, open, open_the_rest, sources_at_star
 use self::reload::{ReadConfig, Reload, Reloadable};
 use self::signals::{Signals, hangups};
 use self::supervisor::Supervisor;
+use self::welcome::Welcome;
 use crate::cmd::serve::traces::Exporting;
 use crate::config::{
     Config, ConfigArgs, CrashPolicy, Given, NumberChoice, WorkerReuse, WorkerSection,
 };
 use crate::open::node::{self, JournalUse};
+use crate::open::store::code_of;
 use crate::open::{store, upstreams};
 use crate::security::{Security, check_public_texts, warnings};
 use crate::system::descriptors;
@@ -44,7 +48,7 @@ use crate::terminal::output::Output;
 /// Defaults: the store is a file in ./snowmint-data, HTTP is on 127.0.0.1:7700, RESP on
 /// 127.0.0.1:7701, and the sources default (snowflake), numbers (segment) and counters (counter)
 /// exist. The first line on standard output is `listening http=ADDRESS resp=ADDRESS`; a terminal
-/// also gets the console's address.
+/// also gets, once the server is ready, the console's address and a command to try it.
 ///
 /// SIGTERM or SIGINT stops the server: it finishes requests in progress and releases worker
 /// numbers. A second signal does not wait for requests. SIGHUP reloads the configuration: changes
@@ -203,15 +207,15 @@ async fn check_workers(config: &Config, node: &Node) -> Outcome {
         match error.kind() {
             // Worker numbers are reserved beyond the clock's time.
             ErrorKind::ClockBehind { .. } if *after_crash == CrashPolicy::Refuse => {
-                return Err(Failure::refused(message("")));
+                return Err(Failure::refused(Code::ClockBehind, message("")));
             }
             ErrorKind::PoolFull(full) if *number != NumberChoice::Any => {
                 let holder = holder(node, full).await;
                 let ways = format!("{holder}; stop that process or choose another worker.number");
-                return Err(Failure::refused(message(&ways)));
+                return Err(Failure::refused(Code::PoolFull, message(&ways)));
             }
             ErrorKind::Conflict | ErrorKind::Invalid | ErrorKind::Unsupported => {
-                return Err(Failure::usage(message("")));
+                return Err(Failure::coded(code_of(&error), message("")));
             }
             _ => {}
         }
@@ -273,7 +277,9 @@ async fn serve_on(
     let scheme = if parts.tls.is_some() { "https" } else { "http" };
     let handle = snowmint_server::start(settings, parts)
         .map_err(|error| Failure::unavailable(format!("server cannot start: {error}")))?;
-    announce(&handle, scheme)?;
+    announce(&handle)?;
+    let welcome = Welcome::for_terminal(config, handle.http(), scheme);
+    let greeting = welcome.map(|welcome| tokio::spawn(welcome.once_ready(node.clone())));
     let supervisor = Supervisor::default();
     let attending = tokio::spawn({
         let (node, supervisor) = (node.clone(), supervisor.clone());
@@ -295,6 +301,9 @@ async fn serve_on(
     run(config, node, &handle, signals, reloading, &supervisor).await;
     tracing::info!("stopping: requests in progress are finished; a second signal does not wait");
     attending.abort();
+    if let Some(greeting) = greeting {
+        greeting.abort();
+    }
     forecasts.abort();
     following.abort();
     supervisor.stopping();

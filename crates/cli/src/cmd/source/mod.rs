@@ -4,27 +4,31 @@ mod restripe;
 mod shown;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 use snowmint_coord::spec::{SourceSpec, Takes, keys};
 use snowmint_wire::http::{AlterRequest, SourceBody, SourceRequest, SourcesBody, UnreadableBody};
 
 use crate::client::{ApiClient, DEFAULT_SERVER};
+use crate::cmd::values;
 use crate::terminal::exit::{Outcome, complain};
 use crate::terminal::output::Output;
+use crate::terminal::table::{Column, Table};
 use shown::{path, show};
 
-/// List, show, define, alter and disable sources.
+/// List, show, define, alter, disable, enable and delete sources.
 ///
 /// Calls the server of --server, or the one on 127.0.0.1:7700.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint source list
   snowmint source show orders
-  snowmint source define orders --layout twitter,epoch=2026-01-01T00:00:00Z --on_rollback wait
+  snowmint source define orders --layout twitter,epoch=2026-01-01T00:00:00Z --on-rollback wait
   snowmint source define invoices --kind segment --first 1000
-  snowmint source alter orders --lead_max 10s
-  snowmint source alter orders --lead_max 10s --if-version 7
+  snowmint source alter orders --lead-max 10s
+  snowmint source alter orders --lead-max 10s --if-version 7
   snowmint source disable orders
+  snowmint source enable orders
+  snowmint source delete orders
   snowmint source restripe orders --increment 3 --stripe 1=10.0.0.1:7700 --stripe 2=10.0.0.2:7700 \\
       --stripe 3=10.0.0.3:7700")]
 pub(crate) struct Source {
@@ -43,8 +47,13 @@ enum SourceCommand {
     /// Change keys of a source. Keys that determine its IDs (kind, layout, epoch, ...) cannot
     /// change.
     Alter(Alteration),
-    /// Stop minting from the source until `alter NAME --enabled true`.
+    /// Stop minting from the source until `enable NAME`.
     Disable(Named),
+    /// Mint from a disabled source again.
+    Enable(Named),
+    /// Delete a source. Its name keeps kind, layout and numbers: the same source, defined again,
+    /// continues above them.
+    Delete(Named),
     Restripe(restripe::Restripe),
 }
 
@@ -61,7 +70,7 @@ struct SourceTarget {
 #[derive(Debug, Args)]
 struct Named {
     /// Name of the source.
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = values::sources())]
     name: String,
     #[command(flatten)]
     target: SourceTarget,
@@ -102,12 +111,20 @@ impl Args for SourceKeys {
             } else {
                 format!(" [default: {}]", key.default)
             };
-            Arg::new(key.name)
-                .long(key.name)
+            let option = Arg::new(key.name)
+                // `lead-max`, as options are spelt. Every option also has the other spelling.
+                .long(key.name.replace('_', "-"))
                 .value_name(spelled(key.takes))
                 // The check of the key rejects a wrong number, not the syntax of options.
                 .allow_negative_numbers(true)
-                .help(format!("{} (for {}){default}", key.doc, key.kinds))
+                .help(format!("{} (for {}){default}", key.doc, key.kinds));
+            match (key.name, key.takes) {
+                ("layout", _) => option.add(values::layouts()),
+                ("text", _) => option.add(values::formats()),
+                (_, Takes::Word(words)) => option.add(values::words(words())),
+                (_, Takes::Flag) => option.add(values::words(&["true", "false"])),
+                _ => option,
+            }
         }))
     }
 
@@ -162,10 +179,9 @@ impl Source {
                 alter(&named, &spec, if_version, &mut out)?;
             }
             SourceCommand::Restripe(restripe) => restripe.run()?,
-            SourceCommand::Disable(named) => {
-                let spec = SourceSpec { enabled: Some(false), ..SourceSpec::default() };
-                alter(&named, &spec, None, &mut out)?;
-            }
+            SourceCommand::Disable(named) => enable(&named, false, &mut out)?,
+            SourceCommand::Enable(named) => enable(&named, true, &mut out)?,
+            SourceCommand::Delete(named) => delete(&named, &mut out)?,
         }
         out.flush()
     }
@@ -183,18 +199,31 @@ fn alter(named: &Named, to: &SourceSpec, version: Option<u64>, out: &mut Output)
     show(&body, named.target.json, out)
 }
 
+fn enable(named: &Named, enabled: bool, out: &mut Output) -> Outcome {
+    let spec = SourceSpec { enabled: Some(enabled), ..SourceSpec::default() };
+    alter(named, &spec, None, out)
+}
+
+fn delete(named: &Named, out: &mut Output) -> Outcome {
+    named.target.client()?.delete(&path(&named.name))?;
+    if named.target.json {
+        return out.json(&json!({ "name": named.name, "deleted": true }));
+    }
+    out.line(format_args!("deleted {}; the name keeps kind, layout and numbers", named.name))
+}
+
 fn list(sources: &[SourceBody], target: &SourceTarget, out: &mut Output) -> Outcome {
     if target.json {
         return sources.iter().try_for_each(|source| out.json(source));
     }
-    let width = sources.iter().map(|source| source.name.len()).max().unwrap_or(0).max(4);
-    out.line(format_args!("{:<width$}  {:<9}  LAYOUT OR VERSION", "NAME", "KIND"))?;
+    let titles = ["NAME", "KIND", "LAYOUT OR VERSION"];
+    let mut table = Table::new(titles.map(Column::Text));
     for SourceBody { name, keys, .. } in sources {
         let text = |key: &str| keys.get(key).and_then(Value::as_str).unwrap_or_default();
         let version = keys.get("uuid").and_then(|uuid| uuid.get("version"));
         let shape = version.map_or_else(|| text("layout").to_owned(), Value::to_string);
         let off = if keys.get("enabled") == Some(&Value::Bool(false)) { " (disabled)" } else { "" };
-        out.line(format_args!("{name:<width$}  {:<9}  {shape}{off}", text("kind")))?;
+        table.row([name.clone(), text("kind").to_owned(), format!("{shape}{off}")]);
     }
-    Ok(())
+    out.table(&table)
 }

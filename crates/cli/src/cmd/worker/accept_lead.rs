@@ -26,7 +26,7 @@ use crate::terminal::when::{self, Zone};
 #[command(after_help = "Examples:
   snowmint worker accept-lead --config /etc/snowmint.toml
   snowmint worker accept-lead --until 2026-08-01T12:00:00Z
-  snowmint worker accept-lead --until now          (accept nothing ahead any more)")]
+  snowmint worker accept-lead --until now   # accept nothing ahead any more")]
 pub(crate) struct AcceptLead {
     #[command(flatten)]
     config_args: ConfigArgs,

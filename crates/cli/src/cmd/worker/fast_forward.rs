@@ -16,6 +16,7 @@ use snowmint_coord::{
 };
 use snowmint_core::Rfc3339;
 use snowmint_server::{moved_to, recovery_body};
+use snowmint_wire::error::Code;
 use snowmint_wire::http;
 
 use super::recovered::{NOTHING_TO_RECOVER, Recovered, VALUES_ONLY};
@@ -184,7 +185,7 @@ impl MoveOptions {
             return shown.looked(&body);
         }
         if let Some(unsaid) = &body.unsaid {
-            return Err(Failure::refused(unsaid));
+            return Err(Failure::refused(Code::StoreRolledBack, unsaid));
         }
         let moved = done(config, recovery.lacks_sources(), &forward);
         let (before, after) = runtime.block_on(moved)?;

@@ -13,6 +13,7 @@ use snowmint_wire::http::{WorkerBody, WorkersBody};
 use crate::client::{ApiClient, DEFAULT_SERVER};
 use crate::terminal::exit::Outcome;
 use crate::terminal::output::{Output, print};
+use crate::terminal::table::{Column, Table};
 
 /// Show the holder of each worker number and the end of its lease; recover stores and pools.
 #[derive(Debug, Args)]
@@ -72,20 +73,19 @@ impl List {
 }
 
 fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
-    out.line(format_args!(
-        "{:<24}{:>7}  {:<10}{:<21}{:<16}{:>7}{:>6}  {:<26}{:<26}{:<26}{}",
-        "POOL",
-        "NUMBER",
-        "STATE",
-        "OWNER",
-        "HOST",
-        "PROCESS",
-        "TERM",
-        "MARK",
-        "LAUNCHED",
-        "HELD SINCE",
-        "LAST RENEWED"
-    ))?;
+    let mut table = Table::new([
+        Column::Text("POOL"),
+        Column::Number("NUMBER"),
+        Column::Text("STATE"),
+        Column::Text("OWNER"),
+        Column::Text("HOST"),
+        Column::Number("PROCESS"),
+        Column::Number("TERM"),
+        Column::Text("MARK"),
+        Column::Text("LAUNCHED"),
+        Column::Text("HELD SINCE"),
+        Column::Text("LAST RENEWED"),
+    ]);
     for worker in workers {
         let state = match worker {
             WorkerBody { live: true, own: true, .. } => "own",
@@ -96,18 +96,20 @@ fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
         };
         let process = worker.process.map_or_else(|| "-".to_owned(), |process| process.to_string());
         let shown = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-        out.line(format_args!(
-            "{:<24}{:>7}  {state:<10}{:<21}{:<16}{process:>7}{:>6}  {:<26}{:<26}{:<26}{}",
-            worker.pool,
-            worker.number,
+        let mark = if worker.excluded { "never" } else { &worker.mark };
+        table.row([
+            worker.pool.clone(),
+            worker.number.to_string(),
+            state.to_owned(),
             shown(&worker.owner),
             shown(&worker.host),
-            worker.term,
-            if worker.excluded { "never" } else { &worker.mark },
+            process,
+            worker.term.to_string(),
+            mark.to_owned(),
             shown(&worker.launched),
             shown(&worker.held_since),
-            shown(&worker.last_renewed)
-        ))?;
+            shown(&worker.last_renewed),
+        ]);
     }
-    Ok(())
+    out.table(&table)
 }

@@ -8,9 +8,11 @@ use snowmint_coord::{
     Mark, MemberInfo, NodeSettings, Presence, Reclaim as ReclaimRequest, Reclaimed, SlotInfo, Store,
 };
 use snowmint_core::UnixMillis;
+use snowmint_wire::error::Code;
 
 use crate::audit;
 use crate::config::{Config, ConfigArgs};
+use crate::open::store::code_of;
 use crate::open::{node, store};
 use crate::terminal::exit::{Failure, Outcome, complain};
 use crate::terminal::output::{Output, print};
@@ -116,7 +118,8 @@ impl Reclaim {
             Recovery::look(Some(store), reports, Vec::new(), &[], configured, when::now()).await?;
         if let Some(doubt) = recovery.doubt() {
             let error = doubt.clone().into_error();
-            return Err(Failure::refused(format!("{error}; recover the store first")));
+            let message = format!("{error}; recover the store first");
+            return Err(Failure::refused(code_of(&error), message));
         }
         if let Some(error) = recovery.unlisted() {
             return Err(Failure::unavailable(format!(
@@ -137,10 +140,13 @@ impl Reclaim {
             from_live: self.from_live,
         };
         if let Some(number) = self.numbers.iter().find(|number| missing(number)) {
-            return Err(Failure::no(format!(
-                "number {number} of pool {:?} was never claimed; see `snowmint worker list`",
-                self.pool
-            )));
+            return Err(Failure::no(
+                Code::NotFound,
+                format!(
+                    "number {number} of pool {:?} was never claimed; see `snowmint worker list`",
+                    self.pool
+                ),
+            ));
         }
         let members = store.members(when::now()).await?;
         let to = request.to(store.ground().await?, recovery.now());
@@ -284,10 +290,14 @@ impl ReclaimPlan {
     fn looked(&self, from_live: bool) -> Outcome {
         let all = |fate| self.slots.iter().filter(move |slot| self.fate(slot) == fate).count();
         if all(Fate::Excluded) > 0 {
-            return Err(Failure::no("nothing was changed; excluded numbers cannot be reclaimed"));
+            return Err(Failure::no(
+                Code::Conflict,
+                "nothing was changed; excluded numbers cannot be reclaimed",
+            ));
         }
         if all(Fate::Live) > 0 {
             return Err(Failure::no(
+                Code::Conflict,
                 "nothing was changed; stop the processes that hold these numbers or remove their \
                  tokens, or add --from-live",
             ));

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use snowmint_coord::recovery::JournalState;
+use snowmint_wire::error::Code;
 use snowmint_wire::http::{JournalBody, RecoveryBody};
 
 use crate::terminal::exit::{Failure, Outcome, complain};
@@ -74,7 +75,9 @@ impl Recovered {
     pub(super) fn looked(&mut self, body: &RecoveryBody) -> Outcome {
         complain("nothing was changed (--dry-run)");
         self.print(body, None)?;
-        body.unsaid.as_ref().map_or(Ok(()), |unsaid| Err(Failure::refused(unsaid)))
+        body.unsaid
+            .as_ref()
+            .map_or(Ok(()), |unsaid| Err(Failure::refused(Code::StoreRolledBack, unsaid)))
     }
 
     /// Ends the acceptance of another server, which is followed by reports.
@@ -104,8 +107,9 @@ impl Recovered {
 
     fn print(&mut self, body: &RecoveryBody, aside: Option<&Path>) -> Outcome {
         if self.json {
-            let mut all = serde_json::to_value(body)
-                .map_err(|error| Failure::no(format!("result cannot be written: {error}")))?;
+            let mut all = serde_json::to_value(body).map_err(|error| {
+                Failure::internal(format_args!("result cannot be written: {error}"))
+            })?;
             if let (Value::Object(all), Some(aside)) = (&mut all, aside) {
                 all.insert("journal_set_aside".into(), aside.display().to_string().into());
             }

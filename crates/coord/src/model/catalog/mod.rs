@@ -264,7 +264,7 @@ pub fn usable<'a>(
     let stored = existing(stored, name)?;
     if stored.state == SourceState::Disabled {
         return Err(Error::disabled(format!(
-            "source {name:?} is disabled; enable it (snowmint source alter NAME --enabled true)"
+            "source {name:?} is disabled; enable it (snowmint source enable NAME)"
         )));
     }
     if stored.version != definition_version {

@@ -18,10 +18,12 @@ use clap::Args;
 use serde_json::Value;
 use snowmint_coord::spec::{Period, Plan, SegmentPlan, SourceSpec};
 use snowmint_stores::shown;
+use snowmint_wire::error::Code;
 use snowmint_wire::http::{RestripeRequest, SourceBody};
 
 use super::shown::show;
 use crate::client::DEFAULT_SERVER;
+use crate::cmd::values;
 use crate::config::{Config, Given, warn_of_secret};
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::output::Output;
@@ -48,7 +50,7 @@ const ROOM_FACTOR: u64 = 8;
   snowmint source restripe orders --increment 3 --config snowmint.toml --stripe 1=a --stripe 2=b --stripe 3=c")]
 pub(crate) struct Restripe {
     /// Name of the source.
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = values::sources())]
     name: String,
     /// Number of stripes: the distance from a number to the next.
     #[arg(long, value_name = "M")]
@@ -270,16 +272,19 @@ impl Restripe {
         if let (Some(first), Some(agreed)) = (self.first, agreed)
             && first != agreed
         {
-            return Err(Failure::refused(format!(
-                "an earlier command began the new stripes at {agreed}, not at {first}; finish it \
+            return Err(Failure::refused(
+                Code::Conflict,
+                format!(
+                    "an earlier command began the new stripes at {agreed}, not at {first}; finish it \
                  without --first"
-            )));
+                ),
+            ));
         }
         agreed.ok_or_else(|| {
             let urls = |some: &[&Deployment]| {
                 some.iter().map(|one| one.url.as_str()).collect::<Vec<_>>().join(", ")
             };
-            Failure::refused(format!(
+            Failure::refused(Code::Conflict, format!(
                 "{} already have stripes of {}, but {} have no end number that fits, so numbers could \
                  repeat; give all deployments another number of stripes first",
                 urls(&done),

@@ -1,10 +1,15 @@
 //! `snowmint encode`: the IDs of given times.
 
+mod source;
+
 use clap::Args;
 use serde::Serialize;
 use snowmint_core::layout::{EPOCH_DEFAULT, ReadableLayout};
 use snowmint_core::{OutOfRange, Parts, Tick, UnixMillis};
 
+use self::source::{SourceForm, TextRange};
+use crate::client::DEFAULT_SERVER;
+use crate::cmd::values;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::output::print;
 use crate::terminal::when::Zone;
@@ -15,10 +20,13 @@ use crate::terminal::when::Zone;
 ///
 /// An instant stands for its whole tick, or for its whole millisecond if a tick is shorter. A span lasts from the first time up to, and not including,
 /// --until. Where IDs have the top bit set, both numbers are negative, as SQL and Java show them.
+///
+/// With --source, shows both also in the source's text form.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint encode 2026-11-20T12:00:00Z
   snowmint encode 2026-11-20 --until 2026-11-21 --zone Asia/Shanghai --layout twitter
+  snowmint encode 2026-11-20 --until 2026-11-21 --source orders
   snowmint encode 2026-11-20T12:00:00Z --json | jq -r .lowest")]
 pub(crate) struct Encode {
     /// Start: RFC 3339, a date with or without a time of day (in --zone), @ and Unix milliseconds,
@@ -29,8 +37,14 @@ pub(crate) struct Encode {
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Layout: a name, a name with overrides, or its fields in written order.
-    #[arg(long, value_name = "L", default_value = "time=41,worker=10,sequence=12")]
+    #[arg(long, value_name = "L", add = values::layouts(), default_value = "time=41,worker=10,sequence=12")]
     layout: ReadableLayout,
+    /// Source of the IDs; a server knows its layout and its text form.
+    #[arg(long, value_name = "S", add = values::sources(), conflicts_with = "layout")]
+    source: Option<String>,
+    /// Server that has the source.
+    #[arg(long, value_name = "URL", requires = "source", default_value = DEFAULT_SERVER)]
+    server: String,
     /// Zone of times without an offset.
     #[arg(long, value_name = "Z", default_value = "UTC", allow_hyphen_values = true)]
     zone: Zone,
@@ -49,6 +63,9 @@ struct Range {
     /// End of the last tick.
     until: String,
     layout: String,
+    /// The same range in the text form of the source, unless that is decimal.
+    #[serde(flatten)]
+    texts: Option<TextRange>,
 }
 
 impl Encode {
@@ -56,7 +73,9 @@ impl Encode {
         let read = |text: &str| self.zone.read(text).map_err(Failure::usage);
         let from = read(&self.time)?;
         let until = self.until.as_deref().map(read).transpose()?;
-        let layout = &self.layout;
+        let of_source = |name: &String| SourceForm::of(name, &self.server);
+        let form = self.source.as_ref().map(of_source).transpose()?;
+        let layout = &form.as_ref().map_or(self.layout, |form| form.layout.readable());
         if !layout.is_by_time() {
             return Err(Failure::usage(format!(
                 "IDs of layout {layout} are not in the order of time, so no range holds those of a \
@@ -92,10 +111,15 @@ impl Encode {
             from: self.zone.show(layout.start_of(first)),
             until: self.zone.show(end),
             layout: layout.to_string(),
+            texts: form.map_or(Ok(None), |form| form.texts(lowest, highest))?,
         };
         print(self.json, [&range], |out| {
             out.line(format_args!("lowest   {}", range.lowest))?;
-            out.line(format_args!("highest  {}", range.highest))
+            out.line(format_args!("highest  {}", range.highest))?;
+            let Some(texts) = &range.texts else { return Ok(()) };
+            let TextRange { format, lowest_text, highest_text, texts_sort } = texts;
+            let order = if *texts_sort { "" } else { " (texts of this form do not sort by time)" };
+            out.line(format_args!("{format}: {lowest_text} to {highest_text}{order}"))
         })
     }
 }
