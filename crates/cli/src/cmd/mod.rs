@@ -15,6 +15,7 @@ mod mint;
 mod serve;
 mod source;
 mod token;
+mod top;
 mod verify;
 mod worker;
 
@@ -55,6 +56,7 @@ enum Command {
     Bench(Box<bench::Bench>),
     Doctor(doctor::Doctor),
     Health(health::Health),
+    Top(top::Top),
     Verify(verify::Verify),
     Completions(completions::Completions),
     Man(man::Man),
@@ -77,6 +79,7 @@ impl Snowmint {
             Command::Bench(command) => command.run(),
             Command::Doctor(command) => command.run(),
             Command::Health(command) => command.run(),
+            Command::Top(command) => command.run(),
             Command::Verify(command) => command.run(),
             Command::Completions(command) => command.run(Self::command()),
             Command::Man(command) => command.run(Self::command()),
@@ -88,8 +91,8 @@ impl Snowmint {
 mod tests {
     use super::*;
 
-    /// Commands that print files, or only a first line.
-    const WITHOUT_JSON: [&str; 4] = ["serve", "config schema", "completions", "man"];
+    /// Commands that print files, only a first line, or a screen.
+    const WITHOUT_JSON: [&str; 5] = ["serve", "config schema", "top", "completions", "man"];
 
     fn check(command: &clap::Command, path: &str) {
         let mut below = command.get_subcommands().peekable();
