@@ -149,7 +149,7 @@ impl Pseudo {
     }
 
     /// Checks that the view has left the screen and restored the settings of the terminal.
-    fn is_restored(mut self) {
+    fn check_restored(mut self) {
         self.shows("\u{1b}[?1049l");
         self.shows("code=0");
         // The last line of the settings.
@@ -187,7 +187,7 @@ fn live_view_retries_a_killed_server_and_restores_the_terminal() {
     view.shows("any key closes it");
     view.press("x?");
     view.press("q");
-    view.is_restored();
+    view.check_restored();
 }
 
 #[test]
@@ -203,6 +203,6 @@ fn live_view_restores_the_terminal_after_ctrl_c_and_sigterm() {
         } else {
             view.press("\u{3}");
         }
-        view.is_restored();
+        view.check_restored();
     }
 }

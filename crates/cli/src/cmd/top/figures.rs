@@ -24,8 +24,8 @@ pub(super) fn grouped(number: u64) -> String {
 /// Returns a duration in one unit, rounded down.
 pub(super) fn span(ms: u64) -> String {
     match ms {
-        ..SECOND_MS => format!("{ms} ms"),
-        ..10_000 => format!("{}.{} s", ms / SECOND_MS, ms % SECOND_MS / 100),
+        _ if ms < SECOND_MS => format!("{ms} ms"),
+        _ if ms < 10 * SECOND_MS => format!("{}.{} s", ms / SECOND_MS, ms % SECOND_MS / 100),
         _ if ms < 2 * MINUTE_MS => format!("{} s", ms / SECOND_MS),
         _ if ms < 2 * HOUR_MS => format!("{} min", ms / MINUTE_MS),
         _ if ms < 2 * DAY_MS => format!("{} h", ms / HOUR_MS),
