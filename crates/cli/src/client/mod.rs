@@ -5,6 +5,7 @@ mod connection;
 mod hints;
 
 use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -132,6 +133,12 @@ impl ApiClient {
         self.call_one((base, ms), &Method::GET, path, &Bytes::new())
     }
 
+    /// Returns a page that is not JSON: the metrics.
+    pub(crate) fn text(&self, path: &str) -> Result<String, CallError> {
+        let read = |bytes: &[u8]| std::str::from_utf8(bytes).map(str::to_owned);
+        self.call_for(&Method::GET, path, None::<&()>, read)
+    }
+
     pub(crate) fn post<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -168,6 +175,17 @@ impl ApiClient {
         path: &str,
         body: Option<&impl Serialize>,
     ) -> Result<T, CallError> {
+        self.call_for(method, path, body, |bytes| serde_json::from_slice(bytes))
+    }
+
+    /// Makes a call whose response `read` reads.
+    fn call_for<T, E: fmt::Display>(
+        &self,
+        method: &Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+        read: impl Fn(&[u8]) -> Result<T, E>,
+    ) -> Result<T, CallError> {
         let body = match body.map(serde_json::to_vec).transpose() {
             Ok(body) => Bytes::from(body.unwrap_or_default()),
             Err(error) => return Err(CallError::Failed(Failure::internal(error))),
@@ -180,7 +198,7 @@ impl ApiClient {
             left -= 1;
             // A frozen server still accepts connections, perhaps for long.
             let ms = if twice && left > 0 { NEXT_SERVER_AFTER_MS } else { RESPONSE_MS_MAX };
-            match self.call_one((base, ms), method, path, &body) {
+            match self.call_one((base, ms), method, path, &body, &read) {
                 Err(CallError::NotReached(reason)) => reasons.push(reason),
                 // The server has died since, or is unavailable now: another may serve.
                 Err(CallError::Failed(
@@ -223,12 +241,13 @@ impl ApiClient {
         request.body(Full::new(body.clone()))
     }
 
-    fn call_one<T: DeserializeOwned>(
+    fn call_one<T, E: fmt::Display>(
         &self,
         (base, ms): (&str, u64),
         method: &Method,
         path: &str,
         body: &Bytes,
+        read: impl Fn(&[u8]) -> Result<T, E>,
     ) -> Result<T, CallError> {
         let request = self
             .request(base, method, path, body)
@@ -249,7 +268,7 @@ impl ApiClient {
         let bytes = if status == 204 { Bytes::from_static(b"null") } else { bytes };
         // Readiness reports a negative result by its status, with the same body form.
         if matches!(status, 200 | 201 | 204) || (status == 503 && path == "/readyz") {
-            return serde_json::from_slice(&bytes).map_err(|error| {
+            return read(&bytes).map_err(|error| {
                 failed(format!("{base} sent an unknown response for {path}: {error}"))
             });
         }

@@ -17,6 +17,7 @@ mod mint;
 mod serve;
 mod source;
 mod token;
+mod top;
 mod values;
 mod verify;
 mod worker;
@@ -60,6 +61,7 @@ enum Command {
     Bench(Box<bench::Bench>),
     Doctor(doctor::Doctor),
     Health(health::Health),
+    Top(top::Top),
     Verify(verify::Verify),
     Explain(explain::Explain),
     Completions(completions::Completions),
@@ -99,6 +101,7 @@ impl Snowmint {
             Command::Bench(command) => command.run(),
             Command::Doctor(command) => command.run(),
             Command::Health(command) => command.run(),
+            Command::Top(command) => command.run(),
             Command::Verify(command) => command.run(),
             Command::Explain(command) => command.run(),
             Command::Completions(command) => command.run(),
@@ -111,8 +114,8 @@ impl Snowmint {
 mod tests {
     use super::*;
 
-    /// Commands that print files, or only a first line.
-    const WITHOUT_JSON: [&str; 4] = ["serve", "config schema", "completions", "man"];
+    /// Commands that print files, only a first line, or a screen.
+    const WITHOUT_JSON: [&str; 5] = ["serve", "config schema", "top", "completions", "man"];
 
     fn check(command: &clap::Command, path: &str) {
         let mut below = command.get_subcommands().peekable();

@@ -31,4 +31,5 @@ mod recovery_unnoticed;
 mod recovery_without;
 mod security;
 mod server;
+mod top;
 mod traces;
