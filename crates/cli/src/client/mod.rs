@@ -130,7 +130,8 @@ impl ApiClient {
         path: &str,
     ) -> Result<T, CallError> {
         let base = self.servers.first().map_or("", String::as_str);
-        self.call_one((base, ms), &Method::GET, path, &Bytes::new())
+        let read = |bytes: &[u8]| serde_json::from_slice(bytes);
+        self.call_one((base, ms), &Method::GET, path, &Bytes::new(), read)
     }
 
     /// Returns a page that is not JSON: the metrics.

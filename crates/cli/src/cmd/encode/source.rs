@@ -22,10 +22,10 @@ impl SourceForm {
     pub(super) fn of(name: &str, server: &str) -> Outcome<Self> {
         let client = ApiClient::new(server)?;
         let body: SourceBody = client.get(&format!("/v1/sources/{}", segment(name)))?;
-        Self::of_keys(name, Value::Object(body.keys))
+        Self::of_keys(name, &Value::Object(body.keys))
     }
 
-    fn of_keys(name: &str, keys: Value) -> Outcome<Self> {
+    fn of_keys(name: &str, keys: &Value) -> Outcome<Self> {
         let spec = SourceSpec::from_json(&keys.to_string()).and_then(|spec| spec.check());
         let plan = spec.map_err(|error| {
             Failure::coded(
@@ -86,13 +86,13 @@ mod tests {
 
     use super::*;
 
-    fn form(keys: Value) -> Outcome<SourceForm> {
+    fn form(keys: &Value) -> Outcome<SourceForm> {
         SourceForm::of_keys("orders", keys)
     }
 
     #[test]
     fn source_gives_layout_and_text_form() {
-        let padded = form(json!({ "layout": "discord", "text": "base62-padded" })).unwrap();
+        let padded = form(&json!({ "layout": "discord", "text": "base62-padded" })).unwrap();
         assert_eq!(padded.layout, Layout::DISCORD);
         let range = padded.texts(61, 62).unwrap().unwrap();
         assert_eq!((range.format, range.texts_sort), ("base62-padded", true));
@@ -100,9 +100,9 @@ mod tests {
             range.lowest_text.ends_with("0z") && range.highest_text.ends_with("10"),
             "{range:?}"
         );
-        let short = form(json!({ "text": "base62" })).unwrap().texts(61, 62).unwrap().unwrap();
+        let short = form(&json!({ "text": "base62" })).unwrap().texts(61, 62).unwrap().unwrap();
         assert_eq!((short.lowest_text.as_str(), short.texts_sort), ("z", false));
-        assert_eq!(form(json!({})).unwrap().texts(61, 62).unwrap(), None);
+        assert_eq!(form(&json!({})).unwrap().texts(61, 62).unwrap(), None);
     }
 
     #[test]
@@ -113,9 +113,9 @@ mod tests {
             (json!({ "kind": "newer" }), "update this program"),
             (disguise("full"), "snowmint decode --source orders"),
         ] {
-            let Err(Failure::Explained { message, .. }) = form(keys) else { panic!("{part}") };
+            let Err(Failure::Explained { message, .. }) = form(&keys) else { panic!("{part}") };
             assert!(message.contains(part), "{part}: {message}");
         }
-        assert!(form(disguise("ordered")).is_ok());
+        assert!(form(&disguise("ordered")).is_ok());
     }
 }
