@@ -132,6 +132,7 @@ fn manual_pages_can_be_read() {
     assert_eq!(ran.code, 1);
     let (wrong, known) = ran.err.trim().split_once("; expected one of ").unwrap();
     assert!(wrong.ends_with("unknown command snowmint nothing"), "{}", ran.err);
+    let known = known.strip_suffix(" [not_found]").unwrap();
     let known: Vec<_> = known.split(", ").collect();
     for command in ["serve", "mint", "worker", "man"] {
         assert!(known.contains(&command), "{command}: {}", ran.err);
@@ -174,7 +175,7 @@ fn every_page_can_be_read() {
         let (examples, status) = examples.split_once(" EXIT STATUS 0 done 1 ").unwrap();
         assert!(!examples.contains("Exit codes") && status.contains("4 not available"), "{page}");
         // A name may have a dash: worker fast-forward.
-        let is_own = examples.split(" snowmint ").any(|words| {
+        let is_own = format!(" {examples}").split(" snowmint ").any(|words| {
             let of_page = command.trim_start_matches("snowmint").trim_start_matches('-');
             words.replace(' ', "-").starts_with(of_page)
         });

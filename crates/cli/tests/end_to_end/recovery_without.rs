@@ -191,6 +191,8 @@ fn server_left_out_while_frozen_ends_at_its_next_call() {
     };
     while_frozen(&|| copied(&file, &copy));
     second.signal("-CONT");
+    // The first server finds out by these numbers that the store lacks something.
+    shop.mint(&first, "numbers", 10);
     shop.mint(&second, "invoices", 1_000);
     while_frozen(&|| copied(&copy, &file));
     until("the first server refuses", || refuses(&first));

@@ -272,14 +272,14 @@ async fn recovery_of_another_namespace_excuses_no_loss(case: Case) {
         other.store.fast_forward(&FastForward::default()).await.unwrap();
         assert_eq!(other.store.recall("it", &seen).await.unwrap(), Recalled::Recovered);
     }
-    // The doubts were everybody's who shares the identity.
+    // All namespaces that share the identity were in doubt.
     case.store.fast_forward(&FastForward::default()).await.unwrap();
     used.store.fast_forward(&FastForward::default()).await.unwrap();
     used.reserve(&source, 1).await.unwrap();
 }
 
-/// Values of a store that lacks nothing as far as anybody has found: a process that knows more, and
-/// returns later, still puts it in doubt.
+/// Values of a store are raised before any process has found that it lacks something. A process
+/// that knows more, and returns later, still puts it in doubt.
 async fn raised_values_excuse_no_loss(case: Case) {
     let source = case.define("orders").await;
     case.reserve(&source, 1).await.unwrap();

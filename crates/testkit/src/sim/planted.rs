@@ -90,8 +90,8 @@ pub enum Bug {
     IdsUnreported,
     /// An operator counts the reports of an earlier doubt that a restore has brought back.
     ReportsOfAnOldDoubt,
-    /// An operator's move to some values, of a store that nobody has found to lack anything, counts
-    /// as its recovery.
+    /// An operator raises some values of a store that no process has found to lack anything, and
+    /// this counts as its recovery.
     ValuesRaisedAsARecovery,
     /// A server that counts numbers does not compare the store's identity.
     CountedInAnotherStore,

@@ -136,9 +136,9 @@ pub enum Recalled {
     Recovered,
 }
 
-/// What a store keeps of its own past.
+/// History of a store, as stored: the part that its identity does not show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Past {
+pub struct StoredHistory {
     /// Starts of its history.
     pub starts: Starts,
     /// [Number of recoveries](History::recoveries) after the last one of this namespace; 0 before
@@ -193,7 +193,7 @@ pub fn recall(
     who: &str,
     seen: &StoreIdentity,
     found: &StoreIdentity,
-    past: &Past,
+    past: &StoredHistory,
 ) -> Result<Recalled> {
     let (known, now) = (History::of(&seen.id), History::of(&found.id));
     if !known.store.is_empty() && known.store != now.store {

@@ -12,12 +12,15 @@ use crate::model::fast_forward::FastForward;
 #[derive(Clone)]
 struct Kept {
     identity: StoreIdentity,
-    past: Past,
+    past: StoredHistory,
 }
 
 impl Kept {
     fn new() -> Self {
-        Self { identity: StoreIdentity { id: "s".into(), writes: 0 }, past: Past::default() }
+        Self {
+            identity: StoreIdentity { id: "s".into(), writes: 0 },
+            past: StoredHistory::default(),
+        }
     }
 
     fn write(&mut self) -> StoreIdentity {
@@ -209,7 +212,7 @@ fn stores_without_history_are_compared_by_count() {
 fn store_with_another_id_is_rejected() {
     let (seen, found) = ("a.0.1", "b.0.1");
     let identity = |id: &str| StoreIdentity { id: id.into(), writes: 1 };
-    let past = Past { starts: Starts::read("1-1", 1).unwrap(), recovered: 0 };
+    let past = StoredHistory { starts: Starts::read("1-1", 1).unwrap(), recovered: 0 };
     let refused = recall("it", &identity(seen), &identity(found), &past).unwrap_err();
     assert_eq!(refused.kind().code(), "store_mismatch");
     assert!(

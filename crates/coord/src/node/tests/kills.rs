@@ -9,7 +9,7 @@ use snowmint_core::Clock;
 use super::*;
 use crate::error::ErrorKind;
 use crate::journal::{DataDir, inspect};
-use crate::model::history::{Past, Recalled, StoreIdentity, recall};
+use crate::model::history::{Recalled, StoreIdentity, StoredHistory, recall};
 use crate::model::pool::Reuse;
 use crate::platform::random;
 use crate::sources::Source;
@@ -290,7 +290,8 @@ async fn another_store_and_an_older_state_of_the_store_are_refused() {
     assert!(error.to_string().contains("but the journal belongs to"), "{error}");
     let remembered = JournalWriter::none().fingerprint();
     let identity = |writes| StoreIdentity { id: "s".into(), writes };
-    let recall = |found| recall(&remembered.who, &identity(10), &identity(found), &Past::default());
+    let recall =
+        |found| recall(&remembered.who, &identity(10), &identity(found), &StoredHistory::default());
     assert_eq!(recall(10).unwrap(), Recalled::Same);
     let error = recall(9).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::StoreRolledBack { .. }), "{error}");

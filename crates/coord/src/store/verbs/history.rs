@@ -9,13 +9,13 @@ use crate::error::label::Visible;
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::model::fast_forward::FastForward;
 use crate::model::history::{
-    Doubt, Evidence, History, JournalInfo, Known, Noted, Past, Recalled, Standing, Starts,
-    StoreIdentity, check_ends, recall,
+    Doubt, Evidence, History, JournalInfo, Known, Noted, Recalled, Standing, Starts, StoreIdentity,
+    StoredHistory, check_ends, recall,
 };
 
 /// Name of the note with the starts.
 pub const STARTS: &str = "starts";
-/// Name of the note with [`Past::recovered`].
+/// Name of the note with [`StoredHistory::recovered`].
 const RECOVERED: &str = "recovered";
 /// Name of the note with the reason for the doubt.
 const DOUBT: &str = "doubt";
@@ -24,9 +24,9 @@ const JOURNALS: &str = "journals";
 /// Name of the note with their reports.
 const KNOWN: &str = "known";
 
-pub(super) async fn read_past<R: Rows>(rows: &mut R) -> RowsResult<R, Past> {
+pub(super) async fn read_history<R: Rows>(rows: &mut R) -> RowsResult<R, StoredHistory> {
     let starts = read_starts(rows).await?;
-    Ok(Past { starts, recovered: read(rows, RECOVERED).await?.unwrap_or_default() })
+    Ok(StoredHistory { starts, recovered: read(rows, RECOVERED).await?.unwrap_or_default() })
 }
 
 async fn read_starts<R: Rows>(rows: &mut R) -> RowsResult<R, Starts> {
@@ -112,8 +112,8 @@ pub(super) async fn put_moved<R: Rows>(
 /// Ends the doubt in an operator's step. Returns whether another namespace of the store is still in
 /// doubt.
 ///
-/// Where the step accepts another server, all other namespaces are in doubt from then on: the move
-/// has applied nothing that their processes know, and the server may lack some of it.
+/// A step that accepts another server puts all other namespaces in doubt: the move has applied
+/// nothing that their processes know, and the server may lack some of it.
 pub(super) async fn end_doubt<R: Rows>(rows: &mut R, forward: &FastForward) -> RowsResult<R, bool> {
     let mut standing = standing(rows).await?;
     standing.end(forward);
@@ -162,7 +162,7 @@ impl RunVerb for RecallVerb<'_> {
             rows.check_server()?;
         }
         doubted?;
-        let past = read_past(rows).await?;
+        let past = read_history(rows).await?;
         let found = rows.identity().clone();
         let recalled = recall(self.who, self.seen, &found, &past);
         check_server_of(rows, &recalled)?;
@@ -204,7 +204,7 @@ impl DoubtVerb<'_> {
     /// Returns whether the store, as this step finds it, lacks the seen state: another store may
     /// have taken its place since.
     async fn is_shown<R: Rows>(&self, rows: &mut R) -> RowsResult<R, bool> {
-        let past = read_past(rows).await?;
+        let past = read_history(rows).await?;
         let found = rows.identity().clone();
         let by_handle = self.by_handle.map(|seen| seen.recall(&found, &past));
         let by_evidence = recall(THIS_PROCESS, &self.evidence.seen, &found, &past);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::history::{check_server_of, is_in_doubt, put_start, read_past, refuse_doubt};
+use super::history::{check_server_of, is_in_doubt, put_start, read_history, refuse_doubt};
 use super::rows::{Access, Failure, Rows, RowsResult, THIS_PROCESS};
 use super::seen_by_handle::SeenByHandle;
 use crate::error::{Error, ErrorKind, Result};
@@ -117,7 +117,7 @@ impl Lineage {
         if is_same && access == Access::Read && is_in_doubt(rows).await? {
             return Ok(());
         }
-        let past = read_past(rows).await?;
+        let past = read_history(rows).await?;
         let rolled_back = |seen, found| {
             Failure::from(Error::store_rolled_back(format!("change count of {label}"), seen, found))
         };
@@ -173,7 +173,7 @@ impl Lineage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::history::{Past, Starts};
+    use crate::model::history::{Starts, StoredHistory};
 
     fn at(id: &str, writes: u64) -> StoreIdentity {
         StoreIdentity { id: id.into(), writes }
@@ -199,7 +199,8 @@ mod tests {
         assert_eq!(seen.lost_from(), Some(4));
         assert_eq!(lineage.begun(), None, "a fast step compares counts alone");
         assert!(!seen.is_kept_by(&at("s.0.1", 9)));
-        let past = |text, recovered| Past { starts: Starts::read(text, 1).unwrap(), recovered };
+        let past =
+            |text, recovered| StoredHistory { starts: Starts::read(text, 1).unwrap(), recovered };
         let refused = seen.recall(&at("s.0.1", 9), &past("1-1", 0)).unwrap_err();
         let shown = matches!(refused.kind(), ErrorKind::StoreRolledBack { seen: 5, found: 3, .. });
         assert!(shown, "{refused:?}");

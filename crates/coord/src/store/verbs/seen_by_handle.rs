@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::rows::THIS_PROCESS;
 use crate::error::{Error, Result};
-use crate::model::history::{History, Past, Recalled, StoreIdentity, recall};
+use crate::model::history::{History, Recalled, StoreIdentity, StoredHistory, recall};
 
 /// State of a store that a handle has seen.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ impl SeenByHandle {
     }
 
     /// Compares the store with this state, as [`recall`] does.
-    pub(super) fn recall(&self, found: &StoreIdentity, past: &Past) -> Result<Recalled> {
+    pub(super) fn recall(&self, found: &StoreIdentity, past: &StoredHistory) -> Result<Recalled> {
         let recalled = recall(THIS_PROCESS, &self.identity, found, past)?;
         let Some(short) = self.short.filter(|_| recalled == Recalled::Same) else {
             return Ok(recalled);
