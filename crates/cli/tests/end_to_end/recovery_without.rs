@@ -170,7 +170,9 @@ fn only_raises(output: &Output, value: &str) {
     }
     let journals = printed.lines().filter(|line| line.starts_with("journal "));
     let states: Vec<&str> = journals.filter_map(|line| line.rsplit(": ").next()).collect();
-    assert_eq!(states, ["not asked", "not asked"], "{printed}");
+    // A journal that was left out is listed once its server has joined again.
+    let are_unasked = !states.is_empty() && states.iter().all(|state| *state == "not asked");
+    assert!(are_unasked, "{printed}");
 }
 
 /// A process that the operator takes for lost runs on, and has noticed neither doubt nor recovery.
