@@ -32,6 +32,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("redis-benchmark", "redis-tools"),
     ("redis-cli", "redis-tools"),
     ("redis-server", "redis-server"),
+    ("script", "bsdutils"),
     ("setpriv", "util-linux"),
     ("systemd-analyze", "systemd"),
     ("zookeeper.jar", "zookeeper"),

@@ -1,6 +1,6 @@
-//! The command line as users meet it. The types of the commands describe what is read; this adds
-//! what follows from them: examples at each command, the default and the variable of each option
-//! that is a key of the configuration, and a second spelling of options.
+//! The command line as users meet it. The types of the commands describe what is read. This adds
+//! examples to each command, and a second spelling to options. Options that are keys of the
+//! configuration also show their default and their variable.
 
 use std::path::Path;
 

@@ -35,7 +35,7 @@ async fn metrics_have_the_format_that_accept_prefers() {
     }
 }
 
-/// Of two servers, the first has the only worker number of a source that no configuration has.
+/// The first of two servers has the only worker number of a source that no configuration has.
 #[tokio::test]
 async fn first_failed_request_of_a_source_is_counted() {
     let store = MemoryStore::new("test").unwrap();
