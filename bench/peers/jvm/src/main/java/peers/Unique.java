@@ -33,6 +33,6 @@ public final class Unique {
             }
             System.out.println(peer + " " + ids.length + " " + twice);
         }
-        System.exit(0); // Hazelcast and CosId have threads that go on.
+        System.exit(0); // Hazelcast and CosId have threads that continue.
     }
 }
