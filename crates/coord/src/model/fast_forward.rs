@@ -42,7 +42,8 @@ pub struct FastForward {
     /// uses the former one. All other namespaces of the store are in doubt from then on.
     pub same_server: bool,
     /// Whether the values alone are raised, in a store that lacks nothing as far as its processes
-    /// have found. A process that knows more still puts the store in doubt. Otherwise the step is a
+    /// have found: leases and counters stay as they are, except for worker numbers below a requested
+    /// mark. A process that knows more still puts the store in doubt. Otherwise the step is a
     /// recovery, which such a process accepts if the store was moved past all that it knows. Fails
     /// with `StoreRolledBack` in a store in doubt.
     pub values_only: bool,

@@ -7,6 +7,7 @@
 
 use serde::Deserialize;
 
+use crate::ids::Mark;
 use crate::model::segment::NUMBER_MAX;
 
 /// A stripe in which everything is decided.
@@ -177,6 +178,13 @@ impl Stripe {
             Some(distance) => self.first_at.saturating_add(distance.div_ceil(self.increment)),
             None => self.first_at,
         }
+    }
+
+    /// Returns the next number of a source with numbers up to `end` and IDs up to `ids`. The
+    /// definition by which the numbers became IDs may have turned the same number into a higher ID.
+    #[must_use]
+    pub fn next_after(self, end: u64, ids: u64) -> u64 {
+        self.number_from(ids.max(end)).min(Mark::MAX.get()).max(end)
     }
 
     /// Returns the lowest number that has an ID.

@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Mark;
 use crate::model::catalog::Definition;
 use crate::model::history::{Known, StoreIdentity};
+use crate::model::stripe::Stripe;
 
 /// Knowledge of a process about a store, which can prove a store rollback, or an operator's word
 /// that another server has taken over.
@@ -94,10 +95,15 @@ pub(crate) fn check_recovered(
     mark: Mark,
     far_ahead: bool,
 ) -> Result<()> {
-    let below = sources_below(&known.ends, stored);
+    let ends = ends_by_stripe(known, stored);
+    let below = sources_below(&ends, stored);
     let (mut lacks, mut command) = (Vec::new(), "snowmint worker recover".to_owned());
+    let mut undefined = Vec::new();
     for (name, seen, found) in below.iter().take(NAMED_MAX) {
         lacks.push(format!("next number of source {name:?} was {seen}, is {found}"));
+        if stored.iter().all(|source| source.name != *name) {
+            undefined.push(*name);
+        }
         command.push_str(&format!(" --segment {name}={seen}"));
     }
     if let more @ 1.. = below.len().saturating_sub(NAMED_MAX) {
@@ -118,9 +124,15 @@ pub(crate) fn check_recovered(
         return Ok(());
     }
     let lacks = lacks.join(", ");
+    let first = match undefined.as_slice() {
+        [] => String::new(),
+        names => {
+            format!("define as they were the sources that are lost ({}), and ", names.join(", "))
+        }
+    };
     let message = format!(
         "store rolled back: {lacks}, as seen by {who}, without which the store was recovered; IDs \
-         in between may have come twice; to stop that and continue, run {command}"
+         in between may have come twice; to stop that and continue, {first}run {command}"
     );
     let (seen, found) = match below.first() {
         Some((_, seen, found)) => (*seen, *found),
@@ -128,4 +140,16 @@ pub(crate) fn check_recovered(
     };
     let evidence = format!("state seen by {who} ({lacks})");
     Err(Error::of(ErrorKind::StoreRolledBack { evidence, seen, found }, message))
+}
+
+/// Returns the ends of sources, each raised to where the stored definition makes no ID that the
+/// process has seen.
+fn ends_by_stripe(known: &Known, stored: &[Definition]) -> BTreeMap<String, u64> {
+    let ids_of = |name: &String| known.ids.get(name).copied().unwrap_or(0);
+    let stripe_of = |name: &String| {
+        let stored = stored.iter().find(|source| source.name == *name);
+        stored.and_then(|source| Stripe::of_text(&source.spec)).unwrap_or(Stripe::ALL)
+    };
+    let ends = known.ends.iter();
+    ends.map(|(name, end)| (name.clone(), stripe_of(name).next_after(*end, ids_of(name)))).collect()
 }

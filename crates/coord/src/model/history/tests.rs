@@ -368,8 +368,8 @@ fn store_recovered_below_a_journal_names_the_whole_command() {
         "store rolled back: next number of source \"b\" was 51, is 50, next number of source \"c\" \
          was 7, is 0, worker mark was 2026-11-29T11:35:02.485Z, is 2026-11-29T11:35:02.484Z, as \
          seen by the journal, without which the store was recovered; IDs in between may have come \
-         twice; to stop that and continue, run snowmint worker recover --segment b=51 --segment c=7 \
-         --mark 2026-11-29T11:35:02.485Z"
+         twice; to stop that and continue, define as they were the sources that are lost (c), and \
+         run snowmint worker recover --segment b=51 --segment c=7 --mark 2026-11-29T11:35:02.485Z"
     );
     assert_eq!(Err(error.kind().code()), ROLLED_BACK);
     let marks = Known { ends: BTreeMap::new(), ..known.clone() };
@@ -384,6 +384,18 @@ fn store_recovered_below_a_journal_names_the_whole_command() {
     assert!(error.message().contains("4 more sources, named once these are raised"), "{error}");
     assert!(error.message().ends_with(" --segment s-15=7"), "{error}");
     check(&Known::default(), 0, false).unwrap();
+}
+
+/// The lost definition made higher IDs of lower numbers than the stored one does.
+#[test]
+fn ids_of_a_lost_stripe_are_compared_by_the_stored_one() {
+    let stored = [Definition::fast_forwarded(None, "a", Mark::new(600))];
+    let of = |name: &str, value| [(name.to_owned(), value)].into();
+    let known = Known { ends: of("a", 301), ids: of("a", 4_806), ..Known::default() };
+    let check = |known: &Known| check_recovered("the journal", known, &stored, Mark::ZERO, false);
+    let error = check(&known).unwrap_err();
+    assert!(error.message().ends_with("worker recover --segment a=4806"), "{error}");
+    check(&Known { ids: of("a", 600), ..known }).unwrap();
 }
 
 #[test]

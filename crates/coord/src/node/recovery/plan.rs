@@ -22,12 +22,10 @@ pub(super) struct Going {
 }
 
 impl Going {
-    /// Returns the next number of a source with numbers up to `end` and IDs up to `ids`. The lost
-    /// definition may have turned the same number into a higher ID than the present one does.
+    /// Returns the next number of a source with numbers up to `end` and IDs up to `ids`.
     fn next(&self, name: &str, end: u64, ids: u64) -> Mark {
         let stripe = self.stripes.get(name).copied().unwrap_or(Stripe::ALL);
-        let above = Mark::new(stripe.number_from(ids.max(end))).min(Mark::MAX);
-        Mark::new(end).max(above)
+        Mark::new(stripe.next_after(end, ids))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::history::{check_plan, end_doubt, put_moved, refuse_doubt};
+use super::history::{check_plan, end_doubt, put_moved, put_start, refuse_doubt};
 use super::put::put_slots;
 use super::rows::{Access, NamespaceRow, Rows, RowsResult, VerbResult};
 use super::run_verb::RunVerb;
@@ -12,7 +12,7 @@ use crate::model::catalog::Definition;
 use crate::model::fast_forward::FastForward;
 use crate::model::history::{History, StoreIdentity};
 use crate::model::lease::{SlotRow, check_mark, fast_forwarded};
-use crate::model::pool::SlotDefaults;
+use crate::model::pool::{SlotDefaults, counts};
 
 /// Position of a walk over everything that has a mark.
 #[derive(Clone, Debug, Default)]
@@ -59,8 +59,11 @@ impl RunVerb for FastForwardVerb<'_> {
         let mut walk = self.from.clone();
         let began_at = *walk.began_at.get_or_insert(rows.identity().writes.saturating_add(1));
         let mut namespace = rows.namespace().await?;
-        if walk.sources == 0 && walk.slot.is_none() {
-            namespace.ground = namespace.ground.fast_forwarded(self.forward);
+        let is_first = walk.sources == 0 && walk.slot.is_none();
+        if is_first {
+            if self.moves_slots() {
+                namespace.ground = namespace.ground.fast_forwarded(self.forward);
+            }
             let catalog_version = namespace.catalog_version.max(self.forward.catalog_at_least);
             namespace.catalog_version = catalog_version.saturating_add(1);
             rows.put_namespace(namespace).await?;
@@ -68,9 +71,9 @@ impl RunVerb for FastForwardVerb<'_> {
         let ground = namespace.ground.term;
         let room = self.forward_sources(rows, &mut walk, R::WRITES_MAX).await?;
         if walk.sources < self.forward.segments.len() {
-            return Ok((Err(walk), true));
+            return self.to_be_continued(rows, walk, is_first).await;
         }
-        let slots = Self::slots_after(rows, &walk).await?;
+        let slots = self.slots_after(rows, &walk).await?;
         let moved = slots.get(..room.min(slots.len())).unwrap_or_default();
         let mark = self.forward.marks_at_least;
         let fast_forwarded =
@@ -81,13 +84,34 @@ impl RunVerb for FastForwardVerb<'_> {
             walk.slot = Some((pool.clone(), row.slot));
         }
         if slots.len() > room {
-            return Ok((Err(walk), true));
+            return self.to_be_continued(rows, walk, is_first).await;
         }
         Ok((Ok(self.end(rows, began_at).await?), true))
     }
 }
 
 impl FastForwardVerb<'_> {
+    /// Returns whether the move concerns slots. Values that are raised in a store that lacks nothing
+    /// void no lease and no counter, except for a mark of workers.
+    fn moves_slots(&self) -> bool {
+        !self.forward.values_only || self.forward.marks_at_least > Mark::ZERO
+    }
+
+    /// Ends a step that is not the last. The first step of a move that is no recovery leaves a start,
+    /// since the counts of its steps would hide lost writes from a process that saw them.
+    async fn to_be_continued<R: Rows>(
+        &self,
+        rows: &mut R,
+        walk: Walk,
+        is_first: bool,
+    ) -> VerbResult<R, Result<String, Walk>> {
+        if is_first && self.forward.values_only {
+            let history = put_start(rows, None).await?;
+            rows.name(history.to_string())?;
+        }
+        Ok((Err(walk), true))
+    }
+
     /// Ends the walk with a new history, and returns the store's identity.
     async fn end<R: Rows>(&self, rows: &mut R, began_at: u64) -> RowsResult<R, String> {
         let history = History::of(&rows.identity().id).recovered(self.forward, self.new_id);
@@ -122,11 +146,20 @@ impl FastForwardVerb<'_> {
         Ok(room)
     }
 
+    /// Returns the rows of slots that are still to be moved.
     async fn slots_after<R: Rows>(
+        &self,
         rows: &mut R,
         walk: &Walk,
     ) -> RowsResult<R, Vec<(String, SlotRow)>> {
+        if !self.moves_slots() {
+            return Ok(Vec::new());
+        }
         let mut slots = rows.all_slots().await?;
+        if self.forward.values_only {
+            let mark = self.forward.marks_at_least;
+            slots.retain(|(pool, row)| !counts(pool, row.slot) && row.mark < mark);
+        }
         slots.retain(|(pool, row)| {
             walk.slot.as_ref().is_none_or(|(last, number)| (pool, row.slot) > (last, *number))
         });

@@ -159,6 +159,30 @@ async fn long_recovery_hides_no_lost_write() {
     assert_eq!(fresh.ground().await.unwrap().term, Term::new(1 << 32));
 }
 
+/// Values are raised in several steps before any process has found the loss of one write. Each step
+/// counts as a write, and another process writes in between.
+#[tokio::test]
+async fn values_raised_in_several_steps_hide_no_lost_write() {
+    let keys = OneByOne::default();
+    let store = keys.open().await;
+    join(&store, 1).await;
+    let kept = store.identity().await.unwrap();
+    let backup = keys.server.lock().unwrap().clone();
+    join(&store, 2).await;
+    let seen = store.identity().await.unwrap();
+    *keys.server.lock().unwrap() = backup;
+    let segments = (0..250).map(|number| (format!("source-{number:03}"), Mark::new(9))).collect();
+    let forward = FastForward { segments, values_only: true, ..FastForward::default() };
+    let term = keys.another().await.ground().await.unwrap().term;
+    let after = keys.another().await.fast_forward(&forward).await.unwrap();
+    assert!(after.writes > seen.writes + 1, "one step was enough: {after:?}");
+    let fresh = keys.another().await;
+    let refused = fresh.recall("the journal", &seen).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
+    assert_eq!(fresh.recall("the journal", &kept).await.unwrap(), Recalled::Same);
+    assert_eq!(fresh.ground().await.unwrap().term, term, "no lease and no counter is void");
+}
+
 /// The server is restored in the middle of a step, which writes to it: only the response shows what
 /// is missing, and the handle remembers it.
 #[tokio::test]
