@@ -55,7 +55,7 @@ impl World {
     /// promised since, and notifies all processes by a new identity.
     pub(super) async fn restore(&mut self) -> Checked {
         let Some(backup) = self.backup.clone() else { return Ok(()) };
-        let writes_before = self.store.identity().await.unwrap().writes;
+        let before = self.store.identity().await.unwrap();
         self.count_outdated(&backup);
         let stop_all = self.rng.percent(70);
         if stop_all {
@@ -69,13 +69,14 @@ impl World {
             self.link.cut();
             self.start_on_a_rolled_back_store().await?;
         }
-        self.move_forward(writes_before, true).await;
+        self.move_forward(&before, true).await;
         self.count(if stop_all { "restored" } else { "restored under running nodes" });
         Ok(())
     }
 
-    /// Moves the store past all promises, as an operator does who knows them.
-    pub(super) async fn move_forward(&mut self, writes_at_least: u64, new_identity: bool) {
+    /// Moves the store past all promises, as an operator does who knows them, and the state that the
+    /// store had before.
+    pub(super) async fn move_forward(&mut self, before: &StoreIdentity, new_identity: bool) {
         let (marks_max, numbers_max) = self.oracle.marks_max();
         let ahead = Mark::new(self.true_ms() + AHEAD_MS);
         // Without its own clock, the store cannot bound the promises: the operator gives the bound.
@@ -86,7 +87,8 @@ impl World {
             forget_journals: journals.map(|journal| journal.id).collect(),
             marks_at_least: ahead.max(known),
             segments: self.oracle.past(numbers_max, |_| true).await,
-            writes_at_least,
+            writes_at_least: before.writes,
+            recoveries_at_least: History::of(&before.id).recoveries,
             new_identity,
             ..FastForward::default()
         };

@@ -94,7 +94,7 @@ impl World {
         let replica = self.store.backup().on_server(self.another_server());
         let lags_ms = self.rng.between(1, 5_000);
         self.all_try(lags_ms).await?;
-        let (first, writes) = (self.store.backup(), self.store.identity().await.unwrap().writes);
+        let (first, before) = (self.store.backup(), self.store.identity().await.unwrap());
         self.lead_to(replica);
         self.link.replica.store(true, Ordering::SeqCst);
         self.leads_astray();
@@ -105,7 +105,7 @@ impl World {
             self.lead_to(first);
             self.count("a failover to a replica that lags, and back");
         } else {
-            self.move_forward(writes, false).await;
+            self.move_forward(&before, false).await;
             self.count("a failover to a replica that lags, moved forward");
         }
         self.oracle.set_astray(false);
