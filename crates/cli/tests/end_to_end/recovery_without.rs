@@ -150,12 +150,17 @@ fn server_left_out_stays_unready_below_its_journal() {
 
 /// Returns the options of the command that a reason of an unready server names.
 fn named_options(server: &Server) -> [String; 2] {
-    let reasons = server.get("/readyz").1["reasons"].clone();
-    let reasons: Vec<String> = serde_json::from_value(reasons).unwrap();
-    let named = reasons.iter().find_map(|it| it.split_once("run snowmint worker recover "));
-    let (_, options) = named.unwrap_or_else(|| panic!("no command in {reasons:?}"));
-    let options: Vec<String> = options.split(' ').map(str::to_owned).collect();
-    options.try_into().unwrap_or_else(|other| panic!("{other:?} in {reasons:?}"))
+    let mut options = Vec::new();
+    // While the server tries to join again, it has other reasons.
+    until("a reason names a command", || {
+        let reasons = server.get("/readyz").1["reasons"].clone();
+        let reasons: Vec<String> = serde_json::from_value(reasons).unwrap_or_default();
+        let named = reasons.iter().find_map(|it| it.split_once("run snowmint worker recover "));
+        options =
+            named.map_or_else(Vec::new, |(_, named)| named.split(' ').map(str::to_owned).collect());
+        !options.is_empty()
+    });
+    options.try_into().unwrap_or_else(|other| panic!("the command has {other:?}"))
 }
 
 /// Checks the output of a command that raised, or would raise, the number of a source.
