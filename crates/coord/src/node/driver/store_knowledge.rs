@@ -17,7 +17,7 @@ impl Driver {
         let marks = held.map(WindowMachine::mark).chain(self.past.iter().map(|past| past.mark));
         let marks = marks.chain([self.past_mark]);
         let writes = self.fingerprint.writes.max(self.core.ctx.writes_seen());
-        let recoveries = History::of(&self.fingerprint.store).recoveries;
+        let recoveries = self.recoveries_seen();
         let mark = marks.max().unwrap_or(Mark::ZERO).get();
         let (ends, ids) = (self.core.ends_seen(), self.core.ids_seen());
         known.merge(&Known {
@@ -34,6 +34,15 @@ impl Driver {
         // While the store is in doubt, nothing more is taken from it.
         let is_whole = self.core.ctx.doubts.check().is_err();
         StoreKnowledge { fingerprint, known, ends, journal, is_whole }
+    }
+
+    /// Returns the number of recoveries that the journal or the handle has seen. The handle may have
+    /// seen more since the last join, and compares with that: a recovery must exceed it.
+    fn recoveries_seen(&self) -> u64 {
+        let joined = History::of(&self.fingerprint.store);
+        let seen = self.core.ctx.store.seen().map(|seen| History::of(&seen.id));
+        let seen = seen.filter(|seen| seen.store == joined.store);
+        seen.map_or(0, |seen| seen.recoveries).max(joined.recoveries)
     }
 
     /// Returns whether the store was recovered since the join. Any response may have shown this,

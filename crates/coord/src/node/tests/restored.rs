@@ -70,6 +70,25 @@ async fn handed_out(world: &World, node: &Node, whose: Whose, count: u32) -> Vec
     (segment.first..=segment.last).map(|number| stripe.id_of_any(number).unwrap()).collect()
 }
 
+/// A recovery must exceed them, or the process would put the recovered store in doubt again.
+#[tokio::test]
+async fn report_has_the_recoveries_that_the_handle_has_seen() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, Some(&dir)).await;
+    let backup = world.store.backup();
+    let raised = FastForward { same_server: true, values_only: true, ..FastForward::default() };
+    for _ in 0..3 {
+        world.handle().fast_forward(&raised).await.unwrap();
+    }
+    node.core().ctx.store.identity().await.unwrap();
+    world.store.restore(backup);
+    in_doubt(&world).await;
+    assert_eq!(world.handle().standing().await.unwrap().known.recoveries, 3);
+    recover(&world, &node).await;
+    world.pass(5_000).await;
+    assert_eq!(world.handle().standing().await.unwrap().doubt, None);
+}
+
 /// Its callers would take it for one that never existed.
 #[tokio::test]
 async fn source_that_a_store_in_doubt_has_lost_is_not_unknown() {
