@@ -72,21 +72,28 @@ function stateOf({ live, http, own, report, error }) {
   return http || own ? ["no report", "no"] : ["live", "yes"];
 }
 
+/** Counts the servers; one that ended without leaving stays in the count until its row goes. */
 function summary() {
-  const all = servers.servers.filter(({ http, own, live }) => (http || own) && (live || own));
+  const rows = servers.servers.filter((row) => (row.http || row.own) && !isOld(row));
+  const all = rows.filter(({ live, own }) => live || own);
   const ready = all.filter(({ report }) => report?.ready).length;
+  const gone = rows.length - all.length;
   const rest = all.length - ready;
   const several =
-    rest === 0
-      ? `All ${grouped(all.length)} servers are ready.`
-      : `${grouped(ready)} of ${grouped(all.length)} servers are ready.`;
-  const words = all.length === 1 ? `The only server is ${rest === 0 ? "ready" : "not ready"}.` : several;
-  return el("p", { class: rest === 0 ? "done" : "notice", role: "status", id: "cluster-summary" }, words);
+    rest === 0 && gone === 0
+      ? `All ${grouped(all.length)} servers are ready`
+      : `${grouped(ready)} of ${grouped(all.length)} servers are ready`;
+  const one = `The only server is ${rest === 0 ? "ready" : "not ready"}`;
+  const words = `${rows.length === 1 ? one : several}${gone > 0 ? `, ${grouped(gone)} gone` : ""}.`;
+  const isWell = rest === 0 && gone === 0;
+  return el("p", { class: isWell ? "done" : "notice", role: "status", id: "cluster-summary" }, words);
 }
 
+/** Returns whether a member left so long ago that it is only counted below the table. */
+const isOld = ({ live, own, last_renewed: renewed }) =>
+  !live && !own && Date.now() - Date.parse(renewed) > GONE_SHOWN_MS;
+
 function members(workers) {
-  const isOld = ({ live, own, last_renewed: renewed }) =>
-    !live && !own && Date.now() - Date.parse(renewed) > GONE_SHOWN_MS;
   const rows = servers.servers.filter((server) => !isOld(server));
   const old = servers.servers.length - rows.length;
   const columns = [
