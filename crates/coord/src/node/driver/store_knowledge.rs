@@ -16,8 +16,9 @@ impl Driver {
         let held = self.leases.values().flat_map(|held| held.windows());
         let marks = held.map(WindowMachine::mark).chain(self.past.iter().map(|past| past.mark));
         let marks = marks.chain([self.past_mark]);
-        let writes = self.fingerprint.writes.max(self.core.ctx.writes_seen());
-        let recoveries = self.recoveries_seen();
+        let (writes_seen, recoveries_seen) = self.seen_by_handle();
+        let writes = self.fingerprint.writes.max(self.core.ctx.writes_seen()).max(writes_seen);
+        let recoveries = History::of(&self.fingerprint.store).recoveries.max(recoveries_seen);
         let mark = marks.max().unwrap_or(Mark::ZERO).get();
         let (ends, ids) = (self.core.ends_seen(), self.core.ids_seen());
         known.merge(&Known {
@@ -36,13 +37,15 @@ impl Driver {
         StoreKnowledge { fingerprint, known, ends, journal, is_whole }
     }
 
-    /// Returns the number of recoveries that the journal or the handle has seen. The handle may have
-    /// seen more since the last join, and compares with that: a recovery must exceed it.
-    fn recoveries_seen(&self) -> u64 {
+    /// Returns how far the handle has seen this store; zero for another store. It may have seen more
+    /// than the last join, and before the first join of a process without a journal it alone has
+    /// seen anything. The handle compares with all that it has seen, so a recovery must exceed it.
+    fn seen_by_handle(&self) -> (u64, u64) {
         let joined = History::of(&self.fingerprint.store);
-        let seen = self.core.ctx.store.seen().map(|seen| History::of(&seen.id));
-        let seen = seen.filter(|seen| seen.store == joined.store);
-        seen.map_or(0, |seen| seen.recoveries).max(joined.recoveries)
+        let Some(seen) = self.core.ctx.store.seen() else { return (0, 0) };
+        let history = History::of(&seen.id);
+        let is_own = joined.store.is_empty() || history.store == joined.store;
+        if is_own { (seen.writes, history.recoveries) } else { (0, 0) }
     }
 
     /// Returns whether the store was recovered since the join. Any response may have shown this,
