@@ -122,3 +122,18 @@ pub use snowmint_core::{Layout, Settings};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The examples of the repository's documents. A package has none of these files: only the tests of
+/// a checkout read them.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+
+    #[doc = include_str!("../../../docs/reference/library.md")]
+    struct Library;
+
+    #[cfg(feature = "client")]
+    #[doc = include_str!("../../../docs/how-to/mint-in-rust.md")]
+    struct MintInRust;
+}

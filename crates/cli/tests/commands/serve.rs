@@ -58,7 +58,14 @@ fn sources_are_managed_from_the_command_line() {
     let defined = json(&source(&["define", "orders", "--layout", "discord"]).ok());
     assert!(defined["layout"].as_str().unwrap().starts_with("time=42,worker=5+5,"));
     assert_eq!(json(&source(&["alter", "orders", "--burst", "5ms"]).ok())["burst"], "5ms");
-    assert_eq!(json(&source(&["show", "orders"]).ok())["burst"], "5ms");
+    let shown = json(&source(&["show", "orders"]).ok());
+    assert_eq!(shown["burst"], "5ms");
+    // Programs see all that people see.
+    let text = run(&["source", "show", "orders", "--server", &server.http]).ok();
+    let spread = shown["shard_spread"].as_str().unwrap_or_default();
+    assert!(text.contains(&format!("\n# shards: {spread}\n")), "{shown}\n{text}");
+    let counters = json(&source(&["show", "counters"]).ok());
+    assert_eq!(counters.get("shard_spread"), None, "{counters}");
     // An alteration with a version changes that version, or nothing.
     let seen = defined["version"].to_string();
     let late = source(&["alter", "orders", "--burst", "7ms", "--if-version", &seen]);

@@ -1,5 +1,7 @@
 //! Retry policy of a source: which of its errors are worth a wait, and for how long.
 
+use snowmint_core::Rollback;
+
 use super::deadline::Deadline;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::platform::backoff::backoff_ms;
@@ -79,15 +81,10 @@ impl RetryPolicy {
 
     /// Returns the wait while the clock is behind, by the rules of core's blocking generators.
     fn wait_behind_ms(&mut self, behind_ms: u64, hint_ms: u64) -> Option<u64> {
-        let wait_ms = match self.rollback_plan {
-            Some(RollbackPlan::Fail) => return None,
-            Some(RollbackPlan::Wait { fixed_ms: Some(ms), .. }) => ms,
-            Some(RollbackPlan::Wait { wait_max_ms, fixed_ms: None })
-                if behind_ms <= wait_max_ms =>
-            {
-                behind_ms.saturating_mul(2)
-            }
-            Some(RollbackPlan::Wait { .. }) => return None,
+        let rollback = self.rollback_plan.map(|plan| plan.of_generator());
+        let wait_ms = match (self.rollback_plan, rollback) {
+            (Some(RollbackPlan::Fail), _) => return None,
+            (_, Some(Rollback::Wait(wait_for))) => wait_for.wait_ms(behind_ms)?,
             // A lead that shrinks as time passes.
             _ => return Some(hint_ms),
         };

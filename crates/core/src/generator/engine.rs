@@ -222,9 +222,8 @@ impl<O: Observer> Engine<O> {
             Rollback::Hold { lead_max_ms } | Rollback::Borrow { lead_max_ms } => {
                 refuse(lead_max_ms, by_ms.saturating_sub(lead_max_ms))
             }
-            Rollback::Wait(WaitFor::TwiceTheOffset { offset_max_ms }) => {
-                let twice_ms = by_ms.saturating_mul(2);
-                refuse(offset_max_ms, if by_ms <= offset_max_ms { twice_ms } else { by_ms })
+            Rollback::Wait(wait_for @ WaitFor::TwiceTheOffset { offset_max_ms }) => {
+                refuse(offset_max_ms, wait_for.wait_ms(by_ms).unwrap_or(by_ms))
             }
             Rollback::Wait(WaitFor::Fixed { .. }) | Rollback::Fail => refuse(0, by_ms),
         }

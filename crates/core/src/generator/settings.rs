@@ -40,6 +40,19 @@ pub enum WaitFor {
     },
 }
 
+impl WaitFor {
+    /// Returns the milliseconds to wait for a clock that is `by_ms` behind; `None` if the offset is
+    /// not worth a wait.
+    #[must_use]
+    pub const fn wait_ms(self, by_ms: u64) -> Option<u64> {
+        match self {
+            Self::TwiceTheOffset { offset_max_ms } if by_ms > offset_max_ms => None,
+            Self::TwiceTheOffset { .. } => Some(by_ms.saturating_mul(2)),
+            Self::Fixed { wait_ms } => Some(wait_ms),
+        }
+    }
+}
+
 /// The policy for a clock that was set back behind the last ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

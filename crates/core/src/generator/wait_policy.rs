@@ -4,7 +4,7 @@ use crate::clock::Pause;
 use crate::time::{ElapsedMillis, UnixMillis};
 
 use super::error::MintError;
-use super::settings::{Rollback, Settings, WaitFor};
+use super::settings::{Rollback, Settings};
 
 /// Longest wait without reading the clock again, in milliseconds: the clock may be set meanwhile.
 const READ_CLOCK_EVERY_MS: u64 = 10;
@@ -74,10 +74,7 @@ impl WaitPolicy {
 
     fn wait_for_clock(&mut self, by_ms: u64, left_ms: u64) -> Option<WaitStep> {
         let ms = match self.rollback {
-            Rollback::Wait(WaitFor::TwiceTheOffset { offset_max_ms }) if by_ms <= offset_max_ms => {
-                by_ms.saturating_mul(2)
-            }
-            Rollback::Wait(WaitFor::Fixed { wait_ms }) => wait_ms,
+            Rollback::Wait(wait_for) => wait_for.wait_ms(by_ms)?,
             // The borrowed lead shrinks as time passes.
             Rollback::Borrow { .. } => {
                 return Some(WaitStep::For { ms: left_ms.min(READ_CLOCK_EVERY_MS) });

@@ -15,6 +15,7 @@ pub(crate) mod id_paths;
 pub(crate) mod ids;
 pub(crate) mod media;
 mod metrics;
+pub(crate) mod open_paths;
 mod openapi;
 pub(crate) mod response;
 mod servers;

@@ -27,6 +27,7 @@ use crate::clients::tracker::ConnectionGuard;
 use crate::error::Error;
 use crate::grpc;
 use crate::http::id_paths::PATH;
+use crate::http::open_paths::{PROBES, is_open};
 use crate::http::response::{self, ErrorResponse};
 use crate::http::state::HttpState;
 use crate::http::{ids, media};
@@ -38,10 +39,6 @@ use crate::requests::reading::{Unread, Waiting, WaitingRequests, Whole, check_he
 
 /// Path prefix of this server's own interface.
 const OWN: &str = "/v1/";
-/// Path under it that needs no token.
-const OPEN: &str = "/v1/layouts";
-/// Paths that wait for nothing: their callers end a server that does not respond.
-const PROBES: [&str; 2] = ["/livez", "/readyz"];
 /// Path prefix of counter bounds.
 const COUNTERS: &str = "/v1/counters/";
 /// Path prefix of decoding.
@@ -208,7 +205,7 @@ impl Dispatcher {
         })?;
         hosts.check(request).and_then(page).map_err(refused)?;
         let path = request.uri().path();
-        let (is_own, is_open) = (path.starts_with(OWN), path.starts_with(OPEN));
+        let (is_own, is_open) = (path.starts_with(OWN), is_open(path));
         // Other systems' APIs read a body of any method.
         if reads(request.method()) || self.reads_body(request) {
             let media = media::encoding_error(request.headers());

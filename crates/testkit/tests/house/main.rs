@@ -2,6 +2,8 @@
 //! real time, the length of files and names, the form of errors, words and sentences.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+mod evidence;
+mod examples;
 mod imports;
 mod prose;
 mod rooms;

@@ -1,5 +1,6 @@
 //! A source as people and programs see it.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 use snowmint_server::shards;
 use snowmint_wire::http::{SourceBody, StoreStatusBody};
@@ -13,10 +14,21 @@ pub(super) fn path(name: &str) -> String {
     format!("/v1/sources/{}", segment(name))
 }
 
-/// Prints a source in the form of the configuration file.
+/// A source as programs see it.
+#[derive(Debug, Serialize)]
+struct ShownSource<'s> {
+    #[serde(flatten)]
+    source: &'s SourceBody,
+    /// Spread of IDs over `id % N`, in words. Not `shards`, which is a key of the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shard_spread: Option<String>,
+}
+
+/// Prints a source in the form of the configuration file, or as JSON.
 pub(super) fn show(source: &SourceBody, json: bool, out: &mut Output) -> Outcome {
+    let shard_spread = shards::of_source(&source.keys);
     if json {
-        return out.json(source);
+        return out.json(&ShownSource { source, shard_spread });
     }
     match &source.next {
         Some(next) => out.line(format_args!("# version {}, next number {next}", source.version))?,
@@ -33,8 +45,8 @@ pub(super) fn show(source: &SourceBody, json: bool, out: &mut Output) -> Outcome
         let error = error.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
         out.line(format_args!("# store {store}: {part}, {state}{error}"))?;
     }
-    if let Some(shards) = shards::of_source(&source.keys) {
-        out.line(format_args!("# shards: {shards}"))?;
+    if let Some(shard_spread) = shard_spread {
+        out.line(format_args!("# shards: {shard_spread}"))?;
     }
     out.line(format_args!("[sources.{}]", toml_key(&source.name)))?;
     let mut lines = Vec::new();

@@ -1,5 +1,7 @@
 //! Callers that a server admits, for the description.
 
+use crate::http::open_paths::is_open;
+
 /// Callers that a server admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) enum TokenPolicy {
@@ -17,9 +19,7 @@ impl TokenPolicy {
         match self {
             Self::NotRequired => true,
             Self::Required { but_for_metrics } => {
-                path.starts_with("/v1/layouts")
-                    || ["/livez", "/readyz"].contains(&path)
-                    || but_for_metrics && path == "/metrics"
+                is_open(path) || but_for_metrics && path == "/metrics"
             }
         }
     }

@@ -63,7 +63,8 @@ pub fn read(
         }
         _ => Err(refused(
             &"expected a decimal number, UUID, ULID, ObjectId, KSUID, xid, push ID of Firebase or \
-              TSID; name another form with --format",
+              TSID; name another form with --format; a shortcode of Instagram needs --layout \
+              instagram",
         )),
     }
 }
@@ -196,6 +197,12 @@ mod tests {
         for text in ["65920080aabbccddee112233", "507191107799439011223344"] {
             assert!(matches!(read(text, None, None).unwrap(), Id::Foreign(_)), "{text}");
         }
+    }
+
+    #[test]
+    fn shortcode_without_its_layout_is_rejected_with_a_hint() {
+        let error = read("BsOGulcndj-", None, None).unwrap_err();
+        assert!(error.ends_with("a shortcode of Instagram needs --layout instagram"), "{error}");
     }
 
     #[test]

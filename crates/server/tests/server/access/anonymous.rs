@@ -28,6 +28,25 @@ async fn readiness_names_nothing_to_an_anonymous_caller() {
     }
 }
 
+/// Paths that need a token, and those that the description of the server marks so.
+#[tokio::test]
+async fn description_names_the_calls_that_need_a_token() {
+    let (server, _) = guarded().await;
+    let about = server.get("/openapi.json").await.json();
+    let (mut open, mut closed) = (0, 0);
+    for (path, calls) in about["paths"].as_object().unwrap() {
+        for (method, call) in calls.as_object().unwrap() {
+            let schemes = call.get("security").unwrap_or(&about["security"]).as_array().unwrap();
+            let is_needed = schemes.iter().all(|scheme| scheme.get("token").is_some());
+            *(if is_needed { &mut closed } else { &mut open }) += 1;
+            let path = path.replace("{layout}", "twitter").replace(['{', '}'], "");
+            let status = server.status_as("", &method.to_uppercase(), &path, "").await;
+            assert_eq!(status == 401, is_needed, "{method} {path}: {status}");
+        }
+    }
+    assert!(open >= 4 && closed >= 15, "{open} open, {closed} closed");
+}
+
 /// An anonymous caller gets a 401 for any mistake in a request, and learns nothing else.
 #[tokio::test]
 async fn anonymous_request_is_rejected_before_it_is_read() {
