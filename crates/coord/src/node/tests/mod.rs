@@ -29,6 +29,7 @@ mod recovered;
 mod restarts;
 mod restored;
 mod second_process;
+mod seen_by_handle;
 mod segments;
 mod serials;
 mod serving;

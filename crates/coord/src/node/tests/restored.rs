@@ -1,7 +1,6 @@
 //! Store that was restored to a state before changes of its definitions, and recovered.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, drawn, for_program, joined, taken};
@@ -9,7 +8,6 @@ use super::*;
 use crate::journal::{DataDir, inspect};
 use crate::model::segment::Reserve;
 use crate::node::recovery::RecoveryRequest;
-use crate::store::lazy_store::LazyStore;
 
 pub(super) fn settings(dir: Option<&Scratch>) -> NodeSettings {
     let data_dir = dir.map(|dir| dir.0.clone());
@@ -26,7 +24,7 @@ pub(super) async fn open(world: &World, dir: Option<&Scratch>) -> Node {
 const FIVE_OF_16: NewStripe = NewStripe { offset: 5, increment: 16, first: None, if_version: None };
 const TWO_OF_16: NewStripe = NewStripe { offset: 2, ..FIVE_OF_16 };
 
-async fn in_doubt(world: &World) {
+pub(super) async fn in_doubt(world: &World) {
     in_time(world, async {
         while world.handle().standing().await.unwrap().doubt.is_none()
             || world.handle().standing().await.unwrap().known.writes == 0
@@ -39,7 +37,7 @@ async fn in_doubt(world: &World) {
 }
 
 /// Recovers the store through this node, by the reports.
-async fn recover(world: &World, node: &Node) {
+pub(super) async fn recover(world: &World, node: &Node) {
     in_doubt(world).await;
     // Processes without a journal, for which no recovery waits, have reported too.
     world.pass(5_000).await;
@@ -70,55 +68,6 @@ async fn handed_out(world: &World, node: &Node, whose: Whose, count: u32) -> Vec
     let wanted = Reserve { source, length: count.into(), definition_version, within: None };
     let segment = in_time(world, for_program(node, &wanted)).await.unwrap();
     (segment.first..=segment.last).map(|number| stripe.id_of_any(number).unwrap()).collect()
-}
-
-/// A recovery must exceed them, or the process would put the recovered store in doubt again.
-#[tokio::test]
-async fn report_has_the_recoveries_that_the_handle_has_seen() {
-    let (world, dir) = (World::new(), Scratch::new());
-    let node = open(&world, Some(&dir)).await;
-    let backup = world.store.backup();
-    let raised = FastForward { same_server: true, values_only: true, ..FastForward::default() };
-    for _ in 0..3 {
-        world.handle().fast_forward(&raised).await.unwrap();
-    }
-    node.core().ctx.store.identity().await.unwrap();
-    world.store.restore(backup);
-    in_doubt(&world).await;
-    assert_eq!(world.handle().standing().await.unwrap().known.recoveries, 3);
-    recover(&world, &node).await;
-    world.pass(5_000).await;
-    assert_eq!(world.handle().standing().await.unwrap().doubt, None);
-}
-
-/// A process without a journal has met the store through its handle alone (Restores, seed 11,052).
-#[tokio::test]
-async fn report_before_the_first_join_has_what_the_handle_has_seen() {
-    let world = World::new();
-    let is_up = Arc::new(AtomicBool::new(false));
-    let (handle, up) = (world.handle(), Arc::clone(&is_up));
-    let store = LazyStore::new("default", move || {
-        let (handle, up) = (Arc::clone(&handle), up.load(Ordering::SeqCst));
-        Box::pin(async move {
-            if up { Ok(handle) } else { Err(Error::unavailable("store is unavailable")) }
-        })
-    });
-    let settings = NodeSettings { start_without_store: true, ..settings(None) };
-    let node = Node::open(Arc::new(store), settings, world.platform()).await.unwrap();
-    let backup = world.store.backup();
-    let raised = FastForward { same_server: true, values_only: true, ..FastForward::default() };
-    for _ in 0..3 {
-        world.handle().fast_forward(&raised).await.unwrap();
-    }
-    is_up.store(true, Ordering::SeqCst);
-    let seen = node.core().ctx.store.identity().await.unwrap();
-    world.store.restore(backup);
-    in_doubt(&world).await;
-    let known = world.handle().standing().await.unwrap().known;
-    assert_eq!((known.recoveries, known.writes), (3, seen.writes));
-    recover(&world, &node).await;
-    world.pass(5_000).await;
-    assert_eq!(world.handle().standing().await.unwrap().doubt, None);
 }
 
 /// Its callers would take it for one that never existed.
