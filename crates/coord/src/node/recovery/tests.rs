@@ -632,8 +632,12 @@ async fn server_is_rejected_while_another_namespace_is_in_doubt() {
     recovered(&store).await.unwrap();
     store.take_over(store.backup());
     let before = store.standing().await.unwrap();
+    assert_eq!(before.others_in_doubt.to_string(), "other");
     let refused = accept_other_server(&store).await.unwrap_err();
     assert!(matches!(refused.kind(), ErrorKind::Conflict), "{refused}");
+    for part in ["(other)", "snowmint worker fast-forward --namespace NAME"] {
+        assert!(refused.message().contains(part), "{part}: {refused}");
+    }
     assert_eq!(store.standing().await.unwrap(), before);
 }
 
