@@ -122,13 +122,6 @@ impl Servers {
         self.all.iter().for_each(|server| *server.known() = None);
     }
 
-    /// Sets the new identity of the store.
-    pub(crate) fn is_now(&self, identity: &str) {
-        if let Some(known) = &mut *self.known.lock().unwrap_or_else(PoisonError::into_inner) {
-            known.identity = History::of(identity).store;
-        }
-    }
-
     /// Requests descriptions from all servers concurrently, and rejects two different stores.
     /// Otherwise the first server called would decide, and the next program may call another first.
     /// Servers without a response in time are skipped.

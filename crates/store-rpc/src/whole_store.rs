@@ -31,15 +31,15 @@ codec! {
     Recalled as RecallResponse { error: none, recovered } = [recovered];
 
     (String, Mark) as SourceMark { source, mark } = [(source, mark)];
-    // Servers do not report the store's standing, so no plan depends on it, and each move is a
-    // recovery. They let no program accept another database server.
+    // Servers do not report the store's standing, so no plan depends on it: a program collects no
+    // reports, and so recovers nothing. Nor does it accept another database server.
     FastForward as FastForwardRequest {
         marks_at_least, segments, writes_at_least, new_identity, recoveries_at_least,
         forget_journals, catalog_at_least,
     } = [FastForward {
         marks_at_least, segments, writes_at_least, recoveries_at_least, catalog_at_least,
         planned_on, forget_journals, new_identity, same_server, values_only,
-    }] with planned_on = None, same_server = true, values_only = false;
+    }] with planned_on = None, same_server = true, values_only = true;
     Mark as AcceptLeadRequest { until } = [until];
 }
 

@@ -870,7 +870,8 @@ pub struct ListResponse {
     #[prost(message, repeated, tag = "3")]
     pub definitions: ::prost::alloc::vec::Vec<Definition>,
 }
-/// Values that an operator moves forward.
+/// Values that an operator raises: marks and numbers. The rest belongs to a recovery, which servers make by Recover: the
+/// server rejects a call that sets one.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FastForwardRequest {
     /// Minimum mark of every slot afterwards: a time, at most a day ahead of the clock.
@@ -879,19 +880,19 @@ pub struct FastForwardRequest {
     /// Minimum marks of the listed sources afterwards.
     #[prost(message, repeated, tag = "2")]
     pub segments: ::prost::alloc::vec::Vec<SourceMark>,
-    /// Minimum of the store's count of durable changes afterwards.
+    /// Part of a recovery: minimum of the store's count of durable changes afterwards.
     #[prost(uint64, tag = "3")]
     pub writes_at_least: u64,
-    /// Whether the store gets a new identity.
+    /// Part of a recovery: whether the store gets a new identity.
     #[prost(bool, tag = "4")]
     pub new_identity: bool,
-    /// Number that the count of recoveries must exceed.
+    /// Part of a recovery: number that the count of recoveries must exceed.
     #[prost(uint64, tag = "5")]
     pub recoveries_at_least: u64,
-    /// IDs of the journals that the store removes from its list.
+    /// Part of a recovery: IDs of the journals that the store removes from its list.
     #[prost(string, repeated, tag = "6")]
     pub forget_journals: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Number that the catalog's version must exceed afterwards.
+    /// Part of a recovery: number that the catalog's version must exceed afterwards.
     #[prost(uint64, tag = "7")]
     pub catalog_at_least: u64,
 }
@@ -1157,8 +1158,9 @@ pub mod store_server {
             &self,
             request: tonic::Request<super::ListRequest>,
         ) -> std::result::Result<tonic::Response<super::ListResponse>, tonic::Status>;
-        /// Moves the store forward after it was restored. With a token, this and the next two calls require the right `admin`
-        /// over all sources. The server rejects the call for a store in doubt: snowmint.v1.Mint.Recover recovers it.
+        /// Raises marks and numbers, and excuses no loss: this recovers nothing. With a token, this and the next two calls
+        /// require the right `admin` over all sources. The server rejects the call for a store in doubt:
+        /// snowmint.v1.Mint.Recover recovers it.
         async fn fast_forward(
             &self,
             request: tonic::Request<super::FastForwardRequest>,

@@ -33,8 +33,13 @@ fn namespaces_of_a_restored_database_recover_one_by_one() {
     store.start();
     let servers = [shops[0].start(1), shops[1].start(1)];
     until("both refuse", || servers.iter().all(refuses));
+    let named = "other namespaces of the database are in doubt";
     for (number, shop) in shops.iter_mut().enumerate() {
         recover(shop);
+        let doctor = text(&shop.operator(&["doctor"]));
+        let others = format!(": {}; recover each", NAMESPACES[1]);
+        let is_last = number + 1 == NAMESPACES.len();
+        assert_eq!(!is_last, doctor.contains(named) && doctor.contains(&others), "{doctor}");
         shop.mint(&servers[number], "invoices", 1_000);
         assert!(servers[number + 1..].iter().all(refuses), "the other has no report");
     }

@@ -140,6 +140,7 @@ fn server_left_out_stays_unready_below_its_journal() {
     assert!(next(&second) >= from);
     only_raises(&shop.recover(Some(&first), &[option, "invoices=200000"]), "invoices=200000");
     first.says("store raised: numbers at least invoices=200000");
+    second.says("an operator has moved the store forward (a recovery, or values that were raised");
     for server in [&first, &second] {
         until("it continues there", || next(server) >= 200_000);
     }
@@ -151,7 +152,11 @@ fn server_left_out_stays_unready_below_its_journal() {
 /// Returns the options of the command that a reason of an unready server names.
 fn named_options(server: &Server) -> [String; 2] {
     let mut options = Vec::new();
-    // While the server tries to join again, it has other reasons.
+    // While the server tries to join again, it keeps the reason.
+    for _ in 0..200 {
+        let reasons = server.get("/readyz").1["reasons"].to_string();
+        assert!(reasons.contains("run snowmint worker recover "), "{reasons}");
+    }
     until("a reason names a command", || {
         let reasons = server.get("/readyz").1["reasons"].clone();
         let reasons: Vec<String> = serde_json::from_value(reasons).unwrap_or_default();

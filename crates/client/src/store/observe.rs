@@ -1,6 +1,6 @@
 //! Comparison of the store with what this program has seen of it.
 
-use snowmint_coord::{Error, Recalled, Result, Store as _, StoreIdentity, Verb};
+use snowmint_coord::{Error, History, Recalled, Result, Store as _, StoreIdentity, Verb};
 
 use super::RemoteStore;
 
@@ -18,6 +18,7 @@ impl RemoteStore {
         while let Some(known) = self.seen.record(&reported) {
             match self.recall(WHO, &known).await? {
                 Recalled::Same => {}
+                Recalled::Recovered if is_of_later_history(&known, &reported) => {}
                 // The response is from before the recovery, or from a server that has not seen it.
                 Recalled::Recovered => {
                     let evidence = format!("write count seen by {WHO} (the store was recovered)");
@@ -31,4 +32,8 @@ impl RemoteStore {
         }
         Ok(())
     }
+}
+
+fn is_of_later_history(known: &StoreIdentity, reported: &StoreIdentity) -> bool {
+    History::of(&known.id).recoveries < History::of(&reported.id).recoveries
 }

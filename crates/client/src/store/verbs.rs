@@ -238,12 +238,18 @@ impl StoreVerbs for RemoteStore {
         self.ask::<proto::ListRequest>(IDEMPOTENT, ()).await
     }
 
-    /// Moves the store, with marks at most a day ahead of the clock: servers reject later ones.
+    /// Raises values, with marks at most a day ahead of the clock: servers reject later ones. They
+    /// make no recovery for a program.
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
+        if !forward.values_only {
+            return Err(Error::unsupported(
+                "servers recover their store only by their call for it; run snowmint worker \
+                 recover --server URL",
+            ));
+        }
         let call = forward.clone();
         let identity = self.ask::<proto::FastForwardRequest>(IDEMPOTENT, call).await?;
-        self.servers.is_now(&identity.id);
-        self.seen.replace(identity.clone());
+        self.observe(Some(identity.clone())).await?;
         Ok(identity)
     }
 

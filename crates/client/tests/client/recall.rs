@@ -115,12 +115,17 @@ async fn client_keeps_the_state_that_a_restored_store_lacks() {
                 assert!(refused.to_string().contains("this program"), "{refused}");
             }
             assert_eq!(program.seen().as_ref(), Some(&seen), "{follow}");
+            // Neither is a recovery of this namespace, and both count as one.
+            let raised = FastForward { values_only: true, ..FastForward::default() };
+            offered.handle("all").unwrap().fast_forward(&raised).await.unwrap();
+            let other = offered.handle("other").unwrap();
+            other.fast_forward(&FastForward::default()).await.unwrap();
         }
 
         offered.handle("all").unwrap().fast_forward(&FastForward::default()).await.unwrap();
         renew().await.unwrap();
         let recovered = program.seen().unwrap();
-        assert_eq!(History::of(&recovered.id).recoveries, 1, "{recovered:?}");
+        assert_eq!(History::of(&recovered.id).recoveries, 5, "{recovered:?}");
     }
 }
 

@@ -45,7 +45,8 @@ pub struct FastForward {
     /// have found: leases and counters stay as they are, except for worker numbers below a requested
     /// mark. A process that knows more still puts the store in doubt. Otherwise the step is a
     /// recovery, which such a process accepts if the store was moved past all that it knows. Fails
-    /// with `StoreRolledBack` in a store in doubt.
+    /// with `StoreRolledBack` in a store in doubt, or in one that lacks what the handle has seen,
+    /// and with `StoreMismatch` on another server.
     pub values_only: bool,
 }
 

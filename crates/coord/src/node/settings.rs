@@ -150,6 +150,9 @@ pub struct NodeSettings {
     pub upstreams: Upstreams,
     /// Connectors of the secondary stores. Default: none.
     pub secondary_stores: StoreConnectors,
+    /// Name of the secondary store that the node is on, for commands in errors; none: a primary
+    /// store.
+    pub secondary: Option<String>,
     /// Longest duration of one store call. Default: 5 s.
     pub store_call_ms: u64,
     /// Longest wait for a worker number when a source is opened. Default: 10 s.
@@ -186,6 +189,7 @@ impl Default for NodeSettings {
             time_reference: None,
             upstreams: Upstreams::new(),
             secondary_stores: StoreConnectors::new(),
+            secondary: None,
             store_call_ms: 5_000,
             open_wait_ms: 10_000,
             counter_bytes_max: 1 << 27,

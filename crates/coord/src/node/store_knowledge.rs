@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result, Verb, chain};
 use crate::ids::Term;
 use crate::model::catalog::Catalog;
 use crate::model::history::{
-    Doubt, Evidence, JournalInfo, Known, Recalled, Standing, StoreIdentity, check_ends,
+    Doubt, Evidence, JournalInfo, Known, Recalled, RecalledBy, Standing, StoreIdentity, check_ends,
     check_recovered,
 };
 use crate::model::pool::SlotDefaults;
@@ -73,7 +73,7 @@ impl StoreKnowledge {
         ctx: &NodeContext,
         settings: &NodeSettings,
     ) -> Result<Recalled> {
-        match self.compare(ctx).await {
+        match self.compare(ctx, settings).await {
             Ok((recalled, None)) => Ok(recalled),
             // It was recovered without this node, which does not report that it knows more.
             Ok((Recalled::Recovered, Some(above))) => Err(above),
@@ -84,7 +84,11 @@ impl StoreKnowledge {
 
     /// Compares the store's history with what was seen of it. The error is for rows that lie below
     /// what was seen.
-    async fn compare(&self, ctx: &NodeContext) -> Result<(Recalled, Option<Error>)> {
+    async fn compare(
+        &self,
+        ctx: &NodeContext,
+        settings: &NodeSettings,
+    ) -> Result<(Recalled, Option<Error>)> {
         let (who, seen) = (&self.fingerprint.who, self.seen());
         let recalled = ctx.store_call(Verb::Recall, ctx.store.recall(who, &seen)).await?;
         // Servers show an embedded client no more than its token permits, and compare for
@@ -95,7 +99,7 @@ impl StoreKnowledge {
         let ground = ctx.store_call(Verb::Ground, ctx.store.ground()).await?;
         let catalog = ctx.store_call(Verb::List, ctx.store.list()).await?;
         let covered = match recalled {
-            Recalled::Recovered => self.check_recovered(ctx, ground, &catalog),
+            Recalled::Recovered => self.check_recovered(ctx, settings, ground, &catalog),
             Recalled::Same => self.check_same(&catalog),
         };
         Ok((recalled, covered.err()))
@@ -118,7 +122,7 @@ impl StoreKnowledge {
         if standing.doubt.is_none() {
             // The first finding may have been resolved meanwhile; a finding now belongs to this
             // history.
-            let error = match self.compare(ctx).await {
+            let error = match self.compare(ctx, settings).await {
                 Ok((Recalled::Same, Some(error))) => error,
                 Ok(_) => return Ok(()),
                 Err(error) => error,
@@ -168,13 +172,16 @@ impl StoreKnowledge {
     fn check_recovered(
         &self,
         ctx: &NodeContext,
+        settings: &NodeSettings,
         ground: SlotDefaults,
         catalog: &Catalog,
     ) -> Result<()> {
-        let (who, known, stored) = (&self.fingerprint.who, &self.known, &catalog.definitions);
+        let (known, stored) = (&self.known, &catalog.definitions);
         let mark = UnixMillis::new(known.mark);
-        let is_far = days_too_far_ahead(mark, ctx.clock.unix_ms()).is_some();
-        check_recovered(who, known, stored, ground.mark, is_far)
+        let far_ahead = days_too_far_ahead(mark, ctx.clock.unix_ms()).is_some();
+        let secondary = settings.secondary.as_deref();
+        let recall = RecalledBy { who: &self.fingerprint.who, secondary, far_ahead };
+        check_recovered(&recall, known, stored, ground.mark)
     }
 }
 

@@ -351,8 +351,13 @@ store_calls! {
     /// back, and fences every holder. After it, nothing that the lost state promised can be
     /// promised again. Gives the store a new history, ends its doubt, and removes the reports.
     ///
+    /// With [`values_only`](FastForward::values_only) it raises values and fences no holder, like any
+    /// other write: a store in doubt rejects it, and one that lacks what this handle has seen.
+    ///
     /// Atomicity: the namespace, and the store's identity. Clock: none. On retry: repeat freely;
     /// each repeat fences again.
+    ///
+    /// Fails with `Unsupported` for a recovery through servers.
     FastForward: fn fast_forward(forward: &'a FastForward) -> StoreIdentity;
 
     /// Accepts a lead of IDs over the clocks, when a pool is full because marks lie ahead. From now

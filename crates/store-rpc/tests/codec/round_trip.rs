@@ -349,7 +349,7 @@ fn fast_forward() -> impl Strategy<Value = FastForward> {
             forget_journals,
             new_identity,
             same_server: true,
-            values_only: false,
+            values_only: true,
         },
     )
 }

@@ -146,7 +146,7 @@ pub(crate) fn fast_forward() -> FastForward {
         planned_on: None,
         forget_journals: vec!["journal".into()],
         same_server: true,
-        values_only: false,
+        values_only: true,
         new_identity: true,
     }
 }

@@ -49,8 +49,13 @@ impl<S: Session> Tx<S> {
         name: &str,
         text: String,
     ) -> SqlResult<()> {
-        let query = "SELECT namespace FROM snowmint_namespace UNION SELECT namespace FROM
-            snowmint_source UNION SELECT namespace FROM snowmint_member";
+        // Any of its rows makes a namespace. The empty one has the history of all.
+        let query = "SELECT namespace FROM snowmint_namespace
+            UNION SELECT namespace FROM snowmint_source
+            UNION SELECT namespace FROM snowmint_member
+            UNION SELECT namespace FROM snowmint_pool
+            UNION SELECT namespace FROM snowmint_slot
+            UNION SELECT namespace FROM snowmint_note WHERE namespace <> ''";
         let mut namespaces = vec![self.namespace.clone()];
         for mut row in self.fetch(query, Vec::new()).await? {
             namespaces.push(row.text()?);
@@ -61,9 +66,17 @@ impl<S: Session> Tx<S> {
         Ok(())
     }
 
-    pub(super) async fn note_is_in_other_namespace(&mut self, name: &str) -> SqlResult<bool> {
-        let query = "SELECT namespace FROM snowmint_note WHERE name = ? AND namespace <> ?";
+    pub(super) async fn other_namespaces_with_note(
+        &mut self,
+        name: &str,
+        max: usize,
+    ) -> SqlResult<Vec<String>> {
+        let query = format!(
+            "SELECT namespace FROM snowmint_note WHERE name = ? AND namespace <> ?
+             ORDER BY namespace LIMIT {max}"
+        );
         let values = vec![Value::text(name), self.named()];
-        Ok(!self.fetch(query, values).await?.is_empty())
+        let rows = self.fetch(query, values).await?;
+        rows.into_iter().map(|mut row| row.text()).collect()
     }
 }

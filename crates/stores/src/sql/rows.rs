@@ -150,8 +150,8 @@ impl<S: Session> Rows for Tx<S> {
         self.write_note_everywhere(name, text).await
     }
 
-    async fn is_in_other_namespace(&mut self, name: &str) -> SqlResult<bool> {
-        self.note_is_in_other_namespace(name).await
+    async fn other_namespaces_with(&mut self, name: &str, max: usize) -> SqlResult<Vec<String>> {
+        self.other_namespaces_with_note(name, max).await
     }
 
     /// Returns the count after this step: a writing step has locked the store's row.

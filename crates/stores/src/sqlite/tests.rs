@@ -2,8 +2,8 @@ use std::path::PathBuf;
 
 use snowmint_coord::verbs::{Access, Backend as _, Rows as _};
 use snowmint_coord::{
-    ClaimRequest, Definition, ErrorKind, FastForward, Mark, Member, NewDefinition, Presence,
-    Reserve, Segment, SourceState, random,
+    ClaimRequest, Definition, Doubt, ErrorKind, Evidence, FastForward, JournalInfo, Mark, Member,
+    NewDefinition, Presence, Reserve, Segment, SourceState, StoreIdentity, random,
 };
 use snowmint_core::UnixMillis;
 
@@ -313,9 +313,34 @@ async fn old_rows_under_a_newer_log_are_noticed() {
     assert_eq!(code(reserve_ten(&mixed, &orders).await), "store_rolled_back");
     let forward =
         FastForward { segments: vec![("orders".into(), Mark::new(11))], ..FastForward::default() };
+    let raised = FastForward { values_only: true, ..forward.clone() };
+    assert_eq!(code(mixed.fast_forward(&raised).await), "store_rolled_back", "no recovery");
     assert!(mixed.fast_forward(&forward).await.unwrap().writes > newest.writes);
     assert_eq!(reserve_ten(&mixed, &orders).await.unwrap().first, 11);
     assert_eq!(reserve_ten(&opened(&folder).await, &bills).await.unwrap().first, 11);
+}
+
+/// An operator has to recover each of them, and none of its servers may run.
+#[tokio::test]
+async fn other_namespaces_in_doubt_are_named_up_to_a_limit() {
+    let folder = Folder::new();
+    let at =
+        async |namespace: &str| open(&folder.file(), namespace, Settings::default()).await.unwrap();
+    for number in 1..=17 {
+        let journal = JournalInfo { id: "j".into(), ..JournalInfo::default() };
+        at(&format!("shop-{number:02}")).await.report(&journal, None).await.unwrap();
+    }
+    let store = at("default").await;
+    let found = store.identity().await.unwrap();
+    let seen = StoreIdentity { writes: found.writes + 1, ..found.clone() };
+    let evidence = Evidence { seen, other_server: false, ..Evidence::of_operator(found.id) };
+    let doubt = Doubt { evidence: "a member".into(), seen: 2, found: 1 };
+    store.doubt(&doubt, &evidence).await.unwrap();
+    let named = async || store.standing().await.unwrap().others_in_doubt.to_string();
+    assert!(named().await.starts_with("shop-01, shop-02, "), "{}", named().await);
+    assert!(named().await.ends_with(", shop-16 and more"), "{}", named().await);
+    at("shop-01").await.fast_forward(&FastForward::default()).await.unwrap();
+    assert!(named().await.ends_with(", shop-17"), "{}", named().await);
 }
 
 /// The totals that reveal old rows stay equal under every verb.

@@ -97,7 +97,7 @@ async fn a_clock_that_is_behind_is_led_as_far_as_allowed(case: Case) {
     let mark = ticks.first_of(tick + 3) + 1;
     let segments = vec![(source.name.clone(), Mark::new(mark))];
     let ahead = FastForward { segments, ..FastForward::default() };
-    case.store.fast_forward(&ahead).await.unwrap();
+    case.forward(&ahead).await.unwrap();
     for lead in [0, 2] {
         let ticks = Ticks { lead, ..ticks };
         let behind = case.by_clock(&source, 1, ticks).await.unwrap_err();

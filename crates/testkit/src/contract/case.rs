@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use snowmint_coord::{
     BootTimer, Bounds, ClaimRequest, ClockOf, Definition, Error, ErrorKind, Extend, Extended,
-    Lease, Mark, Member, NewDefinition, Pool, Preference, Presence, Release, Reserve, Result,
-    Reuse, Segment, Store, Timer as _, random,
+    FastForward, Lease, Mark, Member, NewDefinition, Pool, Preference, Presence, Release, Reserve,
+    Result, Reuse, Segment, Store, StoreIdentity, Timer as _, random,
 };
 use snowmint_core::UnixMillis;
 
@@ -95,6 +95,18 @@ impl Case {
         let namespace = format!("{}-{number}", self.namespace);
         let store = self.factory.open(&namespace).await;
         Self { store, namespace, ..self.clone() }
+    }
+
+    /// Moves the store forward: by a recovery, or, since servers make none for a program, by values
+    /// alone.
+    pub(super) async fn forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
+        let values_only = self.is_behind_servers();
+        self.store.fast_forward(&FastForward { values_only, ..forward.clone() }).await
+    }
+
+    /// Returns whether the store is reached through servers.
+    pub(super) fn is_behind_servers(&self) -> bool {
+        self.store.owner_client().is_some()
     }
 
     /// Returns the time that the store uses.

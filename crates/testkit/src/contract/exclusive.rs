@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use super::case::{Case, TASKS, TTL_LONG_MS, cases, code, extend, later, pool};
 use snowmint_coord::{
-    Acquire, Acquired, BootTimer, FastForward, Mark, Member, Pool, Preference, Relinquish, Result,
-    Reuse, StalledMember, Term, Timer as _, random,
+    Acquire, Acquired, BootTimer, Mark, Member, Pool, Preference, Relinquish, Result, Reuse,
+    StalledMember, Term, Timer as _, random,
 };
 
 cases![
@@ -22,14 +22,13 @@ cases![
     joining_member_keeps_slots_acquired_meanwhile,
     thousand_slots_are_acquired_at_once,
     slots_of_a_member_are_written_in_short_steps,
-    fast_forward_moves_counters_beyond_lost_results,
 ];
 
 fn sections(slots: u64) -> Pool {
     Pool { name: "sections".into(), slots, group: 1, reuse: Reuse::Ordered }
 }
 
-fn wanting(member: &Member, slots: impl IntoIterator<Item = u64>) -> Acquire {
+pub(super) fn wanting(member: &Member, slots: impl IntoIterator<Item = u64>) -> Acquire {
     Acquire {
         pool: sections(2000),
         member: member.incarnation,
@@ -42,7 +41,7 @@ fn wanting(member: &Member, slots: impl IntoIterator<Item = u64>) -> Acquire {
     }
 }
 
-async fn acquire(case: &Case, acquire: &Acquire) -> Result<Acquired> {
+pub(super) async fn acquire(case: &Case, acquire: &Acquire) -> Result<Acquired> {
     case.store.acquire(acquire, case.now().await).await
 }
 
@@ -329,32 +328,4 @@ async fn slots_of_a_member_are_written_in_short_steps(case: Case) {
     let b = case.another().await.member("b").await;
     let next = acquire(&case, &wanting(&b, 0..SLOTS)).await.unwrap();
     assert_eq!(next.leases.len(), acquired.leases.len(), "all were given up");
-}
-
-/// Numbers of counters may be far above any time, for example imported ones. A restored state shows
-/// only that there were more.
-async fn fast_forward_moves_counters_beyond_lost_results(case: Case) {
-    const FAR: u64 = 5_000_000_000_000_000;
-    const LEAP: u64 = 1 << 40;
-    let (a, b) = (case.member("a").await, case.another().await.member("b").await);
-    let acquired = acquire(&case, &Acquire { length: FAR, ..wanting(&a, [3]) }).await.unwrap();
-    assert_eq!(acquired.leases[0].mark, Mark::new(FAR));
-    // A time above the leap, which means nothing to a counter.
-    let marks_at_least = Mark::from(case.now().await);
-    assert!(marks_at_least > Mark::new(LEAP), "{marks_at_least}");
-    let forward = FastForward { marks_at_least, ..FastForward::default() };
-    case.store.fast_forward(&forward).await.unwrap();
-    let reacquired = acquire(&case, &wanting(&b, [3, 4])).await.unwrap();
-    let floors: Vec<u64> = reacquired.leases.iter().map(|lease| lease.floor.get()).collect();
-    assert_eq!(floors, [FAR + LEAP, LEAP], "and as far for one without an earlier holder");
-    case.store.fast_forward(&FastForward::default()).await.unwrap();
-    let again = acquire(&case, &wanting(&b, [4, 5])).await.unwrap();
-    let floors: Vec<u64> = again.leases.iter().map(|lease| lease.floor.get()).collect();
-    assert_eq!(floors, [2 * LEAP, 2 * LEAP]);
-    // Earlier recoveries count, too, even when they were lost.
-    let forward = FastForward { recoveries_at_least: 7, ..FastForward::default() };
-    case.store.fast_forward(&forward).await.unwrap();
-    let late = acquire(&case, &wanting(&b, [5, 6])).await.unwrap();
-    let floors: Vec<u64> = late.leases.iter().map(|lease| lease.floor.get()).collect();
-    assert_eq!(floors, [8 * LEAP, 8 * LEAP]);
 }

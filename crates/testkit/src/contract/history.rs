@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use snowmint_coord::{
-    Doubt, Evidence, FastForward, History, JournalInfo, Known, Mark, Recalled, Store, StoreIdentity,
+    Doubt, Evidence, Exclude, FastForward, History, JournalInfo, Known, Mark, Recalled, Store,
+    StoreIdentity,
 };
 
-use super::case::{Case, cases, code, reached};
+use super::case::{Case, cases, code, pool, reached};
 use super::joined_holder::{JoinedHolder, READS, doubt, five_of, is_behind_servers, is_believed};
 
 cases!(
@@ -21,6 +22,7 @@ cases!(
     fast_forward_recovers_only_its_namespace,
     recovery_of_another_namespace_excuses_no_loss,
     raised_values_excuse_no_loss,
+    each_namespace_with_a_row_is_put_in_doubt,
 );
 
 async fn seen_state_of_a_store_is_recalled(case: Case) {
@@ -307,6 +309,30 @@ async fn raised_values_excuse_no_loss(case: Case) {
     assert_eq!(code(case.another().await.store.fast_forward(&raised).await), "store_rolled_back");
     other.store.fast_forward(&FastForward::default()).await.unwrap();
     assert_eq!(other.store.recall("it", &lost).await.unwrap(), Recalled::Recovered);
+}
+
+/// A namespace may have excluded worker numbers alone, or a journal alone.
+async fn each_namespace_with_a_row_is_put_in_doubt(case: Case) {
+    let others = [case.numbered_namespace(1).await, case.numbered_namespace(2).await];
+    let exclude =
+        Exclude { pool: pool(4), slots: vec![1], until: Mark::MAX, label: "theirs".into() };
+    others[0].store.exclude(&exclude, others[0].now().await).await.unwrap();
+    let journal = JournalInfo { id: "j".into(), ..JournalInfo::default() };
+    others[1].store.report(&journal, None).await.unwrap();
+    doubted(&case).await;
+    let identity = async |case: &Case| case.store.identity().await.unwrap().store();
+    let standing = async |case: &Case| case.store.standing().await.unwrap();
+    let is_shared = identity(&case).await == identity(&others[0]).await;
+    for other in &others {
+        assert_eq!(standing(other).await.doubt.is_some(), is_shared);
+        // It names others whether it is in doubt itself or not.
+        for _ in 0..2 {
+            assert_eq!(!standing(&case).await.others_in_doubt.is_empty(), is_shared);
+            case.store.fast_forward(&FastForward::default()).await.unwrap();
+        }
+        other.store.fast_forward(&FastForward::default()).await.unwrap();
+        assert_eq!(standing(other).await.doubt, None);
+    }
 }
 
 /// Writes between a backup and its restore, and after it.

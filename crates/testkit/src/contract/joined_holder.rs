@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use snowmint_coord::{
     Acquire, Acquired, ClaimRequest, ClockOf, Definition, Doubt, Evidence, Exclude, Extend,
-    Extended, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member, MemberStatus, Pool,
-    Preference, Presence, Reclaim, Release, Relinquish, Reserve, Restripe, Result, Reuse, Segment,
-    Serves, SourceState, Store,
+    Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member,
+    MemberStatus, Pool, Preference, Presence, Reclaim, Release, Relinquish, Reserve, Restripe,
+    Result, Reuse, Segment, Serves, SourceState, Store,
 };
 use snowmint_core::UnixMillis;
 
@@ -56,6 +56,11 @@ fn member() -> Member {
 
 const fn presence(renewals: u64) -> Presence {
     Presence { sample: NOW, renewals, ttl_ms: 600_000 }
+}
+
+/// Returns a move that is no recovery.
+fn raised() -> FastForward {
+    FastForward { same_server: true, values_only: true, ..FastForward::default() }
 }
 
 fn status() -> MemberStatus {
@@ -202,6 +207,7 @@ impl JoinedHolder {
             "get" => store.get(NUMBERS),
             "list" => store.list(),
             "accept_lead" => store.accept_lead(Mark::new(5)),
+            "raise" => store.fast_forward(&raised()),
             "ground" => store.ground(),
             "leave" => store.leave(MEMBER, NOW),
         ];

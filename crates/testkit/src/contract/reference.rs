@@ -212,6 +212,8 @@ async fn one_step(
             let forward = FastForward {
                 marks_at_least: Mark::new(now.get().saturating_sub(dice.roll(2000))),
                 segments: vec![(name.into(), Mark::new(dice.roll(60)))],
+                // Servers make no recovery for a program.
+                values_only: dice.roll(2) == 0 || case.is_behind_servers(),
                 ..FastForward::default()
             };
             let (ours, theirs) = both!(fast_forward(&forward));

@@ -114,7 +114,7 @@ async fn numbers_end_with_an_error(case: Case) {
         segments: vec![("orders".into(), Mark::new(NUMBER_MAX - 1))],
         ..FastForward::default()
     };
-    case.store.fast_forward(&near_the_end).await.unwrap();
+    case.forward(&near_the_end).await.unwrap();
     for length in [3, u64::MAX] {
         let spent = case.reserve(&source, length).await.unwrap_err();
         assert_eq!(spent.kind().code(), "exhausted", "{spent}");

@@ -201,7 +201,7 @@ async fn outgrown_end_of_a_restored_store_starts_no_stripe(case: Case) {
     case.store.alter(&ends(""), None).await.unwrap();
     let segments = vec![("orders".into(), Mark::new(101))];
     let forward = FastForward { segments, ..FastForward::default() };
-    case.store.fast_forward(&forward).await.unwrap();
+    case.forward(&forward).await.unwrap();
     let observed = case.store.get("orders").await.unwrap();
     assert_eq!(code(restripe(&case, &observed, 1, 21).await), "mark_moved");
     let new = of("orders", r#""first":40,"first_at":101"#);

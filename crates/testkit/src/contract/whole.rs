@@ -8,12 +8,9 @@ cases![
     namespaces_do_not_touch,
     fast_forward_moves_marks_and_never_back,
     fast_forward_covers_slots_without_a_row,
-    fast_forward_fences_all_holders,
     fast_forward_moves_numbers_and_never_back,
     fast_forward_keeps_numbers_of_missing_sources,
     fast_forward_of_no_name_changes_nothing,
-    fast_forward_moves_the_identity,
-    fast_forward_by_too_many_recoveries_changes_nothing,
     accepted_lead_applies_to_all_until_revoked,
     a_closed_handle_refuses,
 ];
@@ -57,7 +54,7 @@ async fn every_change_is_counted_and_nothing_else(case: Case) {
     rose("a refused reserve", 0).await;
     case.store.set_state("orders", SourceState::Disabled).await.unwrap();
     rose("disable", 1).await;
-    case.store.fast_forward(&FastForward::default()).await.unwrap();
+    case.forward(&FastForward::default()).await.unwrap();
     rose("fast forward", 1).await;
     case.store.members(case.now().await).await.unwrap();
     case.store.workers(case.now().await).await.unwrap();
@@ -85,7 +82,7 @@ async fn namespaces_do_not_touch(case: Case) {
     case.define("orders").await;
     assert_eq!(other.store.list().await.unwrap().definitions, []);
     let moved = FastForward { marks_at_least: Mark::new(1000), ..FastForward::default() };
-    case.store.fast_forward(&moved).await.unwrap();
+    case.forward(&moved).await.unwrap();
     other.extend(&second, Mark::new(60), Mark::new(70)).await.unwrap();
 }
 
@@ -100,19 +97,19 @@ async fn fast_forward_moves_marks_and_never_back(case: Case) {
     case.extend(&low, low.mark, Mark::new(100)).await.unwrap();
     case.extend(&high, high.mark, Mark::new(5000)).await.unwrap();
     for (to, expected_low) in [(1000, 1000), (500, 1000), (0, 1000)] {
-        case.store.fast_forward(&marks_at_least(Mark::new(to))).await.unwrap();
+        case.forward(&marks_at_least(Mark::new(to))).await.unwrap();
         let rows = case.store.workers(case.now().await).await.unwrap();
         assert_eq!(rows[0].mark, Mark::new(expected_low));
         assert_eq!(rows[1].mark, Mark::new(5000));
     }
     let too_far = marks_at_least(later(Mark::MAX, 1));
-    assert_eq!(code(case.store.fast_forward(&too_far).await), "invalid");
+    assert_eq!(code(case.forward(&too_far).await), "invalid");
 }
 
 async fn fast_forward_covers_slots_without_a_row(case: Case) {
     let mark = Mark::from(case.now().await);
-    case.store.fast_forward(&marks_at_least(mark)).await.unwrap();
-    case.store.fast_forward(&marks_at_least(Mark::new(5))).await.unwrap();
+    case.forward(&marks_at_least(mark)).await.unwrap();
+    case.forward(&marks_at_least(Mark::new(5))).await.unwrap();
     match case.store.ground().await {
         Ok(ground) => assert_eq!(ground.mark, mark),
         // A store behind servers.
@@ -130,7 +127,7 @@ async fn fast_forward_covers_slots_without_a_row(case: Case) {
 async fn accepted_lead_applies_to_all_until_revoked(case: Case) {
     let now = Mark::from(case.now().await);
     let ahead = later(now, 600_000);
-    case.store.fast_forward(&marks_at_least(ahead)).await.unwrap();
+    case.forward(&marks_at_least(ahead)).await.unwrap();
     let member = case.member("orders").await;
     let refused = |case: Case, member| async move {
         code(case.send(&case.wanting(&member, &pool(4), Preference::Any).await).await)
@@ -142,24 +139,11 @@ async fn accepted_lead_applies_to_all_until_revoked(case: Case) {
     let lease = case.claim(&member, &pool(4)).await;
     assert_eq!((lease.floor, lease.mark), (ahead, ahead), "no mark moves");
     // Accepting a lead moves no mark: the marks of other slots stay, and so does the accepted lead.
-    case.store.fast_forward(&FastForward::default()).await.unwrap();
+    case.forward(&FastForward::default()).await.unwrap();
     case.claim(&member, &pool(4)).await;
     case.store.accept_lead(Mark::ZERO).await.unwrap();
     assert_eq!(refused(case.clone(), member).await, "pool_full");
     assert_eq!(code(case.store.accept_lead(later(Mark::MAX, 1)).await), "invalid");
-}
-
-async fn fast_forward_fences_all_holders(case: Case) {
-    let member = case.member("orders").await;
-    let lease = case.claim(&member, &pool(4)).await;
-    case.store.fast_forward(&FastForward::default()).await.unwrap();
-    assert_eq!(code(case.extend(&lease, lease.mark, Mark::new(9)).await), "fenced");
-    assert_eq!(code(case.release(&lease, lease.mark).await), "fenced");
-    let exactly = Preference::Exactly(lease.slot);
-    let again = case.try_claim(&member, &pool(4), exactly).await.unwrap();
-    assert!(again.term.get() > lease.term.get() + 1_000_000, "above any term of a lost state");
-    let fresh = case.claim(&member, &pool(4)).await;
-    assert!(fresh.term.get() > 1_000_000, "that of unused numbers too");
 }
 
 async fn fast_forward_moves_numbers_and_never_back(case: Case) {
@@ -170,7 +154,7 @@ async fn fast_forward_moves_numbers_and_never_back(case: Case) {
             segments: vec![("orders".into(), Mark::new(to))],
             ..FastForward::default()
         };
-        case.store.fast_forward(&forward).await.unwrap();
+        case.forward(&forward).await.unwrap();
         let back = snowmint_coord::GiveBack {
             source: "orders".into(),
             first: 5,
@@ -188,7 +172,7 @@ async fn fast_forward_keeps_numbers_of_missing_sources(case: Case) {
             segments: vec![("lost".into(), Mark::new(to))],
             ..FastForward::default()
         };
-        case.store.fast_forward(&forward).await.unwrap();
+        case.forward(&forward).await.unwrap();
         assert_eq!(code(case.store.get("lost").await), "not_found", "it was never defined");
     }
     let kept = case.store.list().await.unwrap().definitions;
@@ -212,43 +196,10 @@ async fn fast_forward_of_no_name_changes_nothing(case: Case) {
         new_identity: true,
         ..FastForward::default()
     };
-    assert_eq!(code(case.store.fast_forward(&forward).await), "invalid");
+    assert_eq!(code(case.forward(&forward).await), "invalid");
     assert_eq!(case.writes().await, writes);
     case.extend(&lease, lease.mark, Mark::new(9)).await.unwrap();
     assert_eq!(case.store.get("orders").await.unwrap().segment.mark, Mark::new(1));
-}
-
-async fn fast_forward_moves_the_identity(case: Case) {
-    let before = case.store.identity().await.unwrap();
-    let far = before.writes + 1000;
-    case.store.define(&definition("orders", "a")).await.unwrap();
-    let defined = case.store.list().await.unwrap().version;
-    let forward = FastForward {
-        writes_at_least: far,
-        catalog_at_least: defined + 5,
-        ..FastForward::default()
-    };
-    let after = case.store.fast_forward(&forward).await.unwrap();
-    let moved = case.store.list().await.unwrap();
-    assert_eq!(moved.version, defined + 6, "no version that was lost comes again");
-    assert_eq!(moved.definitions[0].version, defined);
-    assert!(after.store() == before.store() && after.writes > far);
-    assert_eq!(case.another().await.store.identity().await.unwrap(), after);
-    let back = FastForward { writes_at_least: 1, new_identity: true, ..FastForward::default() };
-    let recovered = case.store.fast_forward(&back).await.unwrap();
-    assert_eq!(case.store.list().await.unwrap().version, defined + 7, "nor of a state after it");
-    assert!(recovered.store() != before.store() && recovered.writes > after.writes);
-    assert_eq!(case.another().await.store.identity().await.unwrap(), recovered);
-}
-
-async fn fast_forward_by_too_many_recoveries_changes_nothing(case: Case) {
-    let before = case.store.identity().await.unwrap();
-    for recoveries_at_least in [(1 << 20) + 1, 1 << 31, u64::MAX] {
-        let forward = FastForward { recoveries_at_least, ..FastForward::default() };
-        let refused = case.store.fast_forward(&forward).await;
-        assert_eq!(code(refused), "invalid", "{recoveries_at_least}");
-    }
-    assert_eq!(case.store.identity().await.unwrap(), before);
 }
 
 async fn a_closed_handle_refuses(case: Case) {

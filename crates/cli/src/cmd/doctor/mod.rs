@@ -229,15 +229,27 @@ fn layouts(config: &Config, now: UnixMillis) -> Vec<Finding> {
     .collect()
 }
 
-/// Reports whether the store is in doubt, and which reports are missing.
-async fn in_doubt(store: &dyn snowmint_coord::Store) -> Outcome<Option<Finding>> {
+/// Reports whether the store is in doubt, and which reports are missing; and other namespaces that
+/// are in doubt, which no server may use.
+async fn in_doubt(store: &dyn snowmint_coord::Store) -> Outcome<Vec<Finding>> {
     // Servers do not report this to clients: they check it themselves.
     if store.owner_client().is_some() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let standing = store.standing().await?;
     let missing = standing.missing().count();
-    Ok(standing.doubt.map(|doubt| {
+    let others = &standing.others_in_doubt;
+    let others = (!others.is_empty()).then(|| {
+        Finding::warning(
+            "store",
+            format!(
+                "other namespaces of the database are in doubt, so all of its servers take slower \
+                 steps: {others}; recover each, used or not (snowmint worker recover --namespace \
+                 NAME)"
+            ),
+        )
+    });
+    let own = standing.doubt.map(|doubt| {
         let reported = standing.journals.len().saturating_sub(missing);
         let error = doubt.into_error();
         Finding::error(
@@ -247,7 +259,8 @@ async fn in_doubt(store: &dyn snowmint_coord::Store) -> Outcome<Option<Finding>>
                  reported, and {missing} have not; run snowmint worker recover --dry-run"
             ),
         )
-    }))
+    });
+    Ok(own.into_iter().chain(others).collect())
 }
 
 /// Checks the store, its clock against ours, its content, and what the journal knows of it.

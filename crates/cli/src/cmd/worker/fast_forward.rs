@@ -311,5 +311,9 @@ fn leave_trail(
     };
     let before = before.map_or_else(|| "not known".to_owned(), shown);
     let after = format!("{}, {}", shown(after), moved_to(forward));
-    audit::leave(&config.server.data_dir, step.command, before, after);
+    let what = match forward.values_only {
+        true => format!("{}: values raised", step.command),
+        false => step.command.to_owned(),
+    };
+    audit::leave(&config.server.data_dir, &what, before, after);
 }

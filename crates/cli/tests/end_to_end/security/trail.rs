@@ -65,9 +65,13 @@ async fn call_that_moves_the_whole_store_leaves_a_line() {
     store.exclude(&exclude("a\u{1b}"), now()).await.unwrap_err();
     has_line(&server, &["store not set to exclude 7 of pool \"workers-9\"", by, "why="]);
 
-    let forward = FastForward { writes_at_least: 1_000, ..FastForward::default() };
+    let segments = vec![("numbers".to_owned(), Mark::new(1_000))];
+    let forward = FastForward { segments, values_only: true, ..FastForward::default() };
     store.fast_forward(&forward).await.unwrap();
-    has_line(&server, &["store moved forward: ", "writes at least 1000", by]);
+    has_line(&server, &["store raised: ", "numbers at least numbers=1000", by]);
+    let new_identity = FastForward { new_identity: true, ..forward };
+    store.fast_forward(&new_identity).await.unwrap_err();
+    has_line(&server, &["store not raised: ", by, "why=", "belongs to a recovery"]);
 }
 
 /// A server on another server's store makes these calls.

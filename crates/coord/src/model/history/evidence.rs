@@ -84,20 +84,34 @@ fn sources_below<'a>(
     below.collect()
 }
 
-/// Rejects a store that was recovered without the knowledge of `who`, and lies below it: ends of
+/// Process that compares a recovered store with its knowledge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecalledBy<'a> {
+    /// Name of the process or its journal.
+    pub(crate) who: &'a str,
+    /// Name of the secondary store; `None` for the primary store.
+    pub(crate) secondary: Option<&'a str>,
+    /// Whether the command needs a confirmation for the mark, which is far ahead.
+    pub(crate) far_ahead: bool,
+}
+
+/// Rejects a store that was recovered without the knowledge of a process, and lies below it: ends of
 /// sources, or `mark`, the lowest mark of a worker number. The error names all of this, up to a
-/// limit of sources, and the command that raises the store in one step. That command needs a
-/// confirmation for a time that is `far_ahead`.
+/// limit of sources, and the command that raises the store in one step.
 pub(crate) fn check_recovered(
-    who: &str,
+    by: &RecalledBy<'_>,
     known: &Known,
     stored: &[Definition],
     mark: Mark,
-    far_ahead: bool,
 ) -> Result<()> {
+    let who = by.who;
     let ends = ends_by_stripe(known, stored);
     let below = sources_below(&ends, stored);
     let (mut lacks, mut command) = (Vec::new(), "snowmint worker recover".to_owned());
+    // Only a running server recovers a secondary store.
+    if let Some(name) = by.secondary {
+        command.push_str(&format!(" --secondary {name} --server URL"));
+    }
     let mut undefined = Vec::new();
     for (name, seen, found) in below.iter().take(NAMED_MAX) {
         lacks.push(format!("next number of source {name:?} was {seen}, is {found}"));
@@ -118,7 +132,7 @@ pub(crate) fn check_recovered(
         };
         lacks.push(format!("worker mark was {was}, is {is}"));
         command.push_str(&format!(" --mark {was}"));
-        command.push_str(if far_ahead { " --far-ahead" } else { "" });
+        command.push_str(if by.far_ahead { " --far-ahead" } else { "" });
     }
     if lacks.is_empty() {
         return Ok(());

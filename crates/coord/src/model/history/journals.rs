@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Doubt, History};
+use super::{Doubt, History, OthersInDoubt};
 use crate::error::label::Visible;
 
 /// Maximum number of journals that a store remembers: those that joined last.
@@ -113,6 +113,8 @@ pub struct Standing {
     pub journals: Vec<JournalInfo>,
     /// Merged knowledge of all reports.
     pub known: Known,
+    /// Other namespaces in doubt. They change no plan for this one.
+    pub others_in_doubt: OthersInDoubt,
 }
 
 impl Standing {

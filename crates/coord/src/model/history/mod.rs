@@ -14,6 +14,7 @@
 
 mod evidence;
 mod journals;
+mod others;
 mod starts;
 #[cfg(test)]
 mod tests;
@@ -21,8 +22,9 @@ mod tests;
 use std::fmt;
 
 pub use evidence::Evidence;
-pub(crate) use evidence::{check_ends, check_recovered};
+pub(crate) use evidence::{RecalledBy, check_ends, check_recovered};
 pub use journals::{JOURNALS_MAX, JournalInfo, Known, Standing};
+pub use others::OthersInDoubt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 pub use starts::{STARTS_MAX, Starts};

@@ -360,7 +360,8 @@ fn store_recovered_below_a_journal_names_the_whole_command() {
     let ends = ends.map(|(name, end)| (name.to_owned(), end)).into();
     let known = Known { mark: 1_795_952_102_485, ends, ..Known::default() };
     let check = |known: &Known, mark, far_ahead| {
-        check_recovered("the journal", known, &stored, Mark::new(mark), far_ahead)
+        let by = RecalledBy { who: "the journal", secondary: None, far_ahead };
+        check_recovered(&by, known, &stored, Mark::new(mark))
     };
     let error = check(&known, 1_795_952_102_484, false).unwrap_err();
     assert_eq!(
@@ -392,10 +393,33 @@ fn ids_of_a_lost_stripe_are_compared_by_the_stored_one() {
     let stored = [Definition::fast_forwarded(None, "a", Mark::new(600))];
     let of = |name: &str, value| [(name.to_owned(), value)].into();
     let known = Known { ends: of("a", 301), ids: of("a", 4_806), ..Known::default() };
-    let check = |known: &Known| check_recovered("the journal", known, &stored, Mark::ZERO, false);
+    let by = RecalledBy { who: "the journal", secondary: None, far_ahead: false };
+    let check = |known: &Known| check_recovered(&by, known, &stored, Mark::ZERO);
     let error = check(&known).unwrap_err();
     assert!(error.message().ends_with("worker recover --segment a=4806"), "{error}");
     check(&Known { ids: of("a", 600), ..known }).unwrap();
+}
+
+/// Only a running server recovers it.
+#[test]
+fn command_for_a_secondary_store_names_that_store() {
+    let by = RecalledBy { who: "the journal", secondary: Some("east"), far_ahead: false };
+    let known = Known { ends: [("a".to_owned(), 7)].into(), ..Known::default() };
+    let error = check_recovered(&by, &known, &[], Mark::ZERO).unwrap_err();
+    let command = "run snowmint worker recover --secondary east --server URL --segment a=7";
+    assert!(error.message().ends_with(command), "{error}");
+}
+
+#[test]
+fn others_in_doubt_are_named_up_to_a_limit() {
+    let named = |count: usize| {
+        let names = (1..=count).map(|number| format!("shop-{number}")).collect();
+        OthersInDoubt::of(names).to_string()
+    };
+    assert!(OthersInDoubt::of(Vec::new()).is_empty());
+    assert_eq!(named(2), "shop-1, shop-2");
+    assert!(named(16).ends_with(", shop-16"), "{}", named(16));
+    assert!(named(17).ends_with(", shop-16 and more"), "{}", named(17));
 }
 
 #[test]

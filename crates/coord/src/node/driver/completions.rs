@@ -95,7 +95,7 @@ impl Driver {
     }
 
     fn joined(&mut self, now: Now, result: Result<NewMember>) {
-        let Stage::Joining { failures } = self.stage else { return };
+        let Stage::Joining { failures, .. } = self.stage else { return };
         match result {
             Ok(NewMember {
                 member,
@@ -111,7 +111,7 @@ impl Driver {
                 self.fingerprint.store.clone_from(&identity.id);
                 self.fingerprint.writes = identity.writes;
                 if let Some(catalog) = &catalog {
-                    tracing::warn!("recovered store joined");
+                    tracing::warn!("joined the store that an operator moved forward");
                     self.forget_lost_history(catalog, identity.writes);
                 }
                 self.journal_writer.joined(&identity, member.incarnation);

@@ -155,10 +155,11 @@ impl Driver {
 
     /// Does everything that is due.
     fn poll(&mut self, now: Now) {
-        if let Stage::Out { failures, .. } = self.stage
-            && self.stage.next_poll_ms(now) == Some(0)
+        let is_due = self.stage.next_poll_ms(now) == Some(0);
+        if let Stage::Out { failures, error, .. } = &mut self.stage
+            && is_due
         {
-            self.stage = Stage::Joining { failures };
+            self.stage = Stage::Joining { failures: *failures, error: error.take() };
             self.spawn_join();
         }
         self.poll_doubt();

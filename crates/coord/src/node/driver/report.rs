@@ -24,7 +24,9 @@ impl Driver {
         match &self.stage {
             // Each lease that can be minted from reports its own state below.
             Stage::Out { .. } | Stage::Joining { .. } if without_store_until.is_some() => {}
-            Stage::Out { error: Some(error), .. } => reasons.push(Reason::from(error)),
+            Stage::Out { error: Some(error), .. } | Stage::Joining { error: Some(error), .. } => {
+                reasons.push(Reason::from(error));
+            }
             Stage::Out { .. } | Stage::Joining { .. } => {
                 reasons.push(Reason::not_joined());
             }

@@ -78,8 +78,11 @@ pub(super) enum Stage {
         failures: u32,
         error: Option<Error>,
     },
+    /// An attempt is under way: how many have failed before, and the error of the last one, which
+    /// stays the reason until this one has ended.
     Joining {
         failures: u32,
+        error: Option<Error>,
     },
     In {
         member: Member,

@@ -2,7 +2,7 @@
 
 use super::super::store_knowledge::StoreKnowledge;
 use super::state::Driver;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::ids::Mark;
 use crate::machine::WindowMachine;
 use crate::model::catalog::Catalog;
@@ -52,7 +52,7 @@ impl Driver {
     /// also one to another caller, or one that no caller waited for. The node must then join again,
     /// since its numbers may belong to the lost history. It may also be another namespace's
     /// recovery, where namespaces share a history: if that is the only evidence, the slot defaults
-    /// need not have leapt before the next join.
+    /// need not have leapt before the next join. Values that were raised show in the same way.
     pub(super) fn was_recovered(&mut self, seen: &StoreIdentity) -> bool {
         if seen.id == self.fingerprint.store {
             return false;
@@ -61,8 +61,7 @@ impl Driver {
         if known.store != found.store || found.recoveries <= known.recoveries {
             return false;
         }
-        let evidence = format!("write count seen by {}", self.fingerprint.who);
-        let error = Error::store_rolled_back(evidence, self.fingerprint.writes, seen.writes);
+        let error = moved_forward(&self.fingerprint.who, self.fingerprint.writes, seen.writes);
         if self.core.ctx.doubts.rolled_back().is_none() {
             self.fingerprint.ground = None;
         }
@@ -79,4 +78,14 @@ impl Driver {
         self.core.ctx.reset_counts(catalog.version, writes);
         self.core.adopt_catalog(catalog);
     }
+}
+
+/// Returns the error for a store that an operator has moved forward. Until the node has joined again,
+/// it cannot know whether the store had lost anything.
+fn moved_forward(who: &str, seen: u64, found: u64) -> Error {
+    let evidence =
+        format!("write count seen by {who}, before an operator moved the store forward,");
+    let message = "an operator has moved the store forward (a recovery, or values that were \
+                   raised, of this namespace or of another); joining it again";
+    Error::of(ErrorKind::StoreRolledBack { evidence, seen, found }, message)
 }

@@ -534,7 +534,7 @@ async fn a_doubt_that_begins_after_the_plan_is_not_ended_by_it() {
     let planned = look(&store, &[], &[]).await.unwrap().plan(&RecoveryRequest::default()).unwrap();
     doubted(&store, 0).await;
     let refused = store.fast_forward(&planned).await.unwrap_err();
-    assert!(refused.to_string().contains("look again"), "{refused}");
+    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
     assert!(store.standing().await.unwrap().doubt.is_some());
 }
 
@@ -632,8 +632,12 @@ async fn server_is_rejected_while_another_namespace_is_in_doubt() {
     recovered(&store).await.unwrap();
     store.take_over(store.backup());
     let before = store.standing().await.unwrap();
+    assert_eq!(before.others_in_doubt.to_string(), "other");
     let refused = accept_other_server(&store).await.unwrap_err();
     assert!(matches!(refused.kind(), ErrorKind::Conflict), "{refused}");
+    for part in ["(other)", "snowmint worker fast-forward --namespace NAME"] {
+        assert!(refused.message().contains(part), "{part}: {refused}");
+    }
     assert_eq!(store.standing().await.unwrap(), before);
 }
 

@@ -80,7 +80,11 @@ impl SecondaryStores {
             is_configured,
             connector: Arc::clone(connector),
             namespace: self.own.namespace().into(),
-            settings: NodeSettings { data_dir, ..self.settings.clone() },
+            settings: NodeSettings {
+                data_dir,
+                secondary: Some(name.into()),
+                ..self.settings.clone()
+            },
             platform: self.platform.clone(),
             open: self.open,
             state: Mutex::default(),

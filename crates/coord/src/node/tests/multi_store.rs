@@ -278,6 +278,18 @@ async fn rolled_back_store_is_shown_before_any_call() {
     let error = source.stats().stores[0].error.clone().unwrap_or_default();
     assert!(error.contains("rolled back"), "{error}");
     assert!(node.readiness().ready, "the other store serves: {:?}", node.readiness());
+    // It is recovered below what its node knows, which names the store in the command.
+    let forward = FastForward { writes_at_least: 10_000, ..FastForward::default() };
+    a.fast_forward(&forward).await.unwrap();
+    let at_a = several.within(node.secondary("a")).await.unwrap();
+    let named = "run snowmint worker recover --secondary a --server URL --segment bills=";
+    for _ in 0..300 {
+        if at_a.readiness().summary().contains(named) {
+            break;
+        }
+        several.world.pass(100).await;
+    }
+    assert!(at_a.readiness().summary().contains(named), "{:?}", at_a.readiness());
     b.restore(backups.1);
     serve([false; 2]).await;
     let readiness = node.readiness();

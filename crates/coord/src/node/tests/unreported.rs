@@ -1,8 +1,10 @@
-//! Store that was recovered without the report of a process, which continues.
+//! Store that was recovered without the report of a process, which continues, or whose values were
+//! raised.
 
 use std::collections::HashSet;
 
 use snowmint_core::Rfc3339;
+use tokio::sync::Notify;
 
 use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, drawn, for_program, joined, taken, wanted};
@@ -87,8 +89,10 @@ async fn node_missing_in_a_recovery_continues_when_passed() {
         };
         world.handle().fast_forward(&forward).await.unwrap();
 
-        let back =
-            Node::open(world.handle(), settings(Some(&dir)), world.platform()).await.unwrap();
+        let store = world.faulty();
+        let held = Arc::clone(&store.faults.held);
+        let back = Node::open(Arc::new(store), settings(Some(&dir)), world.platform());
+        let back = back.await.unwrap();
         let Some(named) = refused else {
             joined(&world, &back).await;
             // Until the clock has reached the marks.
@@ -105,6 +109,19 @@ async fn node_missing_in_a_recovery_continues_when_passed() {
         assert_eq!(back.incarnation(), None, "it went on");
         let reasons = back.readiness().reasons;
         let reason = reasons.iter().find(|reason| reason.code == "store_rolled_back").unwrap();
+        assert_eq!(reasons.len(), 1, "{reasons:?}");
+        // The reason stays while the node tries to join again.
+        let resume = Arc::new(Notify::new());
+        *held.lock().unwrap() = Some(("recall", Arc::clone(&resume)));
+        in_time(&world, async {
+            while held.lock().unwrap().is_some() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        world.pass(1_000).await;
+        assert_eq!(back.readiness().reasons, reasons);
+        resume.notify_one();
         let (forward, options) = named_move(&reason.message);
         assert!(named.iter().all(|name| options.contains(name)), "{options}");
         assert_eq!(options.matches("--").count(), named.len(), "{options}");
@@ -119,6 +136,33 @@ async fn node_missing_in_a_recovery_continues_when_passed() {
         assert_eq!(ids.into_iter().collect::<HashSet<_>>().len(), count);
         in_time(&world, back.close()).await.unwrap();
     }
+}
+
+/// Nothing is lost, and no operator has to do anything.
+#[tokio::test]
+async fn raised_values_are_not_reported_as_a_rollback() {
+    let world = World::new();
+    let store = world.faulty();
+    let held = Arc::clone(&store.faults.held);
+    let node = Node::open(Arc::new(store), settings(None), world.platform()).await.unwrap();
+    joined(&world, &node).await;
+    let resume = Arc::new(Notify::new());
+    *held.lock().unwrap() = Some(("join", Arc::clone(&resume)));
+    let raised = FastForward { same_server: true, values_only: true, ..FastForward::default() };
+    world.handle().fast_forward(&raised).await.unwrap();
+    in_time(&world, async {
+        while held.lock().unwrap().is_some() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    world.pass(1_000).await;
+    let reasons = node.readiness().summary();
+    assert!(reasons.starts_with("an operator has moved the store forward ("), "{reasons}");
+    assert!(!reasons.contains("rolled back") && !reasons.contains("snowmint worker"), "{reasons}");
+    resume.notify_one();
+    joined(&world, &node).await;
+    in_time(&world, node.close()).await.unwrap();
 }
 
 /// Returns the move of the command that a reason names, and the options of that command.

@@ -1,7 +1,7 @@
 //! One atomic step on rows in memory: its writes take effect at once, and are undone unless the
 //! step commits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::fmt;
 use std::mem::{replace, take};
@@ -249,16 +249,25 @@ impl Rows for MemoryRows {
     }
 
     async fn put_note_everywhere(&mut self, name: &str, text: String) -> RowsResult<Self, ()> {
-        let others: Vec<String> = self.world.spaces.keys().cloned().collect();
-        for namespace in others.into_iter().chain([self.namespace.clone()]) {
+        // The history is under the namespace without a name.
+        let noted = self.world.notes.keys().map(|(namespace, _)| namespace);
+        let others =
+            self.world.spaces.keys().chain(noted.filter(|namespace| !namespace.is_empty()));
+        let all: BTreeSet<String> = others.chain([&self.namespace]).cloned().collect();
+        for namespace in all {
             self.write_note((namespace, name.to_owned()), Some(text.clone()));
         }
         Ok(())
     }
 
-    async fn is_in_other_namespace(&mut self, name: &str) -> RowsResult<Self, bool> {
-        let is_other = |key: &(String, String)| key.1 == name && key.0 != self.namespace;
-        Ok(self.world.notes.keys().any(is_other))
+    async fn other_namespaces_with(
+        &mut self,
+        name: &str,
+        max: usize,
+    ) -> RowsResult<Self, Vec<String>> {
+        let is_other = |key: &&(String, String)| key.1 == name && key.0 != self.namespace;
+        let others = self.world.notes.keys().filter(is_other);
+        Ok(others.take(max).map(|(namespace, _)| namespace.clone()).collect())
     }
 
     fn begins_alone(&mut self) -> Option<u64> {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::history::{check_plan, end_doubt, put_moved, put_start, refuse_doubt};
+use super::history::{check_plan, end_doubt, put_moved, put_start};
 use super::put::put_slots;
 use super::rows::{Access, NamespaceRow, Rows, RowsResult, VerbResult};
 use super::run_verb::RunVerb;
@@ -53,9 +53,6 @@ impl RunVerb for FastForwardVerb<'_> {
         if let Some(planned_on) = &self.forward.planned_on {
             check_plan(rows, planned_on).await?;
         }
-        if self.forward.values_only {
-            refuse_doubt(rows).await?;
-        }
         let mut walk = self.from.clone();
         let began_at = *walk.began_at.get_or_insert(rows.identity().writes.saturating_add(1));
         let mut namespace = rows.namespace().await?;
@@ -87,6 +84,25 @@ impl RunVerb for FastForwardVerb<'_> {
             return self.to_be_continued(rows, walk, is_first).await;
         }
         Ok((Ok(self.end(rows, began_at).await?), true))
+    }
+}
+
+/// One step of a move that raises values alone. It is no recovery, so a store in doubt, a store that
+/// lacks what this handle has seen, and another server than the one that wrote the rows reject it
+/// like any other write.
+pub(super) struct RaiseVerb<'a>(pub(super) FastForwardVerb<'a>);
+
+#[async_trait]
+impl RunVerb for RaiseVerb<'_> {
+    type Output = Result<String, Walk>;
+    const LEAVES_START: bool = true;
+
+    fn verb(&self) -> Verb {
+        self.0.verb()
+    }
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Self::Output> {
+        self.0.run(rows).await
     }
 }
 

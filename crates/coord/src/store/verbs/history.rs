@@ -9,8 +9,8 @@ use crate::error::label::Visible;
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::model::fast_forward::FastForward;
 use crate::model::history::{
-    Doubt, Evidence, History, JournalInfo, Known, Noted, Recalled, Standing, Starts, StoreIdentity,
-    StoredHistory, check_ends, recall,
+    Doubt, Evidence, History, JournalInfo, Known, Noted, OthersInDoubt, Recalled, Standing, Starts,
+    StoreIdentity, StoredHistory, check_ends, recall,
 };
 
 /// Name of the note with the starts.
@@ -124,7 +124,7 @@ pub(super) async fn end_doubt<R: Rows>(rows: &mut R, forward: &FastForward) -> R
     rows.remove_note(DOUBT).await?;
     rows.remove_note(KNOWN).await?;
     rows.put_note(JOURNALS, text(&standing.journals)?).await?;
-    rows.is_in_other_namespace(DOUBT).await
+    Ok(!rows.other_namespaces_with(DOUBT, 1).await?.is_empty())
 }
 
 async fn standing<R: Rows>(rows: &mut R) -> RowsResult<R, Standing> {
@@ -133,7 +133,18 @@ async fn standing<R: Rows>(rows: &mut R) -> RowsResult<R, Standing> {
         doubt: read(rows, DOUBT).await?,
         journals: read(rows, JOURNALS).await?.unwrap_or_default(),
         known: read(rows, KNOWN).await?.unwrap_or_default(),
+        others_in_doubt: OthersInDoubt::default(),
     })
+}
+
+/// Returns the other namespaces of the store that are in doubt.
+async fn others_in_doubt<R: Rows>(rows: &mut R) -> RowsResult<R, OthersInDoubt> {
+    // The identity is that of all of them.
+    if !History::says_doubt(&rows.identity().id) {
+        return Ok(OthersInDoubt::default());
+    }
+    let names = rows.other_namespaces_with(DOUBT, OthersInDoubt::NAMED_MAX + 1).await?;
+    Ok(OthersInDoubt::of(names))
 }
 
 /// Compares the store with the state that a caller has seen, and the state that this handle has
@@ -289,11 +300,13 @@ impl RunVerb for AcceptServerVerb<'_> {
         }
         // The former server may have had a recovery that this one lacks, so the reports here may be
         // older than what their journals know now. This step voids only its own namespace's.
-        if rows.is_in_other_namespace(DOUBT).await? {
-            return Err(Failure::from(Error::conflict(
-                "another namespace of this store was in doubt when its server changed; stop all \
-                 servers and move each namespace forward (snowmint worker fast-forward)",
-            )));
+        let others = others_in_doubt(rows).await?;
+        if !others.is_empty() {
+            return Err(Failure::from(Error::conflict(format!(
+                "other namespaces of this store were in doubt when its server changed ({others}); \
+                 stop all servers, and move these and this one forward (snowmint worker \
+                 fast-forward --namespace NAME)"
+            ))));
         }
         let writes = rows.identity().writes;
         let doubt = Doubt { seen: writes, found: writes, ..self.doubt.clone() };
@@ -342,6 +355,7 @@ impl RunVerb for StandingVerb {
     }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Standing> {
-        Ok((standing(rows).await?, false))
+        let others_in_doubt = others_in_doubt(rows).await?;
+        Ok((Standing { others_in_doubt, ..standing(rows).await? }, false))
     }
 }

@@ -195,7 +195,7 @@ impl<B: Backend> BackendStore<B> {
             Lineage::check_store(rows, seen)?;
         }
         let begins = is_changed && V::ACCESS == Access::Write && !V::IN_DOUBT;
-        let begins = begins && self.lineage.begin(rows).await?;
+        let begins = begins && (V::LEAVES_START || self.lineage.begin(rows).await?);
         Ok((result, is_changed, begins))
     }
 }

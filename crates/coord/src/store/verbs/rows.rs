@@ -188,9 +188,14 @@ pub trait Rows: Send + Sized {
     async fn put_note_everywhere(&mut self, name: &str, text: String) -> RowsResult<Self, ()> {
         self.put_note(name, text).await
     }
-    /// Returns whether another namespace that shares the store's identity has this note.
-    async fn is_in_other_namespace(&mut self, _name: &str) -> RowsResult<Self, bool> {
-        Ok(false)
+    /// Returns the names of other namespaces that share the store's identity and have this note, in
+    /// order, at most `max`.
+    async fn other_namespaces_with(
+        &mut self,
+        _name: &str,
+        _max: usize,
+    ) -> RowsResult<Self, Vec<String>> {
+        Ok(Vec::new())
     }
 
     /// Accepts the rows, however old, as the newest state of a store with this identity.

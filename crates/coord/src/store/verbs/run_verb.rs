@@ -23,6 +23,8 @@ pub trait RunVerb: Sync {
     const ACCESS: Access = Access::Write;
     /// Whether the verb also runs on a store in doubt, whatever this handle has seen of it.
     const IN_DOUBT: bool = false;
+    /// Whether the verb's first step that changes anything leaves a start itself.
+    const LEAVES_START: bool = false;
     /// Whether reserves yield to this verb when it has lost to other writers.
     const HAS_PRIORITY: bool = true;
 

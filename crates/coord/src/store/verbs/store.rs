@@ -10,7 +10,7 @@ use snowmint_core::UnixMillis;
 use super::BackendStore;
 use super::exclude::ExcludeVerb;
 use super::exclusive::{AcquireVerb, RelinquishVerb};
-use super::forward::{AcceptLeadVerb, FastForwardVerb, GroundVerb, Walk};
+use super::forward::{AcceptLeadVerb, FastForwardVerb, GroundVerb, RaiseVerb, Walk};
 use super::history::{AcceptServerVerb, DoubtVerb, RecallVerb, ReportVerb, StandingVerb};
 use super::members::{AnnounceVerb, JoinVerb, LeaveVerb, MembersVerb, RenewVerb};
 use super::reclaim::ReclaimVerb;
@@ -340,7 +340,12 @@ impl<B: Backend> StoreVerbs for BackendStore<B> {
         let forward = &FastForward { writes_at_least, ..forward.clone() };
         let mut from = Walk::default();
         loop {
-            match self.run(FastForwardVerb { forward, new_id: &new_id, from }).await? {
+            let step = FastForwardVerb { forward, new_id: &new_id, from };
+            let moved = match forward.values_only {
+                true => self.run(RaiseVerb(step)).await?,
+                false => self.run(step).await?,
+            };
+            match moved {
                 (Ok(id), writes) => return Ok(StoreIdentity { id, writes }),
                 (Err(walk), _) => from = walk,
             }

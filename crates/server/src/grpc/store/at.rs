@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use snowmint_coord::recovery::days_too_far_ahead;
-use snowmint_coord::{Error as StoreError, FastForward, History, Mark, Store};
+use snowmint_coord::{Error as StoreError, FastForward, Mark, Store};
 use snowmint_core::{Clock as _, Rfc3339, SystemClock};
 use snowmint_store_rpc::{Codec, StoreResponse};
 use tonic::{Response, Status};
@@ -12,9 +12,6 @@ use super::failure_reason::FailureReason;
 use super::respond::{rejected, respond};
 use crate::error::shown;
 use crate::service::Service;
-
-/// Number of recoveries by which a program may move a store forward: more than any store has lost.
-const RECOVERIES_MORE_MAX: u64 = 1_000;
 
 /// A store, and its name if it is a secondary store.
 pub(super) struct TargetStore {
@@ -79,11 +76,9 @@ impl TargetStore {
         changed
     }
 
-    /// Rejects a move too far ahead: nothing lowers marks and counters again.
+    /// Rejects parts of a recovery, and a move too far ahead: nothing lowers marks again.
     pub(super) async fn check_move(&self, forward: &FastForward) -> snowmint_coord::Result<()> {
-        let standing = forward.planned_on.as_ref();
-        let had = standing.map_or(0, |standing| History::of(&standing.id).recoveries);
-        check_recoveries(forward.recoveries_at_least, had)?;
+        check_values_only(forward)?;
         self.check_near(forward.marks_at_least).await
     }
 
@@ -109,15 +104,22 @@ impl TargetStore {
     }
 }
 
-/// Rejects a count of recoveries far above the count that the store had.
-fn check_recoveries(recoveries: u64, had: u64) -> snowmint_coord::Result<()> {
-    let most = had.saturating_add(RECOVERIES_MORE_MAX);
-    if recoveries <= most {
-        return Ok(());
+/// Rejects everything in a program's move but marks and numbers. The rest belongs to a recovery,
+/// which waits for the reports of all journals: a program could excuse a loss that no process has
+/// found yet.
+fn check_values_only(forward: &FastForward) -> snowmint_coord::Result<()> {
+    let parts = [
+        ("writes_at_least", forward.writes_at_least > 0),
+        ("recoveries_at_least", forward.recoveries_at_least > 0),
+        ("catalog_at_least", forward.catalog_at_least > 0),
+        ("new_identity", forward.new_identity),
+        ("forget_journals", !forward.forget_journals.is_empty()),
+    ];
+    match parts.into_iter().find(|(_, is_set)| *is_set) {
+        None => Ok(()),
+        Some((part, _)) => Err(StoreError::invalid(format!(
+            "{part} belongs to a recovery, and this call raises marks and numbers alone; leave it \
+             out, or recover the store (POST /v1/recovery, snowmint worker recover --server URL)"
+        ))),
     }
-    Err(StoreError::invalid(format!(
-        "recoveries_at_least is {recoveries}, maximum {most} ({RECOVERIES_MORE_MAX} more than the \
-         store had); correct it, or move the store by its own URL (snowmint worker recover): each \
-         recovery moves all counters, and nothing lowers them"
-    )))
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use axum::http::request::Parts;
 use prost::Message as _;
-use snowmint_coord::{FastForward, Restripe, Standing, Store, random};
+use snowmint_coord::{Restripe, Store, random};
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_store_rpc::{BothClocks, Codec as _, Description, Joined, Malformed, StoreRequest};
 use snowmint_wire::error::Code;
@@ -393,23 +393,11 @@ impl store_server::Store for StoreService {
     ) -> GrpcResult<IdentityResponse> {
         let AuthorizedCall { at, service, call, .. } =
             self.authorize(request, permissions::operator).await?;
-        let planned_on = match at.store.standing().await {
-            // It would end the doubt, even with members missing.
-            Ok(Standing { doubt: Some(_), .. }) => {
-                let message = "store is in doubt; recover it with the reports of all journals \
-                               (POST /v1/recovery, snowmint worker recover --server URL)";
-                return Err(Error::new(Code::StoreRolledBack, message).into());
-            }
-            // A doubt may begin before the store is moved.
-            Ok(standing) => Some(standing),
-            Err(error) => return at.rejected(error),
-        };
-        let forward = FastForward { planned_on, ..call };
-        let moved = match at.check_move(&forward).await {
-            Ok(()) => at.store.fast_forward(&forward).await,
+        let moved = match at.check_move(&call).await {
+            Ok(()) => at.store.fast_forward(&call).await,
             Err(error) => Err(error),
         };
-        at.respond(at.changed(&service, &words::moved_forward(&forward), moved))
+        at.respond(at.changed(&service, &words::raised(&call), moved))
     }
 
     async fn accept_lead(&self, request: Request<AcceptLeadRequest>) -> GrpcResult<DoneResponse> {

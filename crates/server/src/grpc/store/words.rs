@@ -8,28 +8,13 @@ use snowmint_core::Rfc3339;
 /// Items of a list that are shown; a message may have thousands.
 const NAMED_MAX: usize = 8;
 
-/// Describes the move of a store.
-pub(super) fn moved_forward(forward: &FastForward) -> String {
-    // Every field is named, so that the trail misses none.
-    let FastForward {
-        marks_at_least,
-        segments,
-        writes_at_least,
-        recoveries_at_least,
-        catalog_at_least,
-        planned_on: _,
-        forget_journals,
-        new_identity,
-        same_server: _,
-        values_only: _,
-    } = forward;
-    let marks = Time(*marks_at_least);
+/// Describes values that a program raises.
+pub(super) fn raised(forward: &FastForward) -> String {
+    let FastForward { marks_at_least, segments, .. } = forward;
     format!(
-        "moved forward: worker marks at least {marks}, numbers {}, writes at least {writes_at_least}, recoveries at \
-         least {recoveries_at_least}, catalog at least {catalog_at_least}, without journals {}, {} identity",
+        "raised: worker marks at least {}, numbers at least {}",
+        Time(*marks_at_least),
         few(segments, |(name, next)| format!("{name}={next}")),
-        few(forget_journals, String::clone),
-        if *new_identity { "a new" } else { "the same" },
     )
 }
 
@@ -84,16 +69,13 @@ mod tests {
         let forward = FastForward {
             marks_at_least: Mark::new(1_790_000_000_000),
             segments: (1..=10).map(|number| (format!("s{number}"), Mark::new(number))).collect(),
-            writes_at_least: 7,
-            forget_journals: vec!["j".into()],
-            same_server: true,
+            values_only: true,
             ..FastForward::default()
         };
         assert_eq!(
-            moved_forward(&forward),
-            "moved forward: worker marks at least 2026-09-21T14:13:20.000Z, numbers s1=1, s2=2, s3=3, s4=4, s5=5, s6=6, s7=7, \
-             s8=8 and 2 more, writes at least 7, recoveries at least 0, catalog at least 0, without journals j, the same \
-             identity"
+            raised(&forward),
+            "raised: worker marks at least 2026-09-21T14:13:20.000Z, numbers at least s1=1, s2=2, s3=3, s4=4, s5=5, \
+             s6=6, s7=7, s8=8 and 2 more"
         );
         assert_eq!(allowed_to_lead(Mark::ZERO), "allowed to lead until no time");
         let pool = Pool { name: "workers-10".into(), slots: 9, group: 1, reuse: Reuse::Recycle };
