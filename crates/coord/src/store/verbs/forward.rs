@@ -113,15 +113,15 @@ impl FastForwardVerb<'_> {
         !self.forward.values_only || self.forward.marks_at_least > Mark::ZERO
     }
 
-    /// Ends a step that is not the last. The first step of a move that is no recovery leaves a start,
-    /// since the counts of its steps would hide lost writes from a process that saw them.
+    /// Ends a step that is not the last. The first step leaves a start: the counts of the steps would
+    /// hide lost writes from a process that saw them, if the move is no recovery, or ends halfway.
     async fn to_be_continued<R: Rows>(
         &self,
         rows: &mut R,
         walk: Walk,
         is_first: bool,
     ) -> VerbResult<R, Result<String, Walk>> {
-        if is_first && self.forward.values_only {
+        if is_first {
             let history = put_start(rows, None).await?;
             rows.name(history.to_string())?;
         }

@@ -159,6 +159,48 @@ async fn long_recovery_hides_no_lost_write() {
     assert_eq!(fresh.ground().await.unwrap().term, Term::new(1 << 32));
 }
 
+/// Its steps count as writes. A process that saw lost writes must not take these counts for them,
+/// wherever the command ends, and the command can be repeated.
+#[tokio::test]
+async fn recovery_that_ends_between_its_steps_hides_no_lost_write() {
+    let segments = (0..900).map(|number| (format!("source-{number:03}"), Mark::new(9))).collect();
+    let forward = FastForward { segments, ..FastForward::default() };
+    let mut partly_moved = 0;
+    for reads in (0..).step_by(60) {
+        let keys = OneByOne::default();
+        let store = keys.open().await;
+        join(&store, 1).await;
+        let backup = keys.server.lock().unwrap().clone();
+        join(&store, 2).await;
+        let seen = store.identity().await.unwrap();
+        *keys.server.lock().unwrap() = backup;
+        let operator = keys.open().await;
+        let ended = Arc::new(tokio::sync::Notify::new());
+        let ends = Arc::clone(&ended);
+        let act = Box::pin(async move {
+            ends.notify_one();
+            std::future::pending().await
+        });
+        *keys.meanwhile.lock().unwrap() = Some((reads, act));
+        let is_done = tokio::select! {
+            moved = operator.fast_forward(&forward) => moved.is_ok(),
+            () = ended.notified() => false,
+        };
+        *keys.meanwhile.lock().unwrap() = None;
+        if is_done {
+            break;
+        }
+        let fresh = keys.another().await;
+        let found = fresh.identity().await.unwrap();
+        partly_moved += u32::from(found.writes >= seen.writes);
+        let refused = fresh.recall("the journal", &seen).await.unwrap_err();
+        assert_eq!(refused.kind().code(), "store_rolled_back", "after {reads} reads: {refused}");
+        keys.another().await.fast_forward(&forward).await.unwrap();
+        assert_eq!(fresh.recall("the journal", &seen).await.unwrap(), Recalled::Recovered);
+    }
+    assert!(partly_moved > 0, "the whole move was one step");
+}
+
 /// Values are raised in several steps before any process has found the loss of one write. Each step
 /// counts as a write, and another process writes in between.
 #[tokio::test]
