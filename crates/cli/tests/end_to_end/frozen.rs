@@ -1,11 +1,13 @@
 //! Requests to other servers while the owner of a key's section is frozen.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use snowmint_testkit::servers;
 
 use super::counters::{all_have_keys, ask, redis};
-use super::server::{Folder, Server, WAIT_MAX};
+use super::server::{Folder, Server, TIMEOUT, WAIT_MAX};
 
 /// Time limit of a call: it ends after twice `limits.wait_max`, here a second, and took thirty
 /// seconds without the bound. The rest allows for a busy machine.
@@ -64,8 +66,18 @@ fn frozen_counter_owner_is_replaced_and_delays_no_caller() {
         std::thread::sleep(Duration::from_millis(100));
     };
     assert!(after > before, "{after} after {before}");
+    // A request that it finds once it continues gets no number of the section that it has lost.
+    let mut found = TcpStream::connect(&servers[1].resp).unwrap();
+    found.set_read_timeout(Some(TIMEOUT)).unwrap();
+    found.write_all(format!("INCR messages:{key}\r\n").as_bytes()).unwrap();
     servers[1].signal("-CONT");
+    let mut reply = String::new();
+    BufReader::new(found).read_line(&mut reply).unwrap();
+    let is_later = |number: u64| assert!(number > after, "{number} after {after}");
+    if let Some(number) = reply.trim().strip_prefix(':') {
+        is_later(number.parse().unwrap());
+    }
     super::server::until("the frozen server forwards it", || {
-        ask(&servers[1], key).is_some_and(|number| number > after)
+        ask(&servers[1], key).map(is_later).is_some()
     });
 }

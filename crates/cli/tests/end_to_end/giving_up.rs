@@ -55,6 +55,11 @@ fn global_order_continues_despite_a_wrong_owner_clock() {
             start(&folder, number, command, &[])
         })
         .collect();
+    let keys: Vec<String> = (0..40).map(|number| format!("/v1/ids/counted?key={number}")).collect();
+    until("each has sections", || {
+        keys.iter().for_each(|key| _ = mint(&servers[0], key));
+        servers.iter().all(|server| server.sample("snowmint_sections") > 0.0)
+    });
     let mut highest = 0;
     for offset in [-3_600, 3_600] {
         // One server mints for all.
@@ -82,7 +87,12 @@ fn global_order_continues_despite_a_wrong_owner_clock() {
             highest = next.unwrap();
         }
         servers[owner].not_ready(&["clock"]);
-        // Counters need no clock, so they stay.
+        // Counters need no clock, so it keeps their sections.
+        let printed = servers[owner].printed();
+        let changes =
+            printed.lines().filter(|line| line.contains("sections of this server changed"));
+        assert!(changes.last().unwrap().contains("serves=Counters"), "{printed}");
+        assert!(servers[owner].sample("snowmint_sections") > 0.0, "{printed}");
         until("it counts", || mint(&servers[owner], "/v1/ids/counted?key=a").is_some());
         clocks[owner].set(0);
         servers[owner].ready();

@@ -241,6 +241,7 @@ fn recovered(
     assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
     let done = shop.recover(queried(&servers, asks), &[]);
     assert!(done.status.success(), "{}", text(&done));
+    assert!(!text(&done).contains("not in doubt"), "a plan changes nothing: {}", text(&done));
     if let Some(server) = queried(&servers, asks) {
         server.says("store recovered: worker marks at least ");
     }
