@@ -125,6 +125,6 @@ fn mint(shops: &mut [Shop; 2], servers: &[Server; 2]) {
 /// Returns whether `doctor` of the first namespace names the second as in doubt.
 fn names_other_in_doubt(shop: &Shop) -> bool {
     let doctor = text(&shop.operator(&["doctor"]));
-    let named = format!("other namespaces of the database are in doubt: {}", NAMESPACES[1]);
-    doctor.contains(&named)
+    let names = format!(": {}; recover each", NAMESPACES[1]);
+    doctor.contains("other namespaces of the database are in doubt") && doctor.contains(&names)
 }
