@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 mod imports;
+mod pages;
 mod prose;
 mod rooms;
 mod types;
