@@ -32,8 +32,8 @@ mod trail;
 /// IDs whose source and layout are unknown.
 pub mod decoding {
     pub use crate::service::decoding::{
-        Age, Dce, ForeignId, Id, LayoutReading, UuidFacts, misplaced, read, read_ulid, readings,
-        unix_ms,
+        Age, Dce, ForeignId, Id, LayoutReading, UuidFacts, layout_to_read, misplaced, read,
+        read_ulid, readings, unix_ms,
     };
 }
 

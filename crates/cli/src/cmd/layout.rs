@@ -4,6 +4,7 @@ use clap::Args;
 use serde::Serialize;
 use snowmint_core::UnixMillis;
 use snowmint_core::layout::{Field, Need, PRESETS, ReadableLayout, propose};
+use snowmint_server::decoding::layout_to_read;
 use snowmint_server::{cannot_mint, shards};
 use snowmint_wire::error::Code;
 
@@ -26,7 +27,7 @@ A layout in full has its fields in written order, from the highest bits to the l
 `worker=5+5` shows the worker in two parts; epochs may be Unix milliseconds.")]
 pub(crate) struct Layout {
     /// Layout: a name, a name with overrides, or its fields in written order.
-    #[arg(value_name = "L", add = values::layouts())]
+    #[arg(value_name = "L", add = values::layouts(), value_parser = layout_to_read)]
     layout: Option<ReadableLayout>,
     /// Propose layouts for this number of workers.
     #[arg(

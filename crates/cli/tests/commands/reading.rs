@@ -232,6 +232,7 @@ fn unreadable_ids_are_named_and_the_rest_is_decoded() {
         &["decode", "1", "--format", "base64"],
         &["decode", "18446744073709551615", "--layout", "twitter"],
         &["decode", "-1", "--layout", "js53"],
+        &["decode", "8u8FUo8Luy", "--format", "base62", "--source", "default"],
         &["decode", "-9223372036854775809"],
         &["decode", "99999999999999999999"],
         &["frobnicate"],
@@ -241,6 +242,20 @@ fn unreadable_ids_are_named_and_the_rest_is_decoded() {
         assert_eq!(ran.code, 2, "{args:?}");
         assert_eq!(ran.out, "", "{args:?}");
         assert!(!ran.err.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn rejected_flags_of_a_source_say_which_flag_is_right() {
+    for (args, right) in [
+        (&["decode", "1", "--layout", "default"][..], "(--source default"),
+        (&["encode", "now", "--layout", "default"], "(--source default"),
+        (&["decode", "z", "--format", "base62", "--source", "orders"], "leave out --format"),
+        (&["decode", "z", "--format", "friendly", "--source", "orders"], "leave out --format"),
+    ] {
+        let ran = run(args);
+        assert_eq!(ran.code, 2, "{args:?}");
+        assert!(ran.err.contains(right), "{args:?}: {}", ran.err);
     }
 }
 

@@ -114,8 +114,8 @@ impl fmt::Display for Sentence<'_> {
             ErrorKind::PoolFull(full) => write!(f, "{full}"),
             ErrorKind::StoreRolledBack { evidence, seen, found } => write!(
                 f,
-                "store rolled back: {evidence} was {seen}, is {found}; recover it (snowmint worker \
-                 recover; while no server runs, snowmint worker fast-forward)"
+                "store rolled back: {evidence}: was {seen}, is {found}; recover it (snowmint \
+                 worker recover; while no server runs, snowmint worker fast-forward)"
             ),
             ErrorKind::TickFull { next_in_ms } => {
                 write!(

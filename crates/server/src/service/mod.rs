@@ -300,7 +300,7 @@ pub fn spec_of(keys: Map<String, Value>) -> Result<SourceSpec, Error> {
 /// # Errors
 /// When it is invalid.
 pub fn layout_of(text: &str) -> Result<ReadableLayout, Error> {
-    text.parse::<ReadableLayout>()
+    decoding::layout_to_read(text)
         .map_err(|error| Error::bad_request(format!("layout {}: {error}", shown(text))))
 }
 

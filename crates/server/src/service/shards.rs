@@ -13,15 +13,15 @@ pub fn of_layout(layout: &Layout) -> String {
         0 => {
             let one_shard = one_shard_up_to(layout.shift(Field::Time));
             format!(
-                "one ID a tick: id % N is always the same for N = {one_shard}; the key shards \
-                 spreads over any N up to {most}"
+                "while a process mints few IDs a tick, id % N is the same for nearly all of them \
+                 for N = {one_shard}: set the key shards to spread them over any N up to {most}"
             )
         }
         below_bits => {
             let one_shard = one_shard_up_to(below_bits);
             format!(
-                "id % N depends on the worker alone for N = {one_shard}; the key shards spreads \
-                 over any odd N up to {most}"
+                "id % N depends on the worker alone for N = {one_shard}: set the key shards to \
+                 spread IDs over any odd N up to {most}"
             )
         }
     }
@@ -64,8 +64,8 @@ pub fn of_source(keys: &Map<String, Value>) -> Option<String> {
             let layout: Layout = text("layout")?.parse().ok()?;
             Some(match text("sequence_start") {
                 Some(start) if start != "zero" => format!(
-                    "sequence_start = {start} spreads id % N by chance; the key shards spreads \
-                     evenly over one N"
+                    "sequence_start = {start} spreads id % N by chance; set the key shards to \
+                     spread evenly over one N"
                 ),
                 _ => of_layout(&layout),
             })
@@ -86,21 +86,21 @@ mod tests {
     fn layouts_name_the_shards_that_all_ids_share() {
         let sentence = of_layout(&Layout::TWITTER);
         assert!(
-            sentence.contains("N = 2, 4, ... 4194304;") && sentence.ends_with("up to 4096"),
+            sentence.contains("N = 2, 4, ... 4194304:") && sentence.ends_with("up to 4096"),
             "{sentence}"
         );
         let sentence = of_layout(&Layout::SONYFLAKE);
-        assert!(sentence.contains("worker alone for N = 2, 4, ... 65536;"), "{sentence}");
+        assert!(sentence.contains("worker alone for N = 2, 4, ... 65536:"), "{sentence}");
         assert!(sentence.ends_with("odd N up to 255"), "{sentence}");
         let layout: Layout = "time=62,sequence=1".parse().unwrap();
-        assert!(of_layout(&layout).contains("for N = 2; the key"), "{}", of_layout(&layout));
+        assert!(of_layout(&layout).contains("for N = 2: set the key"), "{}", of_layout(&layout));
     }
 
     #[test]
     fn sources_say_what_spreads_their_ids() {
         let layout = "time=41,worker=10,sequence=12";
         for (keys, part) in [
-            (serde_json::json!({"kind": "snowflake", "layout": layout}), "always the same"),
+            (serde_json::json!({"kind": "snowflake", "layout": layout}), "the same for nearly all"),
             (
                 serde_json::json!({"kind": "snowflake", "layout": layout, "shards": 16}),
                 "turns over id % 16",

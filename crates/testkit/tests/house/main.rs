@@ -5,6 +5,7 @@
 mod evidence;
 mod examples;
 mod imports;
+mod pages;
 mod prose;
 mod rooms;
 mod types;

@@ -11,7 +11,7 @@ use clap::Args;
 use snowmint_core::UnixMillis;
 use snowmint_core::layout::ReadableLayout;
 use snowmint_core::text::Format;
-use snowmint_server::decoding::{Age, ForeignId, Id, read};
+use snowmint_server::decoding::{Age, ForeignId, Id, layout_to_read, read};
 use snowmint_wire::http::DecodedBody;
 use ulid::Ulid;
 
@@ -48,10 +48,10 @@ pub(crate) struct Decode {
     #[arg(value_name = "ID", allow_negative_numbers = true)]
     ids: Vec<String>,
     /// Layout: a name, a name with overrides, or its fields in written order.
-    #[arg(long, value_name = "L", add = values::layouts())]
+    #[arg(long, value_name = "L", add = values::layouts(), value_parser = layout_to_read)]
     layout: Option<ReadableLayout>,
     /// Source of the IDs; a server reads them with the source's layout, text form and disguise.
-    #[arg(long, value_name = "S", add = values::sources(), conflicts_with_all = ["layout", "format"])]
+    #[arg(long, value_name = "S", add = values::sources(), conflicts_with = "layout")]
     source: Option<String>,
     /// Server that has the source.
     #[arg(long, value_name = "URL", requires = "source", default_value = DEFAULT_SERVER)]
@@ -71,6 +71,12 @@ pub(crate) struct Decode {
 
 impl Decode {
     pub(crate) fn run(self) -> Outcome {
+        if self.source.is_some() && self.format.is_some() {
+            return Err(Failure::usage(
+                "--format cannot be used with --source, which decides the form; leave out \
+                 --format, or for IDs in another form name --layout in place of --source",
+            ));
+        }
         if self.format.is_some_and(Format::needs_layout) && self.layout.is_none() {
             return Err(Failure::usage("friendly forms need a layout; name it with --layout"));
         }

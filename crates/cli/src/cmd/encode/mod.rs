@@ -6,6 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use snowmint_core::layout::{EPOCH_DEFAULT, ReadableLayout};
 use snowmint_core::{OutOfRange, Parts, Tick, UnixMillis};
+use snowmint_server::decoding::layout_to_read;
 
 use self::source::{SourceForm, TextRange};
 use crate::client::DEFAULT_SERVER;
@@ -37,7 +38,7 @@ pub(crate) struct Encode {
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Layout: a name, a name with overrides, or its fields in written order.
-    #[arg(long, value_name = "L", add = values::layouts(), default_value = "time=41,worker=10,sequence=12")]
+    #[arg(long, value_name = "L", add = values::layouts(), value_parser = layout_to_read, default_value = "time=41,worker=10,sequence=12")]
     layout: ReadableLayout,
     /// Source of the IDs; a server knows its layout and its text form.
     #[arg(long, value_name = "S", add = values::sources(), conflicts_with = "layout")]

@@ -215,7 +215,7 @@ pub fn recall(
     let evidence = if has_all {
         format!("write count seen by {who}")
     } else {
-        format!("write count of the history that {who} saw, overwritten since,")
+        format!("write count seen by {who}, of writes that the store has lost")
     };
     Err(Error::store_rolled_back(evidence, seen.writes, found.writes))
 }

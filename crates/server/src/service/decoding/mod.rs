@@ -12,6 +12,6 @@ pub use age::Age;
 pub use foreign_id::ForeignId;
 pub use id::{Id, read, read_ulid};
 pub use reading::{LayoutReading, misplaced};
-pub use readings::readings;
+pub use readings::{layout_to_read, readings};
 pub(crate) use unknown::{FormReading, UnknownId, read_unknown};
 pub use uuid_facts::{Dce, UuidFacts, unix_ms};

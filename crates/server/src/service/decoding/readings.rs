@@ -1,9 +1,26 @@
 //! Numbers of 64 bits, read with every known layout and epoch.
 
-use snowmint_core::layout::{PRESETS, Preset, ReadableLayout};
+use snowmint_core::layout::{PRESETS, ParseLayoutError, Preset, ReadableLayout};
 use snowmint_core::{Layout, Rfc3339, UnixMillis};
 
 use super::reading::{Candidate, LayoutReading};
+
+/// Name of the reading with the layout that the source of this name has at first.
+const OF_SOURCE: &str = "default";
+
+/// Parses a layout that a reader names.
+///
+/// # Errors
+/// When it is invalid. For the name of a reading that no layout has, the message says what has it.
+pub fn layout_to_read(text: &str) -> Result<ReadableLayout, String> {
+    text.parse().map_err(|error: ParseLayoutError| match text {
+        OF_SOURCE => format!(
+            "`{text}` is a source, not a layout; name it as the source (--source {text}, or \
+             source={text} over HTTP); `snowmint source show {text}` has its layout"
+        ),
+        _ => error.to_string(),
+    })
+}
 
 /// Reads the ID with every known layout, the most plausible reading first.
 #[must_use]
@@ -18,7 +35,7 @@ pub fn readings(id: u64, now: UnixMillis) -> Vec<LayoutReading> {
 fn candidates() -> impl Iterator<Item = Candidate> {
     let default = Layout::new(41, 10, 12).ok().map(|layout| layout.readable());
     let own = default.map(|layout| Candidate {
-        name: "default".into(),
+        name: OF_SOURCE.into(),
         layout,
         birth: layout.epoch(),
         any_worker: false,
@@ -157,6 +174,22 @@ mod tests {
         let first = reading(181_193_932_800_000, "default");
         assert_eq!(first.why.as_deref(), Some("hardly after the epoch"));
         assert!(reading(724_775_731_200_000, "default").plausible);
+    }
+
+    /// A reader copies a name from the readings.
+    #[test]
+    fn each_name_of_a_reading_is_a_layout_or_leads_to_the_source() {
+        for reading in readings(1 << 62) {
+            match layout_to_read(&reading.name) {
+                Ok(layout) => assert_eq!(layout, reading.layout, "{}", reading.name),
+                Err(error) => assert!(
+                    reading.name == OF_SOURCE && error.contains("--source default"),
+                    "{}: {error}",
+                    reading.name
+                ),
+            }
+        }
+        assert!(layout_to_read("twiter").unwrap_err().contains("`twitter`"));
     }
 
     #[test]
