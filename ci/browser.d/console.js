@@ -24,6 +24,12 @@ kind = "segment"
 [sources.tickets.serial]
 prefix = "T-"
 width = 6
+[sources.receipts]
+kind = "segment"
+[sources.receipts.serial]
+prefix = "R-"
+date = "yyyy-MM-dd"
+zone = "Europe/Berlin"
 [sources.tweets]
 layout = "redis"
 [sources.bulk]
@@ -41,7 +47,7 @@ const PAGES = {
     document.querySelectorAll("#time .plot canvas").length === 6 &&
     /orders .* now/.test(document.querySelector("#time-sources").textContent),
   server: () => document.querySelector("#minted-orders"),
-  sources: () => document.querySelector("#open-orders"),
+  sources: () => document.querySelector("#open-orders") && document.querySelector("#open-receipts"),
   "sources/tickets": () => document.querySelector("#source-facts").textContent.includes("T-"),
   workers: () => document.querySelector("#workers-table tbody tr"),
   mint: () => document.querySelector("#mint-source").value !== "",
@@ -72,7 +78,7 @@ async function kill(browser, [one, two]) {
   const begun = Date.now();
   await end(two, "SIGKILL");
   await view.page.waitForFunction(() =>
-    /^2 of (3 servers are ready|2 servers are ready, 1 gone)\.$/.test(
+    /^2 of (3 servers are ready; \w+ does not respond|2 servers are ready; \w+ has been gone for [\w. ]+)\.$/.test(
       document.querySelector("#cluster-summary").textContent,
     ),
   );
@@ -113,10 +119,13 @@ async function recovery(browser, folder) {
 
 /** With tokens, the page is a sign-in until the server accepts one. */
 async function signIn(browser, folder) {
-  const [token, hash] = execFileSync(snowmint, ["token", "new"], { encoding: "utf8" }).match(/(smt_\w+|sha256:\w+)/g);
+  const newToken = () => execFileSync(snowmint, ["token", "new"], { encoding: "utf8" }).match(/(smt_\w+|sha256:\w+)/g);
+  const [token, hash] = newToken();
+  const [clerkToken, clerkHash] = newToken();
   writeFileSync(
     join(folder, "tokens.toml"),
-    `[operator]\nhashes = ["${hash}"]\ngrants = ["admin,mint,decode,metrics *"]\n`,
+    `[operator]\nhashes = ["${hash}"]\ngrants = ["admin,mint,decode,metrics *"]\n` +
+      `[clerk]\nhashes = ["${clerkHash}"]\ngrants = ["mint,decode *"]\n`,
     { mode: 0o600 },
   );
   const server = await serve(snowmint, folder, "guarded", `[tokens]\nfile = "${join(folder, "tokens.toml")}"\n`);
@@ -136,7 +145,27 @@ async function signIn(browser, folder) {
     await page.waitForFunction(() => document.querySelectorAll("#cluster-servers tbody tr").length === 1);
     wrong.push(...(await check(view, "signed-in", pictures)));
     await view.close();
+    await signInAsClerk(browser, mode, server, clerkToken);
   }
+}
+
+/** A token without a right over all sources begins with a page that it may use, and sees one reason on the others. */
+async function signInAsClerk(browser, mode, server, token) {
+  const view = await open(browser, mode, `${server.base}/`, [401, 403]);
+  const { page } = view;
+  await page.waitForSelector("#sign-in:not([hidden])");
+  await page.fill("#token", token);
+  await page.click("#token-form button[type=submit]");
+  await page.waitForSelector("#mint:not([hidden])");
+  await page.waitForFunction(() => document.querySelector("#mint-source").value !== "");
+  wrong.push(...(await check(view, "signed-in-clerk", pictures)));
+  await page.click('nav a[href="#cluster"]');
+  await page.waitForSelector("#cluster-notice:not([hidden])");
+  const shown = await page.locator("#cluster").innerText();
+  if (shown.trim().split(/\n+/).join(" | ") !== 'Cluster | This page needs a token with "admin *".')
+    wrong.push(`the cluster without admin: ${shown}`);
+  wrong.push(...(await check(view, "cluster-clerk", pictures)));
+  await view.close();
 }
 
 async function main() {

@@ -46,10 +46,7 @@ export async function check({ page, errors, mode }, name, pictures) {
   await page.screenshot({ path: join(pictures, `${name}-${mode}.png`), fullPage: true });
   const cut = await page.evaluate(() => {
     const wide = (node) => node.scrollWidth > node.clientWidth + 1;
-    const tables =
-      innerWidth < 640
-        ? [...document.querySelectorAll(".scroll")].filter((node) => node.offsetParent && wide(node))
-        : [];
+    const tables = [...document.querySelectorAll(".scroll")].filter((node) => node.offsetParent && wide(node));
     return [...(wide(document.documentElement) ? ["the page"] : []), ...tables.map((node) => `the table ${node.id}`)];
   });
   wrong.push(...cut.map((what) => `${what} is wider than the screen`));

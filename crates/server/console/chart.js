@@ -12,12 +12,13 @@ const style = (name) => getComputedStyle(document.documentElement).getPropertyVa
 
 /**
  * Draws lines in a box, or updates them. `names` are those of the lines, `data` the times in seconds and a column for
- * each line, `format` a value as text. `log` draws powers of ten in equal distances.
+ * each line, `format` a value as text. `log` draws powers of ten in equal distances. `offsets` are values on both sides
+ * of zero, of which the axis shows at least this many. `places` are those of the lines' colours.
  */
-export function draw(box, { title, names, data, format, log = false }) {
+export function draw(box, { title, names, data, format, log = false, offsets, places }) {
   const known = charts.get(box);
-  const key = names.join("\n");
-  const shown = { title, names, data, format };
+  const key = [...names, places].join("\n");
+  const shown = { title, names, data, format, offsets, places };
   describe(box, shown);
   const range = () => [Date.now() / 1_000 - HOUR_MS / 1_000, Date.now() / 1_000];
   if (known?.key === key && known.dark === dark.matches) {
@@ -39,7 +40,7 @@ export function draw(box, { title, names, data, format, log = false }) {
     grid: { ...axis.grid, filter: powers },
     ticks: { ...axis.ticks, filter: powers },
   };
-  const series = names.map((name, place) => ({
+  const series = names.map((name, index) => ({ name, place: places?.[index] ?? index })).map(({ name, place }) => ({
     label: name,
     stroke: style(`--owner-${place % 8}`),
     width: 1.5,
@@ -52,7 +53,7 @@ export function draw(box, { title, names, data, format, log = false }) {
     cursor: { sync: { key: "console" }, points: { size: 6 } },
     scales: {
       x: { time: true, range },
-      y: { distr: log ? 3 : 1, range: log ? undefined : (_, low, high) => rangeOf(low, high) },
+      y: { distr: log ? 3 : 1, range: log ? undefined : (_, low, high) => rangeOf(low, high, offsets) },
     },
     axes: [
       { ...axis, values: (_, seconds) => seconds.map((at) => timeOf(at).slice(0, 5)) },
@@ -71,10 +72,12 @@ export function draw(box, { title, names, data, format, log = false }) {
   charts.set(box, { plot, key, watcher, shown, dark: dark.matches });
 }
 
-/** Returns the range of an axis, with zero and some room. */
-function rangeOf(low, high) {
-  const [from, to] = [Math.min(0, low ?? 0), Math.max(0, high ?? 0)];
-  const room = (to - from || 1) * 0.08;
+/** Returns the range of an axis, with zero, with `least` on both sides, and with some room. */
+function rangeOf(low, high, least = 0) {
+  const [from, to] = [Math.min(-least, low ?? 0), Math.max(least, high ?? 0)];
+  // Smaller values would have the same text at each line of the axis.
+  if (from === to) return [0, 1];
+  const room = (to - from) * 0.08;
   return [from < 0 ? from - room : 0, to + room];
 }
 
@@ -94,17 +97,18 @@ const timeOf = (seconds) => new Date(seconds * 1_000).toLocaleTimeString("en-GB"
  * Writes the newest and the highest value of each line, which are also the text of the chart; while the user points at
  * a time, the values there.
  */
-function describe(box, { title, names, data, format }, place) {
+function describe(box, { title, names, data, format, offsets, places }, place) {
   const [times, ...lines] = data;
   const at = place === null || place === undefined ? undefined : times[place];
   const text = (values) => {
     if (at !== undefined)
       return values[place] === null || values[place] === undefined ? "–" : el("b", {}, format(values[place]));
-    const { last, most } = summaryOf(values);
-    return last === undefined ? "none" : [el("b", {}, format(last)), ` now, at most ${format(most)}`];
+    const { last, most, far } = summaryOf(values);
+    const rest = offsets ? `farthest ${format(far)}` : `at most ${format(most)}`;
+    return last === undefined ? "none" : [el("b", {}, format(last)), ` now, ${rest}`];
   };
   const items = names.map((name, index) =>
-    el("li", {}, el("span", { class: `key owner-${index % 8}` }), `${name} `, text(lines[index])),
+    el("li", {}, el("span", { class: `key owner-${(places?.[index] ?? index) % 8}` }), `${name} `, text(lines[index])),
   );
   if (at !== undefined) items.push(el("li", {}, `at ${timeOf(at)}`));
   const summary = el(

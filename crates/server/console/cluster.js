@@ -2,7 +2,8 @@
 // worker numbers; and the owners of the counter sections.
 
 import * as api from "./api.js";
-import { ago, attempt, byId, el, fill, table } from "./dom.js";
+import { ago, attempt, byId, el, fill, showNotice, table } from "./dom.js";
+import * as members from "./members.js";
 import { samplesOf, sums } from "./metrics.js";
 import * as pools from "./pools.js";
 import { COLOURS, ring } from "./ring.js";
@@ -11,25 +12,29 @@ import { grouped, span } from "./values.js";
 
 export const everyMs = 3_000;
 
-/** Members that left longer ago are only counted. */
-const GONE_SHOWN_MS = 10 * 60_000;
-
 let servers = { servers: [] };
-/** The place of each member, which decides its colour; a member keeps it while the page is open. */
-const places = new Map();
+
+const nameOf = (id) => members.nameOf(id, servers.servers);
 
 export async function load() {
   const [list, workers, metrics] = await Promise.allSettled([api.servers(), api.workers(), api.metrics()]);
+  // Each of the calls would show the same reason.
+  const isDenied = list.reason?.status === 403;
+  for (const part of document.querySelectorAll("#cluster > :not(h2, #cluster-notice)"))
+    part.classList.toggle("denied", isDenied);
+  if (isDenied) {
+    forget();
+    return showNotice(byId("cluster-notice"), 'This page needs a token with "admin *".');
+  }
   await attempt(byId("cluster-notice"), async () => {
     if (list.reason) throw list.reason;
     servers = list.value;
-    for (const { member, http, own } of servers.servers)
-      if ((http || own) && !places.has(member)) places.set(member, places.size);
+    members.learn(servers.servers);
     const rows = workers.value?.workers ?? [];
     fill(
       byId("cluster-servers"),
       summary(),
-      members(rows),
+      rowsOf(rows),
       servers.store_error && el("p", { class: "notice" }, `The store did not list its members: ${servers.store_error}`),
     );
   });
@@ -42,65 +47,30 @@ export async function load() {
   byId("cluster-sections-box").hidden = sections.length === 0;
   fill(
     byId("cluster-sections"),
-    sections.length > 0 && ring(sections, nameOf, (member) => places.get(member) ?? COLOURS - 1),
+    sections.length > 0 && ring(sections, nameOf, (member) => members.placeOf(member) ?? COLOURS - 1),
   );
   await recovery();
 }
 
 export function forget() {
   servers = { servers: [] };
-  places.clear();
+  members.forget();
   pools.forget();
 }
 
-const labelOf = ({ owner, host, http, member }) => owner || host || http || member?.slice(0, 8) || "this server";
-
-/** Returns the name of a member, with its process where several have one label. */
-function nameOf(id) {
-  // The responding server has no ID while it has not joined.
-  const found = servers.servers.find(({ member }) => member === id);
-  if (!found) return id?.slice(0, 8) ?? "";
-  const same = servers.servers.filter((other) => labelOf(other) === labelOf(found));
-  return same.length > 1 ? `${labelOf(found)} (process ${found.process ?? "?"})` : labelOf(found);
-}
-
-/** Returns the state of a member: a word and a class. */
-function stateOf({ live, http, own, report, error }) {
-  if (report) return report.ready ? ["ready", "yes"] : ["not ready", "no"];
-  if (error) return ["no response", "no"];
-  if (!live) return ["gone", "gone"];
-  return http || own ? ["no report", "no"] : ["live", "yes"];
-}
-
-/** Counts the servers; one that ended without leaving stays in the count until its row goes. */
 function summary() {
-  const rows = servers.servers.filter((row) => (row.http || row.own) && !isOld(row));
-  const all = rows.filter(({ live, own }) => live || own);
-  const ready = all.filter(({ report }) => report?.ready).length;
-  const gone = rows.length - all.length;
-  const rest = all.length - ready;
-  const several =
-    rest === 0 && gone === 0
-      ? `All ${grouped(all.length)} servers are ready`
-      : `${grouped(ready)} of ${grouped(all.length)} servers are ready`;
-  const one = `The only server is ${rest === 0 ? "ready" : "not ready"}`;
-  const words = `${rows.length === 1 ? one : several}${gone > 0 ? `, ${grouped(gone)} gone` : ""}.`;
-  const isWell = rest === 0 && gone === 0;
+  const { words, isWell } = members.summaryOf(servers.servers, Date.now());
   return el("p", { class: isWell ? "done" : "notice", role: "status", id: "cluster-summary" }, words);
 }
 
-/** Returns whether a member left so long ago that it is only counted below the table. */
-const isOld = ({ live, own, last_renewed: renewed }) =>
-  !live && !own && Date.now() - Date.parse(renewed) > GONE_SHOWN_MS;
-
-function members(workers) {
-  const rows = servers.servers.filter((server) => !isOld(server));
+function rowsOf(workers) {
+  const rows = servers.servers.filter((server) => !members.isOld(server, Date.now()));
   const old = servers.servers.length - rows.length;
   const columns = [
     {
       title: "Server",
       cell: (row) => [
-        el("span", { class: `key owner-${(places.get(row.member) ?? 0) % COLOURS}` }),
+        el("span", { class: `key owner-${(members.placeOf(row.member) ?? 0) % COLOURS}` }),
         nameOf(row.member),
         row.own && el("em", { class: "tag" }, "this server"),
         el("small", {}, row.http ?? (row.own ? "address not announced" : "mints itself, serves no requests")),
@@ -111,7 +81,7 @@ function members(workers) {
       title: "State",
       wrap: true,
       cell: (row) => {
-        const [word, kind] = stateOf(row);
+        const [word, kind] = members.stateOf(row);
         return [
           el("span", { class: `pill ${kind}` }, word),
           el("small", {}, row.error ?? row.report?.codes?.join(", ") ?? ""),
@@ -130,7 +100,7 @@ function members(workers) {
         ),
     },
     { title: "Clock", cell: ({ report }) => (report ? clockOf(report) : "") },
-    { title: "Sections", numeric: true, cell: ({ report }) => (report ? grouped(report.sections) : "") },
+    { title: "Sections in use", numeric: true, cell: ({ report }) => (report ? grouped(report.sections) : "") },
     { title: "IDs issued", numeric: true, cell: ({ report }) => (report ? grouped(report.issued) : "") },
     {
       title: "Renewed",
@@ -157,8 +127,7 @@ function members(workers) {
 
 function clockOf({ clock_ahead_ms: ahead }) {
   if (ahead === undefined) return el("span", { class: "hint" }, "no reference");
-  const words = ahead === 0 ? "exact" : ahead > 0 ? `${span(ahead)} ahead` : `${span(-ahead)} behind`;
-  return el("span", { class: Math.abs(ahead) >= 1_000 && "doubt" }, words);
+  return el("span", { class: members.isDoubted(ahead) && "doubt" }, members.clockText(ahead));
 }
 
 /** Shows who has reported to a store in doubt. Asks only while some server is not ready. */

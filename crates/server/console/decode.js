@@ -21,6 +21,8 @@ let offered;
 /** The decoded IDs: `{ id, read, error }`. */
 let decoded = [];
 let shown = 0;
+/** Whether each ID was read by all layouts. */
+let byAny = true;
 
 export function begin() {
   const shows = () => {
@@ -84,6 +86,7 @@ async function decode() {
     if (ids.length > IDS_MAX) throw new Error(`${grouped(ids.length)} IDs exceed the limit of ${IDS_MAX}; enter fewer`);
     const query = by.value === "any" ? {} : { [by.value]: byId(`decode-${by.value}`).value.trim() };
     decoded = await all(ids, query);
+    byAny = by.value === "any";
     shown = 0;
     if (ids.length === 1 && decoded[0].error) throw decoded[0].error;
     draw();
@@ -151,7 +154,7 @@ function list() {
     { title: "Sequence", numeric: true, cell: (row) => of(row)?.sequence ?? "" },
   ];
   return table({
-    caption: "Decoded IDs, each by its most plausible reading",
+    caption: byAny ? "Decoded IDs, each by its most plausible reading" : "Decoded IDs",
     columns,
     rows: decoded,
     empty: "",

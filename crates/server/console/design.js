@@ -1,5 +1,7 @@
 // A layout as the designer changes it, and as text, independent of the page. What a layout can do, only the server says.
 
+import { span } from "./values.js";
+
 export const FIELDS = ["time", "clock", "worker", "sequence"];
 
 /** Units of a tick that the designer offers, as the text of a layout names them. */
@@ -60,4 +62,16 @@ export function definitions(name, layout) {
     command: `snowmint source define ${name} --layout ${layout}`,
     configuration: `[sources.${name}]\nlayout = "${layout}"`,
   };
+}
+
+const hasEnded = ({ end }, nowMs) => Date.parse(end) <= nowMs;
+
+/** Returns the time for which a layout has IDs left. */
+export const timeLeft = (layout, nowMs) =>
+  hasEnded(layout, nowMs) ? "none: it has ended" : span(Date.parse(layout.end) - nowMs);
+
+/** Returns whether sources of a layout can mint, in words. */
+export function mints(layout, nowMs) {
+  if (!layout.can_mint) return "no";
+  return hasEnded(layout, nowMs) ? "no: it has ended" : "yes";
 }

@@ -2,9 +2,9 @@
 
 import { copyFrom } from "./copy.js";
 import * as define from "./define.js";
-import { definitions } from "./design.js";
+import { definitions, mints, timeLeft } from "./design.js";
 import { day, el, table } from "./dom.js";
-import { grouped, span, unit } from "./values.js";
+import { grouped, unit } from "./values.js";
 
 const allOf = ({ workers, ids_per_second: rate }) => BigInt(workers) * BigInt(rate);
 const isExact = ({ bits }) => bits.total <= 53;
@@ -48,7 +48,7 @@ export function result(known, which) {
     el("h4", {}, "Define a source with it"),
     lines(command, "command", which),
     lines(configuration, "configuration", which),
-    known.can_mint &&
+    mints(known, Date.now()) === "yes" &&
       el(
         "p",
         { class: "buttons" },
@@ -67,16 +67,16 @@ function lines(text, what, which) {
 
 /** Returns the table of two layouts, with what differs marked. */
 export function differences(one, two) {
-  const left = ({ end }) => span(Math.max(0, Date.parse(end) - Date.now()));
+  const nowMs = Date.now();
   const rows = [
     ["Bits", (it) => String(it.bits.total)],
     ["Lasts until", (it) => it.end.split("T")[0]],
-    ["Time left", left],
+    ["Time left", (it) => timeLeft(it, nowMs)],
     ["Workers", (it) => grouped(it.workers)],
     ["IDs a second, each worker", (it) => grouped(it.ids_per_second)],
     ["IDs a second, all workers", (it) => grouped(allOf(it))],
     ["Exact in JavaScript", (it) => (isExact(it) ? "yes" : "no")],
-    ["Mints", (it) => (it.can_mint ? "yes" : "no")],
+    ["Mints", (it) => mints(it, nowMs)],
   ].map(([name, of]) => ({ name, first: of(one), second: of(two) }));
   const columns = [
     { title: "Property", cell: ({ name }) => name },

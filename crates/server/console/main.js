@@ -55,6 +55,11 @@ async function refresh({ byItself = false } = {}) {
   accepted = await server.loadStatus();
   // A newer call has started meanwhile, for example after a change of the part.
   if (mine !== turn) return;
+  // A page that needs more than the token has would be an error as the first thing to see.
+  if (accepted && !location.hash && part === "cluster" && !server.mayAdminister()) {
+    location.replace("#mint");
+    return;
+  }
   if (accepted && (!byItself || everyMs > 0)) await load(about);
   if (mine !== turn) return;
   seenMs = performance.now();

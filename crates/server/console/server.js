@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import { attempt, byId, el, facts, fill, table, when } from "./dom.js";
+import { administers } from "./grants.js";
 import { risesBy, samplesOf, single, sums } from "./metrics.js";
 import * as token from "./token.js";
 import { grouped, pace, span } from "./values.js";
@@ -34,6 +35,9 @@ export async function loadStatus() {
   line.className = `ready-${state}`;
   return loadError?.status !== 401;
 }
+
+/** Returns whether the caller may see all servers; true where the server names no rights. */
+export const mayAdminister = () => !about?.token || administers(about.token.grants, about.namespace);
 
 /** Shows the responses that `loadStatus` has fetched, and the metrics. */
 export async function load() {

@@ -6,7 +6,7 @@ import * as counters from "./counters.js";
 import { attempt, byId, el, facts, fill, onSubmit, table, showNotice } from "./dom.js";
 import { changes, fromLines, keysOf, nested, toLines } from "./keys.js";
 import { recentUse, serialText } from "./plan.js";
-import { grouped } from "./values.js";
+import { grouped, nextText } from "./values.js";
 
 /** The name that was requested last: responses may arrive in another order. */
 let requested;
@@ -50,7 +50,7 @@ export async function load(name) {
     facts([
       ["Version", grouped(version)],
       ["Serials", serial && serialText(serial)],
-      ["Next number", next && grouped(next)],
+      ["Next number", nextText(next, serial)],
     ]),
   );
   fill(byId("source-stores"), status.length > 0 && stores(status));

@@ -6,7 +6,7 @@ import { attempt, byId, day, el, fill, table } from "./dom.js";
 import * as drawing from "./drawing.js";
 import { serialText } from "./plan.js";
 import * as panel from "./source.js";
-import { grouped, readable, span } from "./values.js";
+import { grouped, nextText, readable, span } from "./values.js";
 
 export const everyMs = 20_000;
 
@@ -43,10 +43,10 @@ function listed(sources, open) {
       cell: ({ enabled }) =>
         el("span", { class: `pill ${enabled === false ? "gone" : "yes"}` }, enabled === false ? "disabled" : "enabled"),
     },
-    { title: "Details", cell: (source) => shape(source, of(source)) },
+    { title: "Details", wrap: true, cell: (source) => shape(source, of(source)) },
     { title: "Lasts until", cell: (source) => of(source) && day(of(source).end) },
     { title: "IDs/s per worker", numeric: true, cell: (source) => of(source) && grouped(of(source).ids_per_second) },
-    { title: "Next number", numeric: true, cell: ({ next }) => (next === undefined ? "" : grouped(next)) },
+    { title: "Next number", numeric: true, cell: ({ next, serial }) => nextText(next, serial) },
   ];
   return table({
     caption: "Sources of this namespace",

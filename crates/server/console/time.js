@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import * as chart from "./chart.js";
 import { attempt, byId, el, fill } from "./dom.js";
+import * as members from "./members.js";
 import { rates, scaled, withGaps } from "./timeline.js";
 import { pace, span } from "./values.js";
 
@@ -10,6 +11,8 @@ export const everyMs = 5_000;
 
 /** Value of the choice of the responding server; no member has this ID. */
 const OWN = "own";
+/** Offset of clocks that the axis shows at least: exact clocks need no line for each microsecond. */
+const OFFSET_SHOWN_MS = 5;
 const select = byId("time-server");
 const CHARTS = ["time-protocols", "time-sources", "time-errors", "time-latency", "time-runway", "time-clocks"].map(
   byId,
@@ -42,6 +45,7 @@ async function serversOf() {
   let servers = [];
   try {
     ({ servers } = await api.servers());
+    members.learn(servers);
   } catch {
     // The chosen server's own history shows the error, if it has one.
   }
@@ -60,8 +64,13 @@ const labelOf = ({ owner, http, member, own }) =>
 
 const seconds = (value) => (value < 0 ? `−${span(-value * 1_000)}` : span(value * 1_000));
 const millis = (value) => (value < 1 ? `${Math.round(value * 1_000)} µs` : span(value));
-const offset = (value) =>
-  `${value < 0 ? "−" : value > 0 ? "+" : ""}${Math.abs(value) < 1_000 ? `${Math.round(Math.abs(value))} ms` : span(Math.abs(value))}`;
+
+/** Returns an offset with its sign; none has no sign. */
+function offset(value) {
+  const far = Math.abs(value);
+  const words = far < 1_000 ? `${Math.round(far)} ms` : span(far);
+  return far < 0.5 ? words : `${value < 0 ? "−" : "+"}${words}`;
+}
 
 function drawAll(history) {
   const { times_ms: times, spans_ms: spans, every_ms: every } = history;
@@ -110,7 +119,8 @@ async function clocks(servers, shown, shownHistory) {
   const all = await Promise.allSettled(servers.map(one));
   const lines = all.flatMap(({ value }, place) => {
     if (!value?.clock_ahead_ms.some((ahead) => ahead !== null)) return [];
-    return [{ name: labelOf(servers[place]), data: withGaps(value.times_ms, [value.clock_ahead_ms], value.every_ms) }];
+    const data = withGaps(value.times_ms, [value.clock_ahead_ms], value.every_ms);
+    return [{ name: labelOf(servers[place]), place: members.placeOf(servers[place].member) ?? place, data }];
   });
   const data = lines.length > 0 ? globalThis.uPlot.join(lines.map((line) => line.data)) : [[]];
   chart.draw(CHARTS[5], {
@@ -118,6 +128,8 @@ async function clocks(servers, shown, shownHistory) {
     names: lines.map(({ name }) => name),
     data,
     format: offset,
+    offsets: OFFSET_SHOWN_MS,
+    places: lines.map(({ place }) => place),
   });
   byId("time-clocks-empty").hidden = lines.length > 0;
 }

@@ -33,8 +33,9 @@ export function withGaps(timesMs, columns, everyMs) {
 export const scaled = (values, divisor) =>
   values.map((value) => (value === null || value === undefined ? null : value / divisor));
 
-/** Returns the last value that is known, the highest one, and the number of pauses, for a text about a chart. */
+/** Returns the last value that is known, the highest one, and the one that is farthest from zero, for a text about a chart. */
 export function summaryOf(values) {
   const known = values.filter((value) => value !== null && value !== undefined);
-  return { last: known.at(-1), most: known.length > 0 ? Math.max(...known) : undefined };
+  const far = known.reduce((one, other) => (Math.abs(other) > Math.abs(one ?? 0) ? other : (one ?? other)), undefined);
+  return { last: known.at(-1), most: known.length > 0 ? Math.max(...known) : undefined, far };
 }

@@ -27,9 +27,32 @@ export function grouped(number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
+const DAY_MS = 24 * 60 * 60_000;
+
+/** Returns the serial of one of a source's numbers; undefined for a number that no period has. */
+function serialOf(number, { prefix = "", date = "", width = 6 }) {
+  const reset = ["dd", "MM", "yy"].find((part) => date.includes(part));
+  const each = 10n ** BigInt(width);
+  const [period, rest] = [Number(BigInt(number) / each), BigInt(number) % each];
+  if (rest === 0n || (!reset && period > 0)) return undefined;
+  const begin = {
+    dd: () => period * DAY_MS,
+    MM: () => Date.UTC(Math.floor(period / 12), period % 12),
+    yy: () => Date.UTC(period, 0),
+  }[reset];
+  const [year, month, day] = new Date(begin?.() ?? 0).toISOString().split("T")[0].split("-");
+  const dated = date.replace("yyyy", year).replace("yy", year.slice(2)).replace("MM", month).replace("dd", day);
+  return `${prefix}${dated}${String(rest).padStart(width, "0")}`;
+}
+
+/** Returns the next number of a source, as its IDs show it; empty if it is unknown. */
+export function nextText(next, serial) {
+  if (next === undefined || next === null) return "";
+  return (serial && serialOf(next, serial)) ?? grouped(next);
+}
+
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 const YEAR_MS = 365.25 * DAY_MS;
 
 /** Returns a duration in one unit, rounded for users. */

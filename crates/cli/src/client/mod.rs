@@ -34,8 +34,9 @@ pub(crate) const DEFAULT_SERVER: &str = "127.0.0.1:7700";
 
 /// Longest wait for a response.
 const RESPONSE_MS_MAX: u64 = 60_000;
-/// Longest wait for a response while the same request can still be sent to another server.
-const NEXT_SERVER_AFTER_MS: u64 = 5_000;
+/// Longest wait for a response while the same request can still be sent to another server, and for
+/// calls that only look at a server.
+const LOOK_MS_MAX: u64 = 5_000;
 /// Longest response that is read: 100,000 IDs of 48 characters take 5 MB.
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -49,6 +50,8 @@ pub(crate) struct ApiClient {
     servers: Vec<String>,
     /// Index of the server that responded last, which is called first.
     first: AtomicUsize,
+    /// Longest wait for a response of the last server that is called.
+    response_ms_max: u64,
     http: HttpClient,
     /// Value of the `authorization` header.
     bearer: Option<HeaderValue>,
@@ -114,9 +117,16 @@ impl ApiClient {
             runtime: store::runtime()?,
             servers,
             first: AtomicUsize::new(0),
+            response_ms_max: RESPONSE_MS_MAX,
             http: http_client(tls.map(|config| Arc::new(config).into())),
             bearer: bearer(&credentials)?,
         })
+    }
+
+    /// Returns a client for looks at a server. A frozen one accepts connections, and a probe or a
+    /// view must report it soon.
+    pub(crate) fn looking(url: &str) -> Outcome<Self> {
+        Ok(Self { response_ms_max: LOOK_MS_MAX, ..Self::new(url)? })
     }
 
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
@@ -198,7 +208,7 @@ impl ApiClient {
         for (index, base) in self.servers.iter().enumerate().cycle().skip(first).take(left) {
             left -= 1;
             // A frozen server still accepts connections, perhaps for long.
-            let ms = if twice && left > 0 { NEXT_SERVER_AFTER_MS } else { RESPONSE_MS_MAX };
+            let ms = if twice && left > 0 { LOOK_MS_MAX } else { self.response_ms_max };
             match self.call_one((base, ms), method, path, &body, &read) {
                 Err(CallError::NotReached(reason)) => reasons.push(reason),
                 // The server has died since, or is unavailable now: another may serve.
@@ -586,7 +596,7 @@ mod tests {
             sender.send((0..20).all(|_| mint(&client).is_ok())).unwrap();
         });
         assert_eq!(
-            receiver.recv_timeout(Duration::from_millis(5 * NEXT_SERVER_AFTER_MS)),
+            receiver.recv_timeout(Duration::from_millis(5 * LOOK_MS_MAX)),
             Ok(true),
             "{requests:?} got a response"
         );

@@ -9,7 +9,7 @@ use crate::terminal::output::print;
 
 /// Ask a server whether it is ready to mint.
 ///
-/// Exit code 0 if it is ready, 1 with the reasons if it is not, 4 without a response.
+/// Exit code 0 if it is ready, 1 with the reasons if it is not, 4 without a response within 5 s.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint health
@@ -25,7 +25,7 @@ pub(crate) struct Health {
 
 impl Health {
     pub(crate) fn run(self) -> Outcome {
-        let readiness: ReadyBody = ApiClient::new(&self.server)?.get("/readyz")?;
+        let readiness: ReadyBody = ApiClient::looking(&self.server)?.get("/readyz")?;
         print(self.json, [&readiness], |out| match &readiness.without_store_until {
             Some(until) if readiness.ready => {
                 out.line(format_args!("ready, without the store until {until}"))

@@ -98,7 +98,23 @@ fn log_states_the_time_when_the_clock_reaches_the_marks() {
     let (status, body) = server.get("/v1/ids/default");
     assert_eq!(status, 503, "{body}");
     let continues = "by itself, as after a recovery; no action is needed";
-    server.says(&["failed to claim a worker number", "minting continues at ", continues]);
+    server.says(&[
+        "INFO",
+        "no worker number can be claimed yet",
+        "minting continues at ",
+        continues,
+    ]);
+    until("a later attempt has failed", || {
+        let (_, page) = server.get("/metrics");
+        let claims = r#"snowmint_store_call_seconds_count{verb="claim"} "#;
+        let count = page.lines().find_map(|line| line.strip_prefix(claims));
+        count.is_some_and(|count| count.parse::<f64>().unwrap() >= 3.0)
+    });
+    server.signal("-TERM");
+    let (_, log) = server.wait();
+    let attempts =
+        log.lines().filter(|line| line.contains("claimed yet") || line.contains("failed to claim"));
+    assert_eq!(attempts.count(), 1, "{log}");
 }
 
 /// docs/how-to/back-up-and-restore.md describes this for a lost store: nothing exists but the

@@ -106,7 +106,7 @@ fn sources_are_managed_from_the_command_line() {
     let state = |state: &str| {
         table.lines().skip(1).any(|line| line.split_whitespace().nth(2) == Some(state))
     };
-    assert!(state("own") && state("live"), "{table}");
+    assert!(state("own") && state("held"), "{table}");
 }
 
 #[test]

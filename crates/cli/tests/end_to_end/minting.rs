@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use snowmint_testkit::servers::Postgres;
 
-use super::server::{Folder, Server};
+use super::server::{Folder, Server, until};
 
 const HOUR_MS: i64 = 3_600_000;
 const CLOCK: &str = "SNOWMINT_TEST_CLOCK_OFFSET_MS";
@@ -169,5 +169,31 @@ fn clock_off_the_store_clock_beyond_the_limit_is_rejected() {
         let off_ms = mint(&tolerant).ahead_ms - offset_ms.parse::<i64>().unwrap();
         assert!((-30_000..30_000).contains(&off_ms), "{off_ms} ms from the clock, which is {side}");
         assert_eq!(tolerant.stop(), 0);
+    }
+}
+
+/// SQLite has no clock: each server judges by its own whether the others renew.
+#[test]
+fn server_with_a_clock_within_the_limit_is_listed_as_live() {
+    let folder = Folder::new("skew-listed");
+    let config = "[counters]\nlease = \"3s\"\n";
+    let right = Server::sharing(&folder, 1, config);
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (file, data, store) =
+        (path("config.toml"), path("slow"), format!("sqlite:{}", path("ids.db")));
+    let arguments = ["--config", &file, "--store", &store, "--data-dir", &data];
+    let slow = Server::start(&arguments, &[(CLOCK, "-8000")]);
+    slow.ready();
+    mint(&slow);
+    for server in [&right, &slow] {
+        until("lists show both as live", || {
+            let (_, list) = server.get("/v1/servers");
+            let servers = list["servers"].as_array().unwrap();
+            let (_, list) = server.get("/v1/workers");
+            let workers = list["workers"].as_array().unwrap();
+            let are_live = [servers, workers].into_iter().flatten().all(|row| row["live"] == true);
+            let are_ready = servers.iter().all(|row| row["report"]["ready"] == true);
+            (servers.len(), workers.len()) == (2, 2) && are_live && are_ready
+        });
     }
 }

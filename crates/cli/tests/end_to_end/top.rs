@@ -1,8 +1,10 @@
 //! `snowmint top`: one snapshot as text, and the live view in a pseudo-terminal.
 
 use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::process::{Child, ChildStdin, Output, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use snowmint_testkit::children;
 
@@ -77,6 +79,45 @@ fn top_once_shows_three_servers_and_one_that_was_killed() {
         ["no", "gone"].iter().any(|state| row.get(1) == Some(state))
     });
     assert!(lines.iter().any(|line| line.contains(&format!("metrics of {address}"))));
+}
+
+/// Frozen servers accept connections, and send nothing. The time of each end proves that the calls
+/// overlap.
+#[test]
+fn frozen_servers_delay_looks_by_seconds_and_once() {
+    let frozen = || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let call = move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            let begun = Instant::now();
+            // Until the caller gives up.
+            let _ = socket.read_to_end(&mut Vec::new());
+            (begun, Instant::now(), listener)
+        };
+        (address, std::thread::spawn(call))
+    };
+    let (probed, call) = frozen();
+    let output = snowmint().args(["health", "--server", &probed]).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(4), "{error}");
+    assert!(error.contains("none within 5000 ms"), "{error}");
+    drop(call.join());
+
+    let folder = Folder::new("top-frozen");
+    let server = Server::sharing(&folder, 1, "");
+    server.ready();
+    let (one, other) = (frozen(), frozen());
+    let lines = snapshot(&format!("snowmint://{},{},{}", server.http, one.0, other.0));
+    let is_shown = |address: &str| {
+        let parts = [format!("metrics of {address}"), "none within 5000 ms".to_owned()];
+        lines.iter().any(|line| parts.iter().all(|part| line.contains(part)))
+    };
+    assert!(is_shown(&one.0) && is_shown(&other.0), "{lines:?}");
+    // The listeners are kept: each thread has accepted a call.
+    let [(one_begun, one_ended, _one), (other_begun, other_ended, _other)] =
+        [one.1.join().unwrap(), other.1.join().unwrap()];
+    assert!(one_begun < other_ended && other_begun < one_ended, "one after the other");
 }
 
 #[test]

@@ -55,6 +55,14 @@ impl PoolFull {
     pub const fn waits_for_clock(&self) -> bool {
         self.held == 0 && self.marked_ahead > 0 && self.usable_at.is_some()
     }
+
+    /// Returns whether claims succeed so soon without an operator's action that the message
+    /// recommends none.
+    #[must_use]
+    pub fn continues_by_itself(&self) -> bool {
+        let long_ms = if self.by_recovery { LONG_AFTER_RECOVERY_MS } else { LONG_MS };
+        self.waits_for_clock() && self.usable_in_ms.is_some_and(|in_ms| in_ms <= long_ms)
+    }
 }
 
 impl fmt::Display for PoolFull {
@@ -85,10 +93,9 @@ impl PoolFull {
     fn write_remedy(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const ACCEPT: &str = "; to mint ahead of the clock run snowmint worker accept-lead";
         match (self.usable_at, self.usable_in_ms) {
-            (Some(at), Some(in_ms)) if self.waits_for_clock() => {
+            (Some(at), Some(_)) if self.waits_for_clock() => {
                 let at = Rfc3339(at);
-                let long_ms = if self.by_recovery { LONG_AFTER_RECOVERY_MS } else { LONG_MS };
-                if in_ms <= long_ms {
+                if self.continues_by_itself() {
                     write!(
                         f,
                         "; minting continues at {at} by itself, as after a recovery; no action is needed"

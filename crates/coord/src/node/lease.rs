@@ -380,8 +380,12 @@ impl ActiveLease {
         let error = windows.iter().find_map(|window| window.extend_error());
         let code = error.map_or("window_spent", |error| error.kind().code());
         let reason = error.map(|error| format!(": {}", error.message())).unwrap_or_default();
-        let (pool, end) = (&self.pool.name, Rfc3339(until));
-        let message = format!("the window of pool {pool} ends at {end}{reason}");
+        let pool = &self.pool.name;
+        let message = match until {
+            // Claimed, and not granted yet.
+            UnixMillis::ZERO => format!("the window of pool {pool} is not open yet{reason}"),
+            until => format!("the window of pool {pool} ends at {}{reason}", Rfc3339(until)),
+        };
         Some(Reason::new(code, message).with_detail_of(error))
     }
 

@@ -19,6 +19,7 @@ mod journal_writer;
 mod lease;
 mod listed;
 mod lookup;
+mod members;
 mod offline;
 mod own;
 mod own_sources;
@@ -77,12 +78,9 @@ use crate::journal::disk;
 use crate::machine::section_assignment::SectionAssignment;
 use crate::model::catalog::SourceState;
 use crate::model::history::Recalled;
-use crate::model::member::MemberInfo;
 use crate::model::name::check_name;
-use crate::model::pool::SECTIONS_POOL;
 pub use crate::model::pool::{is_worker_pool, pool_of};
 use crate::model::segment::{Reserve, Segment};
-use crate::model::slot::SlotInfo;
 use crate::node::forecast::{Forecast, forecast};
 use crate::platform::random;
 use crate::sources::{NodeContext, Source, SourceInner};
@@ -176,6 +174,7 @@ impl Node {
                     without_store_until: None,
                 }),
                 member: Mutex::new(None),
+                renewal_watch: Mutex::default(),
             });
             let (commands, received) = mpsc::channel(64);
             let seed = random::number()?;
@@ -261,41 +260,6 @@ impl Node {
     pub fn catalog_changed(&self) {
         self.core().lookup.changed();
         self.core().ctx.catalog_stale();
-    }
-
-    /// Returns the addresses of the other live members that report one.
-    ///
-    /// # Errors
-    /// Any error of the store.
-    pub async fn others(&self) -> Result<Vec<String>> {
-        let mut members = self.members().await?;
-        let own = self.incarnation();
-        members.retain(|info| info.live && Some(info.member.incarnation) != own);
-        let addresses = members.into_iter().map(|info| info.member.address);
-        Ok(addresses.filter(|address| !address.is_empty()).collect())
-    }
-
-    /// Returns the members that the store knows, live or not.
-    ///
-    /// # Errors
-    /// Any error of the store.
-    pub async fn members(&self) -> Result<Vec<MemberInfo>> {
-        let ctx = &self.core().ctx;
-        let members = self.core().reads.members(ctx.clock.unix_ms());
-        ctx.store_call(Verb::Members, members).await
-    }
-
-    /// Returns all worker numbers that were ever claimed, without the sections of counters, of
-    /// which there are many.
-    ///
-    /// # Errors
-    /// Any error of the store.
-    pub async fn workers(&self) -> Result<Vec<SlotInfo>> {
-        let ctx = &self.core().ctx;
-        let slots = self.core().reads.workers(ctx.clock.unix_ms());
-        let mut slots = ctx.store_call(Verb::Workers, slots).await?;
-        slots.retain(|slot| slot.pool != SECTIONS_POOL);
-        Ok(slots)
     }
 
     /// Returns forecasts for the enabled sources and the pools that they use.

@@ -2,9 +2,9 @@
 //! of the catalog were defined at run time, by anyone with a token for their names.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
-use snowmint_core::Rfc3339;
+use snowmint_core::{Rfc3339, UnixMillis};
 
 use super::builtin::BUILTIN;
 use super::own_sources::OwnSources;
@@ -19,7 +19,7 @@ use crate::spec::{Order, Plan, SnowflakePlan, SourceSpec};
 impl NodeState {
     /// Returns whether a source decides readiness.
     pub(super) fn is_own(&self, source: &str) -> bool {
-        let own = self.own.0.load();
+        let own = self.own.own.load();
         own.as_ref().is_none_or(|own| own.has(source))
     }
 
@@ -29,6 +29,16 @@ impl NodeState {
         own.retain(|source| self.is_own(&source.name) && is_enabled(source));
         let spent = own.iter().filter_map(|source| self.without_years(source));
         own.iter().filter_map(|source| without_stores(source)).chain(spent).collect()
+    }
+
+    /// Returns the reasons of the own sources whose first opening is not over.
+    pub(super) fn opening_reasons(&self) -> Vec<Reason> {
+        let opening = self.own.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let reason = |name: &String| match self.known(name) {
+            Some(source) => self.not_minting(&source),
+            None => Some(Reason::new("not_claimed", format!("source {name} is not opened yet"))),
+        };
+        opening.iter().filter_map(reason).collect()
     }
 
     /// Returns the reason why a source cannot mint here, if any. It names the source.
@@ -67,8 +77,12 @@ impl NodeState {
         let (name, pool) = (&source.name, pool_of(&plan.layout, self.settings.reuse).name);
         if backing.generators().is_some() {
             let until = backing.mark();
-            let end = Rfc3339(until);
-            let message = || format!("the window of source {name} in pool {pool} ends at {end}");
+            let end = if until == UnixMillis::ZERO {
+                "is not open yet".to_owned()
+            } else {
+                format!("ends at {}", Rfc3339(until))
+            };
+            let message = || format!("the window of source {name} in pool {pool} {end}");
             let is_spent = until <= self.ctx.clock.unix_ms();
             return is_spent.then(|| Reason::new("window_spent", message()));
         }
@@ -129,7 +143,22 @@ impl Node {
         let core = self.core();
         let own = OwnSources::new(names, core.settings.builtin);
         core.ctx.journal_budget.set_own(own.names.clone());
-        core.own.0.store(Some(Arc::new(own)));
+        core.own.own.store(Some(Arc::new(own)));
+    }
+
+    /// Announces that the own sources will be opened. While one of them is not open, the node is
+    /// not ready, until [`Node::opening_of`] leaves it out.
+    pub fn begin_opening(&self) {
+        let core = self.core();
+        let names = core.own.own.load().as_ref().map(|own| own.names.clone());
+        self.opening_of(names.unwrap_or_default());
+    }
+
+    /// Sets the own sources whose first opening is not over; none once all were tried. Others
+    /// decide readiness only from their opening on.
+    pub fn opening_of(&self, names: impl IntoIterator<Item = String>) {
+        let opening = &self.core().own.opening;
+        *opening.lock().unwrap_or_else(PoisonError::into_inner) = names.into_iter().collect();
     }
 
     /// Returns whether a source decides this node's readiness.

@@ -1,6 +1,7 @@
 //! Names of the own sources of a node: those of its configuration, and the built-in ones.
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 
 use arc_swap::ArcSwapOption;
 
@@ -30,4 +31,8 @@ impl OwnSources {
 
 /// Own sources of a running node; none where every opened source is its own.
 #[derive(Debug, Default)]
-pub(super) struct OwnSwap(pub(super) ArcSwapOption<OwnSources>);
+pub(super) struct OwnSwap {
+    pub(super) own: ArcSwapOption<OwnSources>,
+    /// Names of those whose first opening was announced, and is not over.
+    pub(super) opening: Mutex<BTreeSet<String>>,
+}

@@ -7,12 +7,16 @@ use super::state::Node;
 
 impl Node {
     /// Returns whether the node can mint for all of its [own](Node::is_own) sources that were
-    /// opened, and the reasons if not.
+    /// opened, or [whose first opening](Node::begin_opening) is not over, and the reasons if not.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         let core = self.core();
         let mut readiness = core.readiness.lock().unwrap_or_else(PoisonError::into_inner).clone();
         readiness.reasons.extend(core.own_reasons());
+        // The reasons of the driver are more precise.
+        if readiness.reasons.is_empty() {
+            readiness.reasons = core.opening_reasons();
+        }
         readiness.ready &= readiness.reasons.is_empty();
         readiness
     }

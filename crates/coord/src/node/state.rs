@@ -17,6 +17,7 @@ use super::secondary::SecondaryStores;
 use super::settings::NodeSettings;
 use crate::ids::{Incarnation, Mark};
 use crate::journal::JournalTail;
+use crate::model::exclusive::RenewalWatch;
 use crate::sources::{NodeContext, SourceInner};
 use crate::store::Store;
 
@@ -43,6 +44,8 @@ pub(super) struct NodeState {
     pub(super) readiness: Mutex<Readiness>,
     /// Present incarnation of the node; none while it has not joined the store.
     pub(super) member: Mutex<Option<Incarnation>>,
+    /// Renewals of the members as lists showed them.
+    pub(super) renewal_watch: Mutex<RenewalWatch>,
 }
 
 /// Handle of the driver: dropping the last one ends it.

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { definitions, designOf, fromLocal, textOf, toLocal, totalOf } from "../design.js";
+import { definitions, designOf, fromLocal, mints, textOf, timeLeft, toLocal, totalOf } from "../design.js";
 
 test("designs become the text that they came from", () => {
   for (const text of [
@@ -40,4 +40,17 @@ test("the definition names the source and the layout", () => {
   const { command, configuration } = definitions("orders", "time=41,worker=10,sequence=12");
   assert.equal(command, "snowmint source define orders --layout time=41,worker=10,sequence=12");
   assert.equal(configuration, '[sources.orders]\nlayout = "time=41,worker=10,sequence=12"');
+});
+
+test("a layout that has ended mints nothing", () => {
+  const now = Date.parse("2026-11-29T00:00:00Z");
+  for (const [end, canMint, left, words] of [
+    ["2026-04-01T00:00:00Z", true, "none: it has ended", "no: it has ended"],
+    ["2026-11-29T00:00:00Z", true, "none: it has ended", "no: it has ended"],
+    ["2026-11-29T00:00:01Z", true, "1 s", "yes"],
+    ["2026-11-29T00:00:01Z", false, "1 s", "no"],
+  ]) {
+    const layout = { end, can_mint: canMint };
+    assert.deepEqual([timeLeft(layout, now), mints(layout, now)], [left, words]);
+  }
 });

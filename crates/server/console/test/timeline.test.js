@@ -23,6 +23,8 @@ test("a clock that was set back adds no point before the newest one", () => {
 test("rates are per second of elapsed time", () => {
   assert.deepEqual(rates([10, 10, 10], [5_000, 0, 10_000]), [2, null, 1]);
   assert.deepEqual(scaled([2_000, null, undefined], 1_000), [2, null, null]);
-  assert.deepEqual(summaryOf([1, 5, 2, null]), { last: 2, most: 5 });
-  assert.deepEqual(summaryOf([null]), { last: undefined, most: undefined });
+  assert.deepEqual(summaryOf([1, 5, 2, null]), { last: 2, most: 5, far: 5 });
+  assert.deepEqual(summaryOf([-3_900, -4_000, 2, -4_000]), { last: -4_000, most: 2, far: -4_000 });
+  assert.deepEqual(summaryOf([0, null]), { last: 0, most: 0, far: 0 });
+  assert.deepEqual(summaryOf([null]), { last: undefined, most: undefined, far: undefined });
 });

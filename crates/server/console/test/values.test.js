@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { distance, grouped, pace, parse, readable, span, unit, write } from "../values.js";
+import { distance, grouped, nextText, pace, parse, readable, span, unit, write } from "../values.js";
 
 test("numbers too long for a Number stay exact", () => {
   const text = '{"first":18446744073709551615,"last":-9223372036854775808,"tick":7,"id":"9007199254740993"}';
@@ -89,5 +89,23 @@ test("a slow rate is not shown as zero", () => {
 test("the length of a tick is shown below a millisecond too", () => {
   for (const [ns, text] of [[1_000_000, "1 ms"], [10_000_000, "10 ms"], [1_000_000_000, "1 s"], [10_000, "10 µs"], [100, "100 ns"]]) {
     assert.equal(unit(ns), text);
+  }
+});
+
+test("the next number of a serial source is shown as its serial", () => {
+  const day = { prefix: "R-", date: "yyMMdd", width: 6, reset: "day" };
+  for (const [next, serial, text] of [
+    [20_786_001_221, day, "R-261129001221"],
+    [20_786_001_221n, { ...day, date: "yyyy-MM-dd" }, "R-2026-11-29001221"],
+    [2_026 * 12_000 + 10_007, { date: "yyyyMM", width: 3, reset: "month" }, "202611007"],
+    [20_260_042, { prefix: "Y", date: "yy", width: 4, reset: "year" }, "Y260042"],
+    [1_222, { prefix: "T-", width: 6, reset: "never" }, "T-001222"],
+    // No period has these numbers.
+    [20_786_000_000, day, "20,786,000,000"],
+    [1_000_001, { width: 6, reset: "never" }, "1,000,001"],
+    [1_222, undefined, "1,222"],
+    [undefined, day, ""],
+  ]) {
+    assert.equal(nextText(next, serial), text);
   }
 });

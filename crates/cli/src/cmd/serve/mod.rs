@@ -275,6 +275,8 @@ async fn serve_on(
         traces,
     };
     let scheme = if parts.tls.is_some() { "https" } else { "http" };
+    // The server is not ready before it has its worker numbers.
+    node.begin_opening();
     let handle = snowmint_server::start(settings, parts)
         .map_err(|error| Failure::unavailable(format!("server cannot start: {error}")))?;
     announce(&handle)?;
@@ -285,7 +287,9 @@ async fn serve_on(
         let (node, supervisor) = (node.clone(), supervisor.clone());
         async move {
             let AtStart { own, others, is_complete } = sources_at_start(&node).await;
+            node.opening_of(own.clone());
             open(&node, own).await;
+            node.opening_of([]);
             let rest = async {
                 open(&node, others).await;
                 // A node that waits for an operator has listed the sources, but opened none.

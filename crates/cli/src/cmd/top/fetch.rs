@@ -20,15 +20,17 @@ impl NamedServer {
     pub(super) fn all_of(url: &str) -> Outcome<Vec<Self>> {
         urls(url)
             .into_iter()
-            .map(|(name, url)| Ok(Self { name, client: ApiClient::new(&url)? }))
+            .map(|(name, url)| Ok(Self { name, client: ApiClient::looking(&url)? }))
             .collect()
     }
 
-    /// Reads the metrics.
-    pub(super) fn metrics(&self, tell: &mut dyn FnMut(Update)) {
+    /// Reads the metrics. Returns whether the server sent them.
+    pub(super) fn metrics(&self, tell: &mut dyn FnMut(Update)) -> bool {
         let page = self.client.text("/metrics").map_err(sentence);
         let metrics = page.map(|page| Metrics::read(&page));
+        let is_sent = metrics.is_ok();
         tell(Update::Metrics(self.name.clone(), Box::new(metrics)));
+        is_sent
     }
 }
 

@@ -49,9 +49,9 @@ impl Drop for EndNotice {
 pub(super) fn run(url: &str, named: Vec<NamedServer>, mut state: State, theme: Theme) -> Outcome {
     let (sender, events) = mpsc::channel();
     let interval_ms = state.interval_ms;
-    let client = ApiClient::new(url)?;
+    let client = ApiClient::looking(url)?;
     repeat(&sender, interval_ms, move |tell| fetch::pulse(&client, tell))?;
-    let (client, mut due) = (ApiClient::new(url)?, BootTimer.elapsed());
+    let (client, mut due) = (ApiClient::looking(url)?, BootTimer.elapsed());
     repeat(&sender, interval_ms, move |tell| {
         let now = BootTimer.elapsed();
         let has_hours = now >= due;
@@ -61,7 +61,9 @@ pub(super) fn run(url: &str, named: Vec<NamedServer>, mut state: State, theme: T
         fetch::cluster(&client, has_hours, tell);
     })?;
     for server in named {
-        repeat(&sender, interval_ms, move |tell| server.metrics(tell))?;
+        repeat(&sender, interval_ms, move |tell| {
+            server.metrics(tell);
+        })?;
     }
     watch_signals(&sender)?;
     // Installs a hook that restores the terminal before a panic is printed.

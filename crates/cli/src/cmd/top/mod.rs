@@ -20,6 +20,8 @@ mod view;
 
 use std::env;
 use std::io::{self, IsTerminal as _};
+use std::sync::mpsc;
+use std::thread;
 
 use clap::Args;
 use snowmint_coord::spec::Span;
@@ -78,7 +80,7 @@ impl Top {
         let names = named.iter().map(|server| server.name.clone()).collect();
         let state = State::new(names, interval_ms, Moment::now());
         if self.once {
-            return once(&ApiClient::new(&self.server)?, &named, state);
+            return once(&ApiClient::looking(&self.server)?, named, state);
         }
         let is_coloured = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         live::run(&self.server, named, state, Theme::new(is_coloured))
@@ -98,17 +100,36 @@ fn needs_terminal() -> Outcome {
 }
 
 /// Prints one snapshot.
-fn once(client: &ApiClient, named: &[NamedServer], mut state: State) -> Outcome {
+fn once(client: &ApiClient, named: Vec<NamedServer>, mut state: State) -> Outcome {
     // The first call's error ends the command with its own code.
     let _: ServerBody = client.get("/v1/server")?;
     let interval_ms = state.interval_ms;
+    let (sender, updates) = mpsc::channel();
+    // All at the same time: one that does not respond delays no other.
+    for server in named {
+        let (sender, pause) = (sender.clone(), store::runtime()?);
+        let mut tell = move |update| drop(sender.send((Moment::now(), update)));
+        let twice = move || {
+            // A server that sent nothing has no rates, and a second call may take as long.
+            if server.metrics(&mut tell) {
+                pause.block_on(BootTimer.sleep_ms(interval_ms));
+                server.metrics(&mut tell);
+            }
+        };
+        thread::Builder::new().spawn(twice).map_err(|error| {
+            Failure::unavailable(format!("a thread cannot be started: {error}"))
+        })?;
+    }
+    drop(sender);
+    // Ends with the last thread.
+    for (at, update) in updates {
+        state.tick(at);
+        state.apply(update);
+    }
     let mut tell = |update| {
         state.tick(Moment::now());
         state.apply(update);
     };
-    named.iter().for_each(|server| server.metrics(&mut tell));
-    store::runtime()?.block_on(BootTimer.sleep_ms(interval_ms));
-    named.iter().for_each(|server| server.metrics(&mut tell));
     fetch::pulse(client, &mut tell);
     fetch::cluster(client, true, &mut tell);
     let mut out = Output::new();

@@ -37,7 +37,7 @@ RUNWAY      time that the windows, or the
             prefetched numbers, still last
 CLOCK       ahead (+) or behind (-) of the
             server's time reference
-SECTIONS    counter sections that it owns
+SECTIONS    counter sections in use
 SEEN        last sign of life
 (value)     old: the server does not respond
 -           unknown, or without a meaning";

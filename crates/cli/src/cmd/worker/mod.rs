@@ -89,7 +89,7 @@ fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
     for worker in workers {
         let state = match worker {
             WorkerBody { live: true, own: true, .. } => "own",
-            WorkerBody { live: true, .. } => "live",
+            WorkerBody { live: true, .. } => "held",
             WorkerBody { excluded: true, .. } => "excluded",
             WorkerBody { pool, .. } if is_external(pool) => "external",
             _ => "free",

@@ -150,6 +150,12 @@ pub struct MemberInfo {
 }
 
 impl MemberInfo {
+    /// Returns whether the presence is live at `now` for clocks that differ by up to `skew_ms`.
+    #[must_use]
+    pub fn is_live_within(&self, skew_ms: u64, now: UnixMillis) -> bool {
+        Presence::live(self.presence.ttl_ms.saturating_add(skew_ms), self.renewed_at, now)
+    }
+
     /// Returns whether the store may forget the member at `now`, if it holds no slot.
     #[must_use]
     pub fn forgettable(&self, now: UnixMillis) -> bool {

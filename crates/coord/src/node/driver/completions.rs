@@ -171,6 +171,7 @@ impl Driver {
         }
         let Some(held) = self.leases.get_mut(key) else { return };
         let error = result.as_ref().err().cloned();
+        let waited = held.machine.claim_error().is_some_and(continues_by_itself);
         let actions = held.machine.on(now, LeaseEvent::Claimed { request, result });
         for action in actions {
             match action {
@@ -196,7 +197,17 @@ impl Driver {
             }
         }
         if let Some(error) = error {
-            tracing::warn!(pool = %held.pool.name, error = %chain(&error), "failed to claim a worker number");
+            let pool = &held.pool.name;
+            // The first attempt names the time, and the attempts until then tell nothing new.
+            match (continues_by_itself(&error), waited) {
+                (true, true) => {}
+                (true, false) => {
+                    tracing::info!(%pool, error = %chain(&error), "no worker number can be claimed yet");
+                }
+                (false, _) => {
+                    tracing::warn!(%pool, error = %chain(&error), "failed to claim a worker number");
+                }
+            }
             if held.is_offline() {
                 return;
             }
@@ -338,4 +349,9 @@ impl Driver {
             self.past.sort_by(|one, other| (&one.pool, one.slot).cmp(&(&other.pool, other.slot)));
         }
     }
+}
+
+/// Returns whether a claim fails only until the clock has reached the marks, soon.
+fn continues_by_itself(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::PoolFull(full) if full.continues_by_itself())
 }

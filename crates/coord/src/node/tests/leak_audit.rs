@@ -3,6 +3,7 @@
 use super::*;
 use crate::model::lease::{Extend, Lease, Release};
 use crate::model::pool::{ClaimRequest, Preference};
+use crate::model::slot::SlotInfo;
 use crate::node::join::{LeakedSlot, release_leaked};
 
 fn by_hand(worker: u64) -> NodeSettings {

@@ -17,6 +17,7 @@ mod kills;
 mod leak_audit;
 mod lost;
 mod many_keys;
+mod members;
 mod multi_store;
 mod namespaces;
 mod offline;

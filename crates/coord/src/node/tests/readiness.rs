@@ -86,3 +86,57 @@ async fn node_without_window_is_ready_while_its_presence_lasts() {
     world.pass(5_000).await;
     assert!(node.readiness().ready, "{:?}", node.readiness());
 }
+
+/// A load balancer would otherwise send requests to a server without a worker number.
+#[tokio::test]
+async fn node_is_not_ready_before_the_first_opening_of_its_sources() {
+    let world = World::new();
+    let store = world.faulty();
+    let held = Arc::clone(&store.faults.held);
+    let node =
+        Node::open(Arc::new(store), NodeSettings::default(), world.platform()).await.unwrap();
+    node.set_configured(["orders", "bills", "off"].map(str::to_owned));
+    node.begin_opening();
+    for (name, keys) in [
+        ("orders", "{}"),
+        ("bills", r#"{"kind":"segment"}"#),
+        ("off", r#"{"enabled":false}"#),
+        ("others", "{}"),
+    ] {
+        node.define(name, &spec(keys)).await.unwrap();
+    }
+    world.pass(1_000).await;
+    let reasons = || node.readiness().reasons;
+    let messages = || reasons().into_iter().map(|reason| reason.message).collect::<Vec<_>>();
+    assert!(reasons().iter().all(|reason| reason.code == "not_claimed"), "{:?}", reasons());
+    assert_eq!(messages().len(), 3, "{:?}", messages());
+
+    // Disabled sources are not opened, and those of others decide nothing.
+    node.opening_of(["orders", "bills"].map(str::to_owned));
+    let hold = |verb| {
+        let resume = Arc::new(tokio::sync::Notify::new());
+        *held.lock().unwrap() = Some((verb, Arc::clone(&resume)));
+        resume
+    };
+    let claim = hold("claim");
+    let opening = node.clone();
+    let opening = tokio::spawn(async move { opening.source("orders").await.map(drop) });
+    node.source("bills").await.unwrap();
+    world.pass(200).await;
+    assert_eq!(messages(), ["no worker number of pool workers-10: not claimed yet"]);
+    // Claimed, but without a window so far.
+    let extend = hold("extend");
+    claim.notify_one();
+    world.pass(200).await;
+    assert_eq!(messages(), ["the window of pool workers-10 is not open yet"]);
+    extend.notify_one();
+    world.pass(1_000).await;
+    opening.await.unwrap().unwrap();
+    assert!(node.readiness().ready, "{:?}", node.readiness());
+
+    // A source that only a request opens keeps no server unready.
+    node.set_configured(["orders", "bills", "off", "others"].map(str::to_owned));
+    node.opening_of([]);
+    world.pass(100).await;
+    assert!(node.readiness().ready, "{:?}", node.readiness());
+}
