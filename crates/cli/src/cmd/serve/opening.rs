@@ -1,7 +1,7 @@
 //! Opening of a server's sources at its start, and the forecasts for them.
 
 use snowmint_coord::error::chain;
-use snowmint_coord::{BootTimer, Node, Timer as _};
+use snowmint_coord::{BootTimer, ErrorKind, Node, Timer as _};
 use tokio::task::JoinSet;
 
 use crate::open::node::{is_away, when_joined};
@@ -48,7 +48,11 @@ pub(super) async fn open(node: &Node, names: Vec<String>) {
     for name in names {
         let node = node.clone();
         opening.spawn(async move {
-            if let Err(error) = node.source(&name).await {
+            let Err(error) = node.source(&name).await else { return };
+            // The reason says that no action is needed.
+            if matches!(error.kind(), ErrorKind::PoolFull(full) if full.continues_by_itself()) {
+                tracing::info!(source = name, error = %chain(&error), "the source opens later");
+            } else {
                 tracing::warn!(source = name, error = %chain(&error), "failed to open the source; its next request retries");
             }
         });
