@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use super::recovery_from_here::copied;
 use super::server::{Folder, Resp, SNOWMINT, Server, clean, curl, snowmint};
 
 fn serve(folder: &Path) -> Server {
@@ -105,6 +106,36 @@ fn database_restored_alone_is_rejected_until_recovery() {
     assert!(later.iter().all(|id| !seen.contains(id) && !early.contains(id)));
     let status = curl(&["-o", "/dev/null", "-w", "%{http_code}", &server.url("/readyz")]);
     assert_eq!(status, "503");
+}
+
+/// Every number comes from a section or an order, which the journal knows by the store's write count
+/// alone.
+#[test]
+fn database_restored_under_counters_alone_is_rejected() {
+    for (kind, key) in [("kind = \"counter\"", "seats:a"), ("order = \"global\"", "seats")] {
+        let folder = Folder::new("restored-counters");
+        let (home, config) = (folder.join("home"), folder.join("config.toml"));
+        let sources = format!("[sources]\nbuiltin = false\n[sources.seats]\n{kind}\n");
+        fs::write(&config, sources).unwrap();
+        let words = ["--data-dir", home.to_str().unwrap(), "--config", config.to_str().unwrap()];
+        let server = Server::start(&words, &[]);
+        server.ready();
+        mint(&server, key, 10);
+        // Both files of one moment, as after a loss of power. A start would be another write that
+        // the journal knows.
+        server.signal("-STOP");
+        let (file, old) = (home.join("snowmint.db"), folder.join("old.db"));
+        copied(&file, &old);
+        server.signal("-CONT");
+        mint(&server, key, 5_000);
+        server.kill();
+        copied(&old, &file);
+        let server = Server::start(&words, &[]);
+        server.not_ready(&["rolled back", "worker recover"]);
+        let mut none = Vec::new();
+        Resp::connect(&server.resp).unwrap().incr(key, 10, &mut none).unwrap();
+        assert!(none.is_empty(), "{kind}: {none:?}");
+    }
 }
 
 #[test]

@@ -60,6 +60,8 @@ pub(crate) struct WithdrawalReasons {
     /// Our clock is wrong, or too far behind or ahead of the IDs after which this member has to
     /// mint.
     pub(crate) clock: bool,
+    /// The journal cannot be written, so no window opens here.
+    pub(crate) journal: bool,
     /// Most peers report that they cannot reach this member.
     pub(crate) unreached: bool,
     /// Peers that this member cannot reach.
@@ -116,8 +118,8 @@ impl Serving {
 
     /// Handles the reasons. Returns whether the served set has changed.
     pub(crate) fn poll(&mut self, now: ElapsedMillis, reasons: WithdrawalReasons) -> bool {
-        let (order, all) =
-            (self.order.poll(now, reasons.clock), self.all.poll(now, reasons.unreached));
+        let order = self.order.poll(now, reasons.clock);
+        let all = self.all.poll(now, reasons.unreached || reasons.journal);
         let all = all || self.is_stopping;
         let serves = match (order, all) {
             (_, true) => Serves::Nothing,

@@ -154,7 +154,8 @@ impl Node {
             let tails = journal_writer.take_tails(&*disk, met == Some(Recalled::Same)).await?;
             let (store, timer) = (Arc::clone(&ctx.store), Arc::clone(&ctx.timer));
             let at = (runtime.clone(), ctx.fork_guard.clone());
-            let reads = Arc::new(SharedReads::of(store, timer, at, call_ms));
+            let reads = SharedReads::of(store, timer, at, call_ms, ctx.unjournalled());
+            let reads = Arc::new(reads);
             let core = Arc::new(NodeState {
                 ctx,
                 reads,

@@ -218,6 +218,24 @@ impl JournalBudget {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Records that something besides a report waits for the journal.
+    pub(crate) fn waits(&self, now: ElapsedMillis) {
+        if let BudgetState::Open(open) = &mut *self.state() {
+            open.waits_since.get_or_insert(now);
+        }
+    }
+
+    /// Checks that the journal's disk responds, as far as this is known.
+    ///
+    /// # Errors
+    /// `Unavailable` while the journal cannot be written, or hangs.
+    pub(crate) fn check_disk(&self, now: ElapsedMillis) -> Result<()> {
+        match &*self.state() {
+            BudgetState::Open(open) => open.check_disk(now),
+            BudgetState::None | BudgetState::Ended => Ok(()),
+        }
+    }
+
     /// Records the end of a journal write, with its error if it failed; `has_waiters` is whether a
     /// report waits for the next write.
     pub(crate) fn written(

@@ -69,6 +69,9 @@ pub(crate) struct NodeContext {
     spent: AtomicBool,
     catalog_version: AtomicU64,
     writes: AtomicU64,
+    /// Whether a caller has something that the store handed out, by a write that the journal may
+    /// not count yet.
+    unjournalled: Arc<AtomicBool>,
     /// Stripes by which embedded clients mint.
     pub(super) stripes: ClientStripes,
     /// Reports for the journal.
@@ -116,6 +119,7 @@ impl NodeContext {
             spent: AtomicBool::new(false),
             catalog_version: AtomicU64::new(0),
             writes: AtomicU64::new(0),
+            unjournalled: Arc::default(),
             stripes: ClientStripes::default(),
             journal_budget: JournalBudget::new(journalled),
         })
@@ -177,6 +181,7 @@ impl NodeContext {
             .iter()
             .filter_map(|result| result.as_ref().err())
             .for_each(|error| self.doubt(error));
+        self.handed_out();
         Ok(results)
     }
 
@@ -294,6 +299,20 @@ impl NodeContext {
         if self.catalog_version.fetch_max(catalog_version, Ordering::AcqRel) < catalog_version {
             self.catalog_stale();
         }
+    }
+
+    /// Records that the store handed something out. The journal counts the write soon.
+    pub(super) fn handed_out(&self) {
+        self.unjournalled.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn take_unjournalled(&self) -> bool {
+        self.unjournalled.swap(false, Ordering::AcqRel)
+    }
+
+    /// Returns the flag of [`Self::handed_out`].
+    pub(crate) fn unjournalled(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.unjournalled)
     }
 
     /// Starts from the catalog version and count of writes of a recovered store: earlier records

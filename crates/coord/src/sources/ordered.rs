@@ -57,10 +57,13 @@ impl SnowflakeBacking {
             now,
         ) {
             NotOwned::Closed => closed(&self.name),
-            NotOwned::Pending => Error::unavailable(format!(
-                "order of source {:?} is being acquired; retry",
-                self.name
-            )),
+            NotOwned::Pending => match self.ctx.journal_budget.check_disk(now) {
+                Err(error) => error,
+                Ok(()) => Error::unavailable(format!(
+                    "order of source {:?} is being acquired; retry",
+                    self.name
+                )),
+            },
             NotOwned::With(server) => not_owner(server),
             NotOwned::HandingOver(server) => {
                 not_owner(server).with_retry(Retry::AfterMs(WINDOW_WAIT_MS))

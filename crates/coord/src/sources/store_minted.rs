@@ -152,6 +152,7 @@ impl PerRequest for StoreMinted {
         check_forward(&self.name, &segment, seen_end).inspect_err(|error| self.ctx.doubt(error))?;
         self.seen_end.fetch_max(segment.last.saturating_add(1), Ordering::AcqRel);
         self.ctx.saw(segment.catalog_version, segment.writes);
+        self.ctx.handed_out();
         self.watch_clock(&segment, sent_at, &ticks);
         Ok(segment)
     }

@@ -51,6 +51,11 @@ impl World {
         self.backup = Some(Backup { content: self.store.backup(), identity, outdated: false });
     }
 
+    /// Returns the content of the backup.
+    pub(super) fn backup_content(&self) -> Option<StoreContent> {
+        self.backup.as_ref().map(|backup| backup.content.clone())
+    }
+
     /// Restores the store to an older state. An operator moves it past all that may have been
     /// promised since, and notifies all processes by a new identity.
     pub(super) async fn restore(&mut self) -> Checked {
@@ -177,7 +182,7 @@ impl World {
     }
 
     /// Ends transactions that were left open: they would only delay the others.
-    fn end_transactions(&self) {
+    pub(super) fn end_transactions(&self) {
         for machine in &self.machines {
             machine.conditions.holds_up_ms.store(0, Ordering::SeqCst);
         }

@@ -99,6 +99,7 @@ impl World {
         };
         let mut names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
         names.extend(monotonicity::sources().map(|(name, _)| name));
+        names.retain(|name| machine.opens_only.is_none_or(|only| only == *name));
         machine.process = Process::Starting(tokio::spawn(async move {
             let node = Node::open(Arc::new(store), settings, platform).await?;
             let mut sources = Vec::new();

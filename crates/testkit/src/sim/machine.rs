@@ -52,6 +52,8 @@ pub(super) struct Machine {
     pub(super) forgets: bool,
     /// Whether a process may start, and mint, while the store is unreachable.
     pub(super) starts_without_store: bool,
+    /// Only source that its processes open; none if they open all.
+    pub(super) opens_only: Option<&'static str>,
     /// Life of the present process.
     pub(super) runs: Life,
     /// Forwarding of requests by the process.
@@ -106,6 +108,7 @@ impl Machine {
             thaws: Arc::default(),
             life: 0,
             starts_without_store: index != 1,
+            opens_only: None,
             runs: Life::begun(time),
             batcher: None,
             bug,

@@ -80,6 +80,7 @@ impl Profile {
             }
             Self::Restores => &[
                 "restored",
+                "restored to before numbers of a counter",
                 "restored under running nodes",
                 "a rolled-back store is refused",
                 "a directory restored",

@@ -32,6 +32,7 @@
 //! The order over all processes is not checked where the store is restored.
 
 mod common_faults;
+mod counting;
 mod density;
 mod disk;
 mod doubt;

@@ -28,7 +28,7 @@ impl OrderedRequest {
         std::iter::once(Self::Order).chain((0..KEYS).map(Self::Key))
     }
 
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Order => "ordered",
             Self::Key(_) => "messages",
@@ -44,7 +44,12 @@ impl OrderedRequest {
     }
 
     /// Returns the lowest and the highest of `count` numbers.
-    async fn numbers(self, source: &Source, count: u64, within_ms: u64) -> Result<(u64, u64)> {
+    pub(super) async fn numbers(
+        self,
+        source: &Source,
+        count: u64,
+        within_ms: u64,
+    ) -> Result<(u64, u64)> {
         match self {
             Self::Key(key) => source.count(key.to_string().as_bytes(), count, within_ms).await,
             Self::Order => {

@@ -44,6 +44,7 @@ impl World {
             Profile::Restores if self.in_doubt.is_some() => {}
             Profile::Restores => match self.rng.below(10) {
                 0 => self.back_up().await,
+                1 if self.rng.percent(30) => self.lose_counts().await?,
                 1 => self.restore().await?,
                 2 => {
                     let files = self.machines[index].disk.backup();

@@ -69,6 +69,8 @@ impl Driver {
         releases.append(&mut self.pending_releases.releases);
         let boot = if self.journal_writer.is_kept() { self.disk.boot() } else { String::new() };
         let sorted = self.core.sort(unused, &boot, self.journal_writer.tails_left()).await;
+        // A store that was recovered meanwhile has another history, which is compared at the start.
+        self.see_store();
         let outcome = self.journal_the_end(&sorted).await;
         if outcome.is_err() && self.settings().start_without_store {
             // The next process may not know of the release, and resume in a window that the store

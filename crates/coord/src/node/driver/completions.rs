@@ -64,7 +64,7 @@ impl Driver {
                     self.extended(now, &items, &results);
                 }
             }
-            Completion::Sections(member, done) => self.sections_done(now, member, done),
+            Completion::Sections(member, done) => self.sections_returned(now, member, done),
             Completion::Journal(written) => self.journal_written(now, written),
             Completion::Released(done) => self.pending_releases.done(&done),
             Completion::Listed(member, result) => self.listed(now, member, result),
@@ -251,8 +251,9 @@ impl Driver {
         if marks.is_none() {
             self.core.ctx.metrics.journal_failed();
         }
-        let (error, has_waiters) =
-            (self.journal_writer.error().cloned(), self.journal_writer.is_waited_for());
+        self.sections_written(now);
+        let error = self.journal_writer.error().cloned();
+        let has_waiters = self.journal_writer.is_waited_for() || !self.unwritten.is_empty();
         self.core.ctx.journal_budget.written(now.elapsed, error, has_waiters);
         for held in self.leases.values_mut() {
             // A write that began under an earlier lease says nothing about this one.

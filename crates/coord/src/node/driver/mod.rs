@@ -21,6 +21,7 @@ mod sections;
 mod state;
 mod store_knowledge;
 mod supply;
+mod unwritten;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -91,6 +92,7 @@ impl Driver {
             pending_releases: PendingReleases::default(),
             leaks: LeakAudit::default(),
             sections,
+            unwritten: Vec::new(),
             serving: Serving::default(),
             departure: None,
             global_order: GlobalOrderSources::default(),
@@ -273,25 +275,13 @@ impl Driver {
 
     fn poll_journal(&mut self, now: Now) {
         self.journal_writer.hears(self.core.ctx.journal_budget.take());
-        // Before the store was compared, this process knows nothing of the store in its journal.
-        if matches!(self.stage, Stage::In { .. }) && self.core.ctx.doubts.check().is_ok() {
-            let (seen, writes) = (self.core.ctx.store.seen(), self.core.ctx.writes_seen());
-            if let Some(seen) = &seen
-                && self.was_recovered(seen)
-            {
-                return;
-            }
-            self.journal_writer.saw_catalog(self.core.ctx.catalog_seen());
-            // A write count belongs to the history in which it was counted: stored with an older
-            // start, it would belong to a history that other processes have replaced.
-            match &seen {
-                Some(seen) => {
-                    (self.fingerprint.store, self.fingerprint.writes) =
-                        (seen.id.clone(), seen.writes);
-                }
-                None => self.fingerprint.writes = self.fingerprint.writes.max(writes),
-            }
-            self.journal_writer.saw(seen, writes);
+        // The flag is taken first, so the count that is read below includes its writes.
+        let is_due = self.core.ctx.take_unjournalled();
+        if !self.see_store() {
+            return;
+        }
+        if is_due {
+            self.journal_writer.want_soon(now);
         }
         if self.journal_writer.next_poll_ms(now) == Some(0) {
             // Each write moves all marks as far as possible, so that they are due together.
@@ -307,6 +297,32 @@ impl Driver {
                 }
             });
         }
+    }
+
+    /// Adds to the journal's record what this process has seen of the joined store. Returns whether
+    /// the store was not recovered since: then the node joins again first.
+    pub(super) fn see_store(&mut self) -> bool {
+        // Before the store was compared, this process knows nothing of the store in its journal.
+        if !matches!(self.stage, Stage::In { .. }) || self.core.ctx.doubts.check().is_err() {
+            return true;
+        }
+        let (seen, writes) = (self.core.ctx.store.seen(), self.core.ctx.writes_seen());
+        if let Some(seen) = &seen
+            && self.was_recovered(seen)
+        {
+            return false;
+        }
+        self.journal_writer.saw_catalog(self.core.ctx.catalog_seen());
+        // A write count belongs to the history in which it was counted: stored with an older start,
+        // it would belong to a history that other processes have replaced.
+        match &seen {
+            Some(seen) => {
+                (self.fingerprint.store, self.fingerprint.writes) = (seen.id.clone(), seen.writes);
+            }
+            None => self.fingerprint.writes = self.fingerprint.writes.max(writes),
+        }
+        self.journal_writer.saw(seen, writes);
+        true
     }
 
     fn next_poll_ms(&self, now: Now) -> u64 {

@@ -58,14 +58,16 @@ impl Driver {
             || self.clock_fault.is_some()
             || self.global_order.are_behind(&core, now.wall);
         let unreachable = core.ctx.peer_probes.poll(&servers, &named);
-        if self.serving.poll(now.elapsed, WithdrawalReasons { clock, unreached, unreachable })
+        let journal = core.ctx.journal_budget.check_disk(now.elapsed).is_err();
+        let reasons = WithdrawalReasons { clock, journal, unreached, unreachable };
+        if self.serving.poll(now.elapsed, reasons)
             && let Some(actor) = self.actor()
         {
             let (serves, owner) = (self.serving.serves(), &actor.owner);
             if self.serving.is_stopping() {
                 tracing::info!("handing over to the peers before the stop");
             } else {
-                tracing::warn!(?serves, %owner, clock, unreached, "sections of this server changed");
+                tracing::warn!(?serves, %owner, clock, journal, unreached, "sections of this server changed");
             }
             let leaving = self.sections.give_up(now.elapsed, &actor);
             self.hand_over(&leaving);
@@ -128,9 +130,6 @@ impl Driver {
                 self.apply(&changes);
             }
             SectionsDone::Extended(items, results) => {
-                for extended in results.iter().flatten() {
-                    ctx.saw(extended.catalog_version, extended.writes);
-                }
                 let changes = self.sections.extended(now.elapsed, &items, &results);
                 self.apply(&changes);
                 assignment_changes = false;

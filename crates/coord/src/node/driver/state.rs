@@ -17,6 +17,7 @@ use super::super::store_knowledge::StoreFingerprint;
 use super::global_order::GlobalOrderSources;
 use super::leak_audit::LeakAudit;
 use super::pending::PendingReleases;
+use super::unwritten::UnwrittenSections;
 use crate::error::{Error, Result};
 use crate::ids::{Incarnation, Mark, Term};
 use crate::journal::{Disk, JournalLease};
@@ -151,6 +152,7 @@ pub(in crate::node) struct Driver {
     pub(super) pending_releases: PendingReleases,
     pub(super) leaks: LeakAudit,
     pub(super) sections: SectionsMachine,
+    pub(super) unwritten: Vec<UnwrittenSections>,
     pub(super) serving: Serving,
     pub(super) departure: Option<Departure>,
     pub(super) global_order: GlobalOrderSources,

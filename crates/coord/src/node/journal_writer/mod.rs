@@ -1,5 +1,6 @@
 //! Content of the journal, and the times of its writes.
 
+mod due;
 mod ends;
 mod write;
 
@@ -50,6 +51,9 @@ struct OpenJournal {
     waiters: Waiters<()>,
     past: Option<Past>,
     wanted: bool,
+    /// Time at which a write is due that can wait.
+    due_at: Option<ElapsedMillis>,
+    begun_at: Option<ElapsedMillis>,
     retry_at: ElapsedMillis,
     error: Option<Error>,
     /// Whether the marks that the store has granted are kept too, for a start without it.
@@ -110,6 +114,8 @@ impl JournalWriter {
             waiters: Waiters::default(),
             past,
             wanted: false,
+            due_at: None,
+            begun_at: None,
             retry_at: ElapsedMillis::default(),
             error: None,
             keeps_windows,
@@ -290,25 +296,6 @@ impl JournalWriter {
         self.kept.as_ref().map(|kept| kept.record.sources.clone()).unwrap_or_default()
     }
 
-    /// Requests a write of everything that is known now. Returns its number.
-    pub(super) fn next_write(&mut self) -> u64 {
-        self.want();
-        self.kept.as_ref().map_or(0, |kept| kept.begun.saturating_add(1))
-    }
-
-    /// Returns whether that write, or a later one, is on disk. Without a journal nothing waits for
-    /// it.
-    pub(super) fn is_on_disk(&self, write: u64) -> bool {
-        self.kept.as_ref().is_none_or(|kept| kept.on_disk >= write)
-    }
-
-    /// Marks the journal as due.
-    pub(super) fn want(&mut self) {
-        if let Some(kept) = &mut self.kept {
-            kept.wanted = true;
-        }
-    }
-
     /// Begins the next write, if one is due and none is in flight.
     pub(super) fn begin<'a>(
         &mut self,
@@ -322,6 +309,7 @@ impl JournalWriter {
         let kept = self.kept.as_mut()?;
         let journal = kept.journal.take()?;
         kept.wanted = false;
+        (kept.due_at, kept.begun_at) = (None, Some(now.elapsed));
         kept.begun = kept.begun.saturating_add(1);
         let mut marks = Vec::new();
         let mut leases: Vec<_> = past.to_vec();
@@ -379,12 +367,6 @@ impl JournalWriter {
             Some(kept) => kept.error.as_ref(),
             None => None,
         }
-    }
-
-    /// Returns the milliseconds until the next write; none while none is wanted, or one is in flight.
-    pub(super) fn next_poll_ms(&self, now: Now) -> Option<u64> {
-        let kept = self.kept.as_ref()?;
-        (kept.wanted && kept.journal.is_some()).then(|| kept.retry_at.since(now.elapsed))
     }
 
     /// Writes that all slots were given up, and waits for the disk.

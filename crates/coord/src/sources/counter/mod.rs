@@ -325,6 +325,9 @@ impl CounterSource {
     }
 
     fn not_yet(&self, section: u16) -> Error {
+        if let Err(error) = self.ctx.journal_budget.check_disk(self.ctx.timer.elapsed()) {
+            return error;
+        }
         Error::unavailable(format!(
             "section {section} of source {:?} is being acquired; retry",
             self.name

@@ -11,6 +11,7 @@
 mod flight;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
@@ -38,6 +39,8 @@ pub(crate) struct SharedReads {
     fork_guard: ForkGuard,
     /// Maximum duration of a call, in milliseconds.
     call_ms: u64,
+    /// Set by each write that may hand something out to a caller.
+    hands_out: Arc<AtomicBool>,
     /// Held while a caller copies a result, which may be long. All callers are woken at the same
     /// moment, and together would keep other tasks from running for as long as they copy.
     turn: tokio::sync::Mutex<()>,
@@ -59,6 +62,7 @@ impl SharedReads {
         timer: Arc<dyn Timer>,
         (runtime, fork_guard): (Handle, ForkGuard),
         call_ms: u64,
+        hands_out: Arc<AtomicBool>,
     ) -> Self {
         Self {
             store,
@@ -66,6 +70,7 @@ impl SharedReads {
             runtime,
             fork_guard,
             call_ms,
+            hands_out,
             turn: tokio::sync::Mutex::default(),
             times: Flights::default(),
             identities: Flights::default(),
@@ -127,6 +132,12 @@ impl SharedReads {
     }
 }
 
+/// Returns whether a caller of this verb gets something that a store without this write would hand
+/// out again.
+const fn hands_out(verb: Verb) -> bool {
+    matches!(verb, Verb::Claim | Verb::Extend | Verb::Acquire | Verb::Reserve)
+}
+
 /// Makes a call with a time limit, independent of the callers that wait for it.
 async fn with_timeout(
     timer: &dyn Timer,
@@ -169,7 +180,13 @@ impl Store for SharedReads {
             C::Get { name } => Box::pin(self.definition(name)),
             C::List {} => Box::pin(self.own(&self.catalogs, (), |()| C::List {})),
             C::Ground {} => Box::pin(self.own(&self.grounds, (), |()| C::Ground {})),
-            call => self.store.call(call),
+            call => Box::pin(async move {
+                let replied = self.store.call(call).await;
+                if replied.is_ok() && hands_out(call.verb()) {
+                    self.hands_out.store(true, Ordering::Release);
+                }
+                replied
+            }),
         }
     }
 }
