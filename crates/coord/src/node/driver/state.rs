@@ -17,7 +17,6 @@ use super::super::store_knowledge::StoreFingerprint;
 use super::global_order::GlobalOrderSources;
 use super::leak_audit::LeakAudit;
 use super::pending::PendingReleases;
-use super::unwritten::UnwrittenSections;
 use crate::error::{Error, Result};
 use crate::ids::{Incarnation, Mark, Term};
 use crate::journal::{Disk, JournalLease};
@@ -58,6 +57,14 @@ pub(super) enum Completion {
     Standing(Result<Standing>),
     /// A task ended in a way that only a panic explains.
     Failed(Error),
+}
+
+/// Result that waits for a write of the journal.
+pub(super) struct UnwrittenSections {
+    /// Number of the write.
+    pub(super) write: u64,
+    pub(super) member: Incarnation,
+    pub(super) done: SectionsDone,
 }
 
 /// Result of a task for sections.

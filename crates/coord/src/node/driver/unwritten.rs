@@ -2,17 +2,9 @@
 //! process, the journal counts the store's write that opened the window. Otherwise a store that is
 //! restored to before this write, and a process that starts then, would hand it out once more.
 
-use super::state::{Driver, SectionsDone};
+use super::state::{Driver, SectionsDone, UnwrittenSections};
 use crate::ids::Incarnation;
 use crate::machine::Now;
-
-/// Result that waits for a write of the journal.
-pub(super) struct UnwrittenSections {
-    /// Number of the write.
-    write: u64,
-    member: Incarnation,
-    done: SectionsDone,
-}
 
 impl SectionsDone {
     /// Returns whether windows may open by this result.
