@@ -28,8 +28,9 @@ impl Node {
         without: &[String],
     ) -> Result<Recovery> {
         let core = self.core();
-        let configured = Configured { sources, settings: &core.settings };
         let (store, now) = (self.store().as_ref(), core.ctx.clock.unix_ms());
+        let (settings, namespace) = (&core.settings, store.namespace());
+        let configured = Configured { sources, settings, namespace };
         let reports = Reports::repeated(store, &*core.ctx.timer).await?;
         let look = Recovery::look(Some(store), reports, Vec::new(), without, configured, now);
         core.ctx.store_call(Verb::Standing, look).await

@@ -9,10 +9,11 @@ use snowmint_coord::catalog::check_name;
 use snowmint_coord::error::chain;
 use snowmint_coord::journal::{self, DataDir, Record};
 use snowmint_coord::recovery::{
-    Configured, Recovery, RecoveryRequest, Reports, accept_other_server,
+    Configured, ContinueAt, Recovery, RecoveryRequest, Reports, accept_other_server,
 };
+use snowmint_coord::sources::Keyrings;
 use snowmint_coord::{
-    BootTimer, END_MS, ErrorKind, FastForward as Forward, Mark, NodeSettings, Store, StoreIdentity,
+    BootTimer, END_MS, ErrorKind, FastForward as Forward, NodeSettings, Store, StoreIdentity,
 };
 use snowmint_core::Rfc3339;
 use snowmint_server::{moved_to, recovery_body};
@@ -34,12 +35,14 @@ pub(super) struct MoveOptions {
     /// Also move worker marks up to this time.
     #[arg(long, value_name = "TIME")]
     mark: Option<String>,
-    /// Accept a --mark that is more than a day ahead of this clock.
-    #[arg(long, requires = "mark")]
+    /// Accept a --mark more than a day ahead of this clock, and a --segment that skips days of
+    /// serials or half of a disguised source.
+    #[arg(long)]
     far_ahead: bool,
-    /// Lowest next number of a segment source; may be given several times.
+    /// Segment source, and the first number that may be issued (1 above the highest), or id:ID (or a
+    /// serial) for an ID that was; may be given several times.
     #[arg(long, value_name = "SOURCE=NUMBER", value_parser = segment)]
-    segment: Vec<(String, Mark)>,
+    segment: Vec<(String, ContinueAt)>,
     /// Data directory of a stopped server, to read its journal as well; may be given several times.
     #[arg(long, value_name = "DIR")]
     pub(super) journal: Vec<PathBuf>,
@@ -81,11 +84,12 @@ pub(crate) struct FastForward {
     new_identity: bool,
 }
 
-fn segment(text: &str) -> Result<(String, Mark), String> {
-    let (name, number) = text.split_once('=').ok_or("no = found; write SOURCE=NUMBER")?;
+fn segment(text: &str) -> Result<(String, ContinueAt), String> {
+    let (name, number) =
+        text.split_once('=').ok_or("no = found; write SOURCE=NUMBER, or SOURCE=id:ID")?;
     check_name("source", name).map_err(|kind| kind.to_string())?;
-    let number = number.parse().map_err(|_| format!("{number:?} is not a number; correct it"))?;
-    Ok((name.to_owned(), Mark::new(number)))
+    let value = ContinueAt::new(number).map_err(|error| error.to_string())?;
+    Ok((name.to_owned(), value))
 }
 
 impl FastForward {
@@ -121,6 +125,11 @@ pub(super) struct MoveStep {
 impl MoveOptions {
     /// Returns the values of the options.
     pub(super) fn request(&self) -> Outcome<RecoveryRequest> {
+        if self.far_ahead && self.mark.is_none() && self.segment.is_empty() {
+            let message =
+                "--far-ahead confirms a value, and there is none; add --mark or --segment";
+            return Err(Failure::usage(message));
+        }
         Ok(RecoveryRequest {
             mark: when::utc(self.mark.as_deref())?,
             far_ahead: self.far_ahead,
@@ -132,7 +141,7 @@ impl MoveOptions {
     /// Returns the same values for a server.
     pub(super) fn recovery_request(&self) -> Outcome<http::RecoveryRequest> {
         let RecoveryRequest { mark, far_ahead, segments, without } = self.request()?;
-        let segments = segments.into_iter().map(|(name, next)| (name, next.get().to_string()));
+        let segments = segments.into_iter().map(|(name, next)| (name, next.to_string()));
         Ok(http::RecoveryRequest {
             dry_run: self.dry_run,
             mark: mark.map(|mark| Rfc3339(mark).to_string()),
@@ -157,8 +166,13 @@ impl MoveOptions {
         let runtime = store::runtime()?;
         let sources = config.specs();
         let builtin = config.sources.builtin;
-        let settings = NodeSettings { builtin, ..node::pacing(config) };
-        let configured = Configured { sources: &sources, settings: &settings };
+        let keyrings = match request.segments.iter().any(|(_, value)| value.is_issued()) {
+            true => node::keyrings(&config.disguise.keys)?,
+            false => Keyrings::new(),
+        };
+        let settings = NodeSettings { builtin, keyrings, ..node::pacing(config) };
+        let namespace = &config.store.namespace;
+        let configured = Configured { sources: &sources, settings: &settings, namespace };
         if step.other_server {
             runtime.block_on(accepted(config))?;
         }

@@ -90,7 +90,7 @@ impl Recovery {
             "{count} journals do not report what they know, among them {} of {}: numbers that only they know would repeat. \
              Start their servers, which report by themselves while the store is in doubt, or stop them and name their data \
              directories (--journal DIR). Where one is lost, name it (--without ID), and the numbers that only it may \
-             have known (--segment SOURCE=NUMBER)",
+             have known (--segment SOURCE=id:ID)",
             first.id,
             first.of()
         ))
