@@ -96,3 +96,92 @@ fn serial_names_where_its_source_continues() {
     let next = place.mint("a", "bills", 1).pop().unwrap();
     assert!(next > last, "{next} after {last}");
 }
+
+/// All know the same lost store, and the journals of the others were read.
+#[test]
+fn servers_whose_journals_were_read_start_on_a_replaced_store() {
+    let place = Place::new(NUMBERS);
+    let mut ids = BTreeSet::new();
+    let mut mint = |server: &str| {
+        for id in place.mint(server, "bills", 50) {
+            assert!(ids.insert(id.clone()), "{server}: {id} twice");
+        }
+    };
+    for server in ["a", "b", "c"] {
+        mint(server);
+    }
+    place.restore(None);
+    let moved = place.fast_forward("a", &["b", "c"], &[]).ok();
+    assert_eq!(moved.matches("journal: set aside as ").count(), 3, "{moved}");
+    for server in ["a", "b", "c"] {
+        mint(server);
+    }
+}
+
+/// The command that it names can be followed, though the other journals were set aside.
+#[test]
+fn server_that_was_left_out_of_a_replaced_store_returns() {
+    let place = Place::new(NUMBERS);
+    for server in ["a", "b", "c"] {
+        place.mint(server, "bills", 50);
+    }
+    place.restore(None);
+    place.fast_forward("a", &["b"], &[]).ok();
+    let before = place.mint("a", "bills", 50).pop().unwrap();
+    place.mint("b", "bills", 50);
+    let rejected = place.run("c", &["mint", "bills"]);
+    assert_eq!(rejected.code, 3, "{}", rejected.err);
+    let unread = place.fast_forward("c", &[], &[]);
+    assert_eq!(unread.code, 3, "no other journal was read: {}", unread.out);
+    place.fast_forward("c", &["a", "b"], &[]).ok();
+    let [before, after] = [before, place.mint("c", "bills", 1).pop().unwrap()];
+    assert!(after.parse::<u64>().unwrap() > before.parse().unwrap(), "{after} after {before}");
+}
+
+/// The old state lists a journal that the first recovery has set aside.
+#[test]
+fn same_backup_is_restored_a_second_time() {
+    let place = Place::new(NUMBERS);
+    for server in ["a", "b"] {
+        place.mint(server, "bills", 50);
+    }
+    let copy = place.folder.path().join("copy.db");
+    std::fs::copy(place.path("ids.db"), &copy).unwrap();
+    let mut last = 0;
+    for round in 0..3 {
+        for server in ["a", "b"] {
+            let minted = place.mint(server, "bills", 1_500);
+            let lowest = minted.iter().map(|id| id.parse::<u64>().unwrap()).min().unwrap();
+            assert!(lowest > last, "{round}, {server}: {lowest} after {last}");
+            last = minted.iter().map(|id| id.parse::<u64>().unwrap()).max().unwrap().max(last);
+        }
+        place.restore(Some(&copy));
+        let moved = place.fast_forward("a", &["b"], &[]).ok();
+        assert_eq!(moved.matches("journal: set aside as ").count(), 1, "{moved}");
+    }
+}
+
+/// The primary store's node defines the sources of a secondary store.
+#[test]
+fn secondary_store_is_moved_by_its_own_directory() {
+    let place = Place::new("");
+    let url = |name: &str| format!("sqlite:{}", place.path(name));
+    let config = format!(
+        "[sources.bills]\nkind = \"segment\"\nstores = \"one,two\"\n[stores]\none = \"{}\"\n\
+         two = \"{}\"\n",
+        url("one.db"),
+        url("two.db")
+    );
+    std::fs::write(place.path("snowmint.toml"), config).unwrap();
+    let before: BTreeSet<_> = place.mint("a", "bills", 3_000).into_iter().collect();
+    for end in ["", "-wal", "-shm"] {
+        std::fs::remove_file(place.path(&format!("one.db{end}"))).ok();
+    }
+    let (file, dir) = (place.path("snowmint.toml"), place.path("a/stores/one"));
+    let args = ["worker", "fast-forward", "--config", &file, "--data-dir", &dir];
+    let moved = run(&[&args[..], &["--store", &url("one.db")]].concat()).ok();
+    assert_eq!(moved.matches("journal: set aside as ").count(), 1, "{moved}");
+    let after = place.mint("a", "bills", 3_000);
+    let twice: Vec<_> = after.iter().filter(|id| before.contains(*id)).collect();
+    assert_eq!((after.len(), twice), (3_000, Vec::new()));
+}

@@ -1,6 +1,7 @@
 //! `snowmint worker fast-forward`, and code shared with `snowmint worker recover`: recovery when a
 //! store or a journal is rejected.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,12 +21,17 @@ use snowmint_server::{moved_to, recovery_body};
 use snowmint_wire::error::Code;
 use snowmint_wire::http;
 
+use super::other_journals;
 use super::recovered::{NOTHING_TO_RECOVER, Recovered, VALUES_ONLY};
 use crate::audit;
 use crate::config::{Config, ConfigArgs};
 use crate::open::{node, store};
 use crate::terminal::exit::{Failure, Outcome, complain};
 use crate::terminal::when;
+
+/// Notice before the error of a definition.
+const MOVED_WITHOUT_SOURCES: &str = "the store is moved and its journals are set aside, but sources of the configuration \
+    could not be defined. Correct the configuration and start: a start defines them";
 
 /// Options of how far a store is moved, and of the journals that are read.
 #[derive(Debug, Args)]
@@ -162,10 +168,18 @@ impl MoveOptions {
         let request = self.request()?;
         let runs = own.is_none();
         let set_aside: Vec<_> = own.iter().map(|own| own.id.clone()).collect();
-        let read = own.into_iter().chain(read_all(&self.journal)?).collect();
+        let journals = other_journals::read_all(&self.journal, runs)?;
+        let live = journals.iter().filter_map(|journal| journal.live.as_ref());
+        let read = own.into_iter().chain(live.map(|(_, record)| record.clone())).collect();
+        let aside = journals.iter().flat_map(|journal| journal.aside.clone());
+        // The user of `worker recover` need not read the directory of a server.
+        let here = journal::inspect_set_aside(&config.server.data_dir).unwrap_or_default();
+        let aside = aside.chain(here).collect();
         let runtime = store::runtime()?;
-        let sources = config.specs();
-        let builtin = config.sources.builtin;
+        // The primary store's node gives a secondary store its sources.
+        let is_secondary = store::is_secondary(config);
+        let sources = if is_secondary { BTreeMap::new() } else { config.specs() };
+        let builtin = config.sources.builtin && !is_secondary;
         let keyrings = match request.segments.iter().any(|(_, value)| value.is_issued()) {
             true => node::keyrings(&config.disguise.keys)?,
             false => Keyrings::new(),
@@ -177,7 +191,7 @@ impl MoveOptions {
             runtime.block_on(accepted(config))?;
         }
         let look = look(config, runs, read, &request, configured);
-        let recovery = runtime.block_on(look)?;
+        let recovery = runtime.block_on(look)?.with_set_aside(aside);
         if runs && recovery.doubt().is_none() && !request.has_values() {
             complain(NOTHING_TO_RECOVER);
             return Ok(());
@@ -189,7 +203,13 @@ impl MoveOptions {
             complain(VALUES_ONLY);
         }
         let mut shown = Recovered::new(self.json);
-        let body = recovery_body(&recovery, &forward, None);
+        let body_of = |forward: &Forward, after: Option<&StoreIdentity>| {
+            let mut body = recovery_body(&recovery, forward, after);
+            let is_expected = |name: &String| is_secondary && config.defined.contains_key(name);
+            body.undefined.retain(|name| !is_expected(name));
+            body
+        };
+        let body = body_of(&forward, None);
         shown.plan(&body)?;
         if let (true, Some(doubt)) = (step.other_server, &body.doubt) {
             audit::leave(&config.server.data_dir, step.command, "another server", doubt);
@@ -201,13 +221,24 @@ impl MoveOptions {
         if let Some(unsaid) = &body.unsaid {
             return Err(Failure::refused(Code::StoreRolledBack, unsaid));
         }
-        let moved = done(config, recovery.lacks_sources(), &forward);
-        let (before, after) = runtime.block_on(moved)?;
-        let body = recovery_body(&recovery, &forward, Some(&after));
+        let (before, mut after) = runtime.block_on(moved(config, &forward))?;
         leave_trail(config, step, before.as_ref(), &after, &forward);
+        // A definition may fail, and the store has moved: without its journal, a start reports it.
+        let mut aside: Vec<_> = step
+            .lock
+            .iter()
+            .filter_map(|lock| journal::set_aside(lock).transpose())
+            .collect::<Result<_, _>>()?;
+        let own = aside.first().cloned();
+        if !runs && !step.new_identity {
+            aside.extend(other_journals::set_aside(&journals, &after.store())?);
+        }
+        if recovery.lacks_sources() {
+            after = runtime.block_on(defined(config))?;
+        }
+        let body = body_of(&forward, Some(&after));
         shown.stored(&body)?;
-        let aside = step.lock.as_ref().map(journal::set_aside).transpose()?.flatten();
-        shown.done(&body, aside.as_deref())
+        shown.done(&body, &aside, own.as_deref())
     }
 
     /// Reads the journal; empty if there is none.
@@ -276,40 +307,26 @@ async fn look(
     Ok(recovery)
 }
 
-/// Reads the journals of other data directories, which no other process may be using.
-fn read_all(dirs: &[PathBuf]) -> Outcome<Vec<Record>> {
-    dirs.iter().map(|dir| read(dir)).collect()
-}
-
-fn read(dir: &Path) -> Outcome<Record> {
-    // Without a journal, no lock file is created either.
-    match journal::is_in(dir) {
-        Ok(true) => Ok(journal::inspect(&DataDir::lock(dir)?)?),
-        Ok(false) => Err(Failure::usage(format!(
-            "directory {dir:?} of --journal has no journal; name another"
-        ))),
-        Err(error) => Err(Failure::usage(format!(
-            "directory {dir:?} of --journal cannot be read: {error}; check path and permissions"
-        ))),
-    }
-}
-
-/// Moves the store and defines missing sources. Returns the store's identity before and after.
-async fn done(
+/// Moves the store. Returns the store's identity before and after.
+async fn moved(
     config: &Config,
-    lacks_sources: bool,
     forward: &Forward,
 ) -> Outcome<(Option<StoreIdentity>, StoreIdentity)> {
     let store = store::configured(config).await?;
     let before = store.identity().await.ok();
-    let mut identity = store.fast_forward(forward).await?;
-    if lacks_sources {
-        // A start does the same.
-        node::open(config, node::JournalUse::Without).await?.end(END_MS).await?;
-        identity = store.identity().await?;
-    }
+    let after = store.fast_forward(forward).await?;
     store.close().await?;
-    Ok((before, identity))
+    Ok((before, after))
+}
+
+/// Defines the sources that the store lacks, as a start does. Returns the store's identity.
+async fn defined(config: &Config) -> Outcome<StoreIdentity> {
+    let opened = node::open(config, node::JournalUse::Without).await;
+    opened.inspect_err(|_| complain(MOVED_WITHOUT_SOURCES))?.end(END_MS).await?;
+    let store = store::configured(config).await?;
+    let after = store.identity().await?;
+    store.close().await?;
+    Ok(after)
 }
 
 /// Appends a line to the audit trail.

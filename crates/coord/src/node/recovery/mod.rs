@@ -81,6 +81,8 @@ pub struct Recovery {
     read: Vec<Record>,
     /// IDs of the lost journals, as named by an operator.
     without: Vec<String>,
+    /// IDs of journals that an earlier recovery has set aside.
+    set_aside: Vec<String>,
     now: UnixMillis,
     /// Time up to which nodes of this configuration may have windows by now.
     reached: UnixMillis,
@@ -117,6 +119,7 @@ impl Recovery {
             planned_on: reports.stored,
             read,
             without: without.to_vec(),
+            set_aside: Vec::new(),
             now,
             reached: now,
             going: Going::default(),
@@ -262,7 +265,7 @@ impl Recovery {
         } else {
             plan::plan(&self.known(), mark, &segments, &self.going, self.reached)
         };
-        let forget_journals = self.without.clone();
+        let forget_journals = [&*self.without, &*self.set_aside].concat();
         let (planned_on, same_server) = (self.planned_on.clone(), self.runs);
         let values_only = self.is_whole();
         Ok(FastForward { forget_journals, planned_on, same_server, values_only, ..forward })

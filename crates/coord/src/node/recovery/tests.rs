@@ -171,6 +171,28 @@ async fn journal_that_is_read_counts_like_a_report() {
     assert_eq!(plan.segments, [end("bills", 60), end("numbers", 40)]);
 }
 
+/// An old state lists a journal that an earlier recovery has set aside; its own list is older.
+#[tokio::test]
+async fn journal_that_was_set_aside_is_not_missing() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    store.report(&info("b"), None).await.unwrap();
+    let aside = |id: &str, end| Record {
+        id: id.into(),
+        journals: vec![info("long-gone")],
+        segments: [(id.to_owned(), Mark::new(end))].into(),
+        ..Record::default()
+    };
+    let found = look(&store, &[], &[]).await.unwrap();
+    assert!(found.unsaid().is_some());
+    // The journal "other" is one of another store.
+    let found = found.with_set_aside(vec![aside("b", 60), aside("other", 70)]);
+    assert_eq!(found.unsaid(), None);
+    let plan = found.plan(&RecoveryRequest::default()).unwrap();
+    assert_eq!(plan.segments, [("b".to_owned(), Mark::new(60))]);
+    assert_eq!(plan.forget_journals, ["b"]);
+}
+
 /// The store has lost the join of a journal that only another names, and not that of the rest.
 #[tokio::test]
 async fn journal_named_by_another_is_only_heard_of_if_new() {
