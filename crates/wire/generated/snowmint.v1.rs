@@ -309,10 +309,11 @@ pub struct RecoverRequest {
     /// set.
     #[prost(string, optional, tag = "2")]
     pub mark: ::core::option::Option<::prost::alloc::string::String>,
-    /// Confirms a `mark` more than a day ahead of the clock.
+    /// Confirms a `mark` more than a day ahead of the clock, and numbers that skip days of serials or half of a
+    /// disguised source.
     #[prost(bool, tag = "3")]
     pub far_ahead: bool,
-    /// Lowest next number of each source, by source name.
+    /// First number that each source may issue, by source name: 1 above the highest.
     #[prost(map = "string, uint64", tag = "4")]
     pub segments: ::std::collections::HashMap<::prost::alloc::string::String, u64>,
     /// The IDs of lost journals: IDs that only these journals knew may be issued again.
@@ -326,6 +327,12 @@ pub struct RecoverRequest {
     /// together with `dry_run`.
     #[prost(bool, tag = "7")]
     pub other_server: bool,
+    /// An ID that each source has issued, by source name: it continues after it. Its text, as callers get it.
+    #[prost(map = "string, string", tag = "8")]
+    pub issued: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
 }
 /// The known state of a store, and the state to which recovery moves it. Times are RFC 3339 in UTC.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -132,6 +132,22 @@ impl ConfiguredConnector {
     }
 }
 
+/// Returns whether the store of a configuration is one of its secondary stores: it has the URL of
+/// one of `[stores]`, or the data directory of one. Places that cannot be read have no URL.
+pub(crate) fn is_secondary(config: &Config) -> bool {
+    let url = config.store_url();
+    let dir = &config.server.data_dir;
+    let is_below = dir.parent().is_some_and(|parent| parent.ends_with("stores"));
+    let name = dir.file_name().and_then(|name| name.to_str()).filter(|_| is_below);
+    if name.is_some_and(|name| config.stores.contains_key(name)) {
+        return true;
+    }
+    config.stores.iter().any(|(name, place)| match place.is_place() {
+        true => secret::at(name, place).is_ok_and(|found| found.trim() == url.text()),
+        false => place.text() == url.text(),
+    })
+}
+
 /// Returns the store's URL in a form that may be shown: a text that is not a URL may be a password.
 pub(crate) fn shown(config: &Config) -> String {
     let url = config.store_url();

@@ -19,6 +19,7 @@ mod operations;
 mod operator;
 mod reading;
 mod reclaim;
+mod recoveries;
 mod serve;
 #[path = "../common/server.rs"]
 mod server;

@@ -50,6 +50,8 @@ use crate::error::{Error, Result};
 const JOURNAL_FILE: &str = "journal";
 /// Name of a new journal until it is whole.
 const JOURNAL_FILE_NEW: &str = "journal.new";
+/// Prefix of the names of journals that were set aside; a number follows.
+const ASIDE_PREFIX: &str = "journal.aside-";
 /// Maximum number of journals set aside in one data directory.
 const ASIDE_MAX: u32 = 1_000;
 /// Maximum delay, in seconds, of the kernel's stamp of the last change after the time that the
@@ -218,17 +220,42 @@ impl Journal {
 /// # Errors
 /// As [`Journal::open`], except for the place; `NotFound` when the journal is missing.
 pub fn inspect(dir: &DataDir) -> Result<Record> {
-    let path = dir.path().join(JOURNAL_FILE);
-    let file = File::open(&path).map_err(|error| match error.kind() {
+    read_record(&dir.path().join(JOURNAL_FILE), dir.path())
+}
+
+/// Reads the journals that were set aside in a directory, as [`inspect`] does. They change no more,
+/// so the directory's lock is not needed. Damaged ones are left out: their knowledge is lost.
+///
+/// # Errors
+/// When the directory cannot be read. One that is missing has none.
+pub fn inspect_set_aside(dir: &Path) -> Result<Vec<Record>> {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::io(dir, error)),
+    };
+    let mut records = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(|error| Error::io(dir, error))?.file_name();
+        let is_aside = name.to_str().is_some_and(|name| name.starts_with(ASIDE_PREFIX));
+        if is_aside {
+            records.extend(read_record(&dir.join(&name), dir));
+        }
+    }
+    Ok(records)
+}
+
+fn read_record(path: &Path, dir: &Path) -> Result<Record> {
+    let file = File::open(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             Error::not_found("journal does not exist; check the data directory")
                 .with_detail(format!("{path:?}"))
         }
-        _ => Error::io(&path, error),
+        _ => Error::io(path, error),
     })?;
-    let refused = |distrust: Distrust| distrust.into_error(&path, dir.path());
+    let refused = |distrust: Distrust| distrust.into_error(path, dir);
     let Newest { frame, .. } =
-        newest(&file).map_err(|error| Error::io(&path, error))?.map_err(refused)?;
+        newest(&file).map_err(|error| Error::io(path, error))?.map_err(refused)?;
     let content = read_content(&frame).map_err(refused)?;
     content.into_record().map_err(Distrust::Incarnation).map_err(refused)
 }
@@ -266,7 +293,7 @@ pub fn is_in(dir: &Path) -> io::Result<bool> {
 pub fn set_aside(dir: &DataDir) -> Result<Option<PathBuf>> {
     let path = dir.path().join(JOURNAL_FILE);
     for number in 1..=ASIDE_MAX {
-        let aside = dir.path().join(format!("{JOURNAL_FILE}.aside-{number}"));
+        let aside = dir.path().join(format!("{ASIDE_PREFIX}{number}"));
         // A journal set aside earlier is evidence: the rename must not replace it.
         if aside.try_exists().map_err(|error| Error::io(&aside, error))? {
             continue;

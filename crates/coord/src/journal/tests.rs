@@ -534,6 +534,9 @@ fn a_journal_set_aside_makes_room_for_a_new_one() {
     drop(journal);
     assert_ne!(set_aside(&scratch.lock()).unwrap(), Some(aside));
     assert_eq!(set_aside(&scratch.lock()).unwrap(), None);
+    let aside = inspect_set_aside(scratch.lock().path()).unwrap();
+    assert!(aside.len() == 2 && aside.contains(&record(5)), "{aside:?}");
+    assert_eq!(inspect_set_aside(Path::new("/no-such-folder")).unwrap(), []);
     let error = inspect(&scratch.lock()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NotFound), "{error}");
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::state::Node;
-use crate::error::{Error, Result, Verb};
+use crate::error::{Error, ErrorKind, Result, Verb};
+use crate::journal::inspect_set_aside;
 use crate::model::fast_forward::FastForward;
 use crate::model::history::StoreIdentity;
 use crate::node::recovery::{Configured, Recovery, Reports, accept_other_server};
@@ -27,10 +28,27 @@ impl Node {
         sources: &BTreeMap<String, SourceSpec>,
         without: &[String],
     ) -> Result<Recovery> {
+        let recovery = match self.look_at_store(sources, without).await {
+            // A recovery has just moved the store, of which this handle learns once.
+            Err(error) if is_rolled_back(&error) => self.look_at_store(sources, without).await?,
+            looked => looked?,
+        };
+        // A journal that cannot be read is missing, and an operator may leave it out.
+        let aside = self.core().settings.data_dir.as_deref().map(inspect_set_aside);
+        Ok(recovery.with_set_aside(aside.and_then(Result::ok).unwrap_or_default()))
+    }
+
+    async fn look_at_store(
+        &self,
+        sources: &BTreeMap<String, SourceSpec>,
+        without: &[String],
+    ) -> Result<Recovery> {
         let core = self.core();
-        let configured = Configured { sources, settings: &core.settings };
         let (store, now) = (self.store().as_ref(), core.ctx.clock.unix_ms());
-        let reports = Reports::repeated(store, &*core.ctx.timer).await?;
+        let (settings, namespace) = (&core.settings, store.namespace());
+        let configured = Configured { sources, settings, namespace };
+        let reports = Reports::repeated(store, &*core.ctx.timer);
+        let reports = core.ctx.record_doubts(reports).await?;
         let look = Recovery::look(Some(store), reports, Vec::new(), without, configured, now);
         core.ctx.store_call(Verb::Standing, look).await
     }
@@ -85,4 +103,8 @@ impl Node {
         }
         Ok(())
     }
+}
+
+fn is_rolled_back(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::StoreRolledBack { .. })
 }

@@ -57,7 +57,7 @@ impl NodeContext {
     }
 
     /// Awaits a store's result, and records evidence that it is not the store that was joined.
-    pub(super) async fn record_doubts<T>(
+    pub(crate) async fn record_doubts<T>(
         &self,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {

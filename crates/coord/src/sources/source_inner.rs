@@ -329,7 +329,9 @@ impl SourceInner {
 }
 
 fn no_serial(name: &str, number: u64) -> Error {
-    Error::internal(format!(
-        "internal error: number {number} of source {name:?} lies in no period; please report it"
+    Error::exhausted(format!(
+        "next number {number} of source {name:?} lies in no period, after a recovery, and cannot be \
+         lowered; define another source, and name there the last serial (snowmint worker recover \
+         --segment SOURCE=SERIAL)"
     ))
 }

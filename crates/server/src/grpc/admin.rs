@@ -1,7 +1,7 @@
 //! Sources, workers and layouts as messages: the same content as the bodies of HTTP.
 
 use serde_json::{Map, Value};
-use snowmint_coord::recovery;
+use snowmint_coord::recovery::{self, ContinueAt};
 use snowmint_coord::{Incarnation, Mark, NewStripe, SlotInfo, SourceInfo};
 use snowmint_core::layout::{Field, PRESETS, Preset, ReadableLayout};
 use snowmint_core::{Rfc3339, UnixMillis};
@@ -110,17 +110,26 @@ pub(super) async fn recover(
     service: &Service,
     request: RecoverRequest,
 ) -> Result<RecoverResponse, Error> {
-    let RecoverRequest { dry_run, mark, far_ahead, segments, without, secondary, other_server } =
-        request;
-    let numbers = segments.into_iter().map(|(name, next)| (name, Mark::new(next)));
-    let mut segments: Vec<_> = numbers.collect();
-    // The map has no order, and an error names the first source that is unknown.
-    segments.sort_unstable();
-    let request = recovery_mark(mark).map(|mark| recovery::RecoveryRequest {
+    let RecoverRequest {
+        dry_run,
         mark,
         far_ahead,
         segments,
         without,
+        secondary,
+        other_server,
+        issued,
+    } = request;
+    let numbers = segments.into_iter().map(|(name, next)| Ok((name, Mark::new(next).into())));
+    let ids = issued.into_iter().map(|(name, id)| Ok((name, ContinueAt::after(&id)?)));
+    let segments = numbers.chain(ids).collect::<Result<Vec<_>, Error>>();
+    // The map has no order, and an error names the first source that is unknown.
+    let segments = segments.map(|mut segments| {
+        segments.sort_unstable();
+        segments
+    });
+    let request = recovery_mark(mark).and_then(|mark| {
+        Ok(recovery::RecoveryRequest { mark, far_ahead, segments: segments?, without })
     });
     let call = RecoveryCall { request, dry_run, secondary, other_server };
     let outcome = service.recover(call).await?;

@@ -13,7 +13,6 @@ use snowmint_core::{Rfc3339, UnixMillis};
 use snowmint_wire::http::{
     BitsBody, DecodedBody, JournalBody, LayoutBody, LayoutsBody, RecoveredBody, RecoveryBody,
     RecoveryRequest, ServerBody, SourceBody, StoreBody, StoreStatusBody, TokenBody, WorkerBody,
-    number_in,
 };
 
 use crate::access::{Caller, Token};
@@ -177,13 +176,8 @@ fn token_body(token: &Token, caller: &Caller) -> TokenBody {
 /// Parses the texts of a recovery.
 pub(super) fn recovery_call(request: RecoveryRequest) -> RecoveryCall {
     let RecoveryRequest { dry_run, far_ahead, without, secondary, other_server, .. } = request;
-    let number = |(name, text): (String, String)| match number_in(&text) {
-        Some(number) => Ok((name, Mark::new(number))),
-        None => Err(Error::bad_request(format!(
-            "number {text:?} of segment {name:?} is not a whole number below 2^64; correct it"
-        ))),
-    };
-    let segments = || request.segments.into_iter().map(number).collect::<Result<_, _>>();
+    let value = |(name, text): (String, String)| Ok((name, recovery::ContinueAt::new(&text)?));
+    let segments = || request.segments.into_iter().map(value).collect::<Result<_, Error>>();
     let request = recovery_mark(request.mark).and_then(|mark| {
         Ok(recovery::RecoveryRequest { mark, far_ahead, segments: segments()?, without })
     });

@@ -242,6 +242,27 @@ async fn values_raised_without_a_doubt_are_shown_alone() {
     }
 }
 
+/// An ID is the unit that callers know.
+#[tokio::test]
+async fn source_continues_after_an_issued_id() {
+    let (node, _second_handle) = waiting_node(300, Platform::system()).await;
+    let server = server_of(node, settings()).await;
+    let plan = async |text: &str| {
+        let body = format!(r#"{{"dry_run":true,"segments":{{"numbers":"{text}"}}}}"#);
+        server.post("/v1/recovery", &body).await
+    };
+    let http = soon(plan("id:7000")).await.json();
+    assert_eq!(http["segments"]["numbers"], "7001", "{http}");
+    for wrong in ["-5", "", "id:", "x", "18446744073709551615"] {
+        let refused = soon(plan(wrong)).await;
+        assert_eq!(refused.status, 400, "{wrong:?}: {}", refused.json());
+    }
+    let issued = [("numbers".to_owned(), "7000".to_owned())].into();
+    let request = RecoverRequest { dry_run: true, issued, ..Default::default() };
+    let grpc = soon(server.grpc().await.recover(request)).await.unwrap().into_inner();
+    assert_eq!(grpc.segments["numbers"], 7_001);
+}
+
 /// A replica has taken over from the server of a store that is not in doubt.
 async fn failed_over() -> (Server, MemoryStore) {
     let (node, second_handle) = waiting_node(300, Platform::system()).await;

@@ -373,10 +373,13 @@ impl World {
         let missing = reports.counted().missing();
         let without: Vec<_> = missing.map(|journal| journal.id.clone()).collect();
         let (sources, settings) = (BTreeMap::new(), NodeSettings::default());
-        let configured = Configured { sources: &sources, settings: &settings };
         let (store, now): (&dyn Store, _) = (&*self.store, UnixMillis::new(self.true_ms()));
+        let namespace = store.namespace();
+        let configured = Configured { sources: &sources, settings: &settings, namespace };
         let look = Recovery::look(Some(store), reports, Vec::new(), &without, configured, now);
         let recovery = look.await.unwrap();
+        let values = segments.into_iter().map(|(name, next)| (name, next.into()));
+        let segments = values.collect();
         let request = RecoveryRequest { segments, ..RecoveryRequest::default() };
         let forward = recovery.plan(&request).unwrap();
         let ahead = Mark::new((self.true_ms() + AHEAD_MS).max(mark));

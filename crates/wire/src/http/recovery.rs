@@ -15,9 +15,11 @@ pub struct RecoveryRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub mark: Option<String>,
-    /// Confirms a `mark` more than a day ahead of the clock.
+    /// Confirms a `mark` more than a day ahead of the clock, and numbers that skip days of serials
+    /// or half of a disguised source.
     pub far_ahead: bool,
-    /// Lowest next number of each source, by source name.
+    /// First number that each source may issue, by source name: 1 above the highest; or `id:ID` (or
+    /// a serial) for an ID that was issued.
     pub segments: BTreeMap<String, String>,
     /// The IDs of lost journals: IDs that only these journals knew may be issued again.
     pub without: Vec<String>,

@@ -1,6 +1,7 @@
 //! `snowmint worker fast-forward`, and code shared with `snowmint worker recover`: recovery when a
 //! store or a journal is rejected.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,22 +10,28 @@ use snowmint_coord::catalog::check_name;
 use snowmint_coord::error::chain;
 use snowmint_coord::journal::{self, DataDir, Record};
 use snowmint_coord::recovery::{
-    Configured, Recovery, RecoveryRequest, Reports, accept_other_server,
+    Configured, ContinueAt, Recovery, RecoveryRequest, Reports, accept_other_server,
 };
+use snowmint_coord::sources::Keyrings;
 use snowmint_coord::{
-    BootTimer, END_MS, ErrorKind, FastForward as Forward, Mark, NodeSettings, Store, StoreIdentity,
+    BootTimer, END_MS, ErrorKind, FastForward as Forward, NodeSettings, Store, StoreIdentity,
 };
 use snowmint_core::Rfc3339;
 use snowmint_server::{moved_to, recovery_body};
 use snowmint_wire::error::Code;
 use snowmint_wire::http;
 
+use super::other_journals;
 use super::recovered::{NOTHING_TO_RECOVER, Recovered, VALUES_ONLY};
 use crate::audit;
 use crate::config::{Config, ConfigArgs};
 use crate::open::{node, store};
 use crate::terminal::exit::{Failure, Outcome, complain};
 use crate::terminal::when;
+
+/// Notice before the error of a definition.
+const MOVED_WITHOUT_SOURCES: &str = "the store is moved and its journals are set aside, but sources of the configuration \
+    could not be defined. Correct the configuration and start: a start defines them";
 
 /// Options of how far a store is moved, and of the journals that are read.
 #[derive(Debug, Args)]
@@ -34,12 +41,14 @@ pub(super) struct MoveOptions {
     /// Also move worker marks up to this time.
     #[arg(long, value_name = "TIME")]
     mark: Option<String>,
-    /// Accept a --mark that is more than a day ahead of this clock.
-    #[arg(long, requires = "mark")]
+    /// Accept a --mark more than a day ahead of this clock, and a --segment that skips days of
+    /// serials or half of a disguised source.
+    #[arg(long)]
     far_ahead: bool,
-    /// Lowest next number of a segment source; may be given several times.
+    /// Segment source, and the first number that may be issued (1 above the highest), or id:ID (or a
+    /// serial) for an ID that was; may be given several times.
     #[arg(long, value_name = "SOURCE=NUMBER", value_parser = segment)]
-    segment: Vec<(String, Mark)>,
+    segment: Vec<(String, ContinueAt)>,
     /// Data directory of a stopped server, to read its journal as well; may be given several times.
     #[arg(long, value_name = "DIR")]
     pub(super) journal: Vec<PathBuf>,
@@ -81,11 +90,12 @@ pub(crate) struct FastForward {
     new_identity: bool,
 }
 
-fn segment(text: &str) -> Result<(String, Mark), String> {
-    let (name, number) = text.split_once('=').ok_or("no = found; write SOURCE=NUMBER")?;
+fn segment(text: &str) -> Result<(String, ContinueAt), String> {
+    let (name, number) =
+        text.split_once('=').ok_or("no = found; write SOURCE=NUMBER, or SOURCE=id:ID")?;
     check_name("source", name).map_err(|kind| kind.to_string())?;
-    let number = number.parse().map_err(|_| format!("{number:?} is not a number; correct it"))?;
-    Ok((name.to_owned(), Mark::new(number)))
+    let value = ContinueAt::new(number).map_err(|error| error.to_string())?;
+    Ok((name.to_owned(), value))
 }
 
 impl FastForward {
@@ -121,6 +131,11 @@ pub(super) struct MoveStep {
 impl MoveOptions {
     /// Returns the values of the options.
     pub(super) fn request(&self) -> Outcome<RecoveryRequest> {
+        if self.far_ahead && self.mark.is_none() && self.segment.is_empty() {
+            let message =
+                "--far-ahead confirms a value, and there is none; add --mark or --segment";
+            return Err(Failure::usage(message));
+        }
         Ok(RecoveryRequest {
             mark: when::utc(self.mark.as_deref())?,
             far_ahead: self.far_ahead,
@@ -132,7 +147,7 @@ impl MoveOptions {
     /// Returns the same values for a server.
     pub(super) fn recovery_request(&self) -> Outcome<http::RecoveryRequest> {
         let RecoveryRequest { mark, far_ahead, segments, without } = self.request()?;
-        let segments = segments.into_iter().map(|(name, next)| (name, next.get().to_string()));
+        let segments = segments.into_iter().map(|(name, next)| (name, next.to_string()));
         Ok(http::RecoveryRequest {
             dry_run: self.dry_run,
             mark: mark.map(|mark| Rfc3339(mark).to_string()),
@@ -153,17 +168,30 @@ impl MoveOptions {
         let request = self.request()?;
         let runs = own.is_none();
         let set_aside: Vec<_> = own.iter().map(|own| own.id.clone()).collect();
-        let read = own.into_iter().chain(read_all(&self.journal)?).collect();
+        let journals = other_journals::read_all(&self.journal, runs)?;
+        let live = journals.iter().filter_map(|journal| journal.live.as_ref());
+        let read = own.into_iter().chain(live.map(|(_, record)| record.clone())).collect();
+        let aside = journals.iter().flat_map(|journal| journal.aside.clone());
+        // The user of `worker recover` need not read the directory of a server.
+        let here = journal::inspect_set_aside(&config.server.data_dir).unwrap_or_default();
+        let aside = aside.chain(here).collect();
         let runtime = store::runtime()?;
-        let sources = config.specs();
-        let builtin = config.sources.builtin;
-        let settings = NodeSettings { builtin, ..node::pacing(config) };
-        let configured = Configured { sources: &sources, settings: &settings };
+        // The primary store's node gives a secondary store its sources.
+        let is_secondary = store::is_secondary(config);
+        let sources = if is_secondary { BTreeMap::new() } else { config.specs() };
+        let builtin = config.sources.builtin && !is_secondary;
+        let keyrings = match request.segments.iter().any(|(_, value)| value.is_issued()) {
+            true => node::keyrings(&config.disguise.keys)?,
+            false => Keyrings::new(),
+        };
+        let settings = NodeSettings { builtin, keyrings, ..node::pacing(config) };
+        let namespace = &config.store.namespace;
+        let configured = Configured { sources: &sources, settings: &settings, namespace };
         if step.other_server {
             runtime.block_on(accepted(config))?;
         }
         let look = look(config, runs, read, &request, configured);
-        let recovery = runtime.block_on(look)?;
+        let recovery = runtime.block_on(look)?.with_set_aside(aside);
         if runs && recovery.doubt().is_none() && !request.has_values() {
             complain(NOTHING_TO_RECOVER);
             return Ok(());
@@ -175,7 +203,13 @@ impl MoveOptions {
             complain(VALUES_ONLY);
         }
         let mut shown = Recovered::new(self.json);
-        let body = recovery_body(&recovery, &forward, None);
+        let body_of = |forward: &Forward, after: Option<&StoreIdentity>| {
+            let mut body = recovery_body(&recovery, forward, after);
+            let is_expected = |name: &String| is_secondary && config.defined.contains_key(name);
+            body.undefined.retain(|name| !is_expected(name));
+            body
+        };
+        let body = body_of(&forward, None);
         shown.plan(&body)?;
         if let (true, Some(doubt)) = (step.other_server, &body.doubt) {
             audit::leave(&config.server.data_dir, step.command, "another server", doubt);
@@ -187,13 +221,24 @@ impl MoveOptions {
         if let Some(unsaid) = &body.unsaid {
             return Err(Failure::refused(Code::StoreRolledBack, unsaid));
         }
-        let moved = done(config, recovery.lacks_sources(), &forward);
-        let (before, after) = runtime.block_on(moved)?;
-        let body = recovery_body(&recovery, &forward, Some(&after));
+        let (before, mut after) = runtime.block_on(moved(config, &forward))?;
         leave_trail(config, step, before.as_ref(), &after, &forward);
+        // A definition may fail, and the store has moved: without its journal, a start reports it.
+        let mut aside: Vec<_> = step
+            .lock
+            .iter()
+            .filter_map(|lock| journal::set_aside(lock).transpose())
+            .collect::<Result<_, _>>()?;
+        let own = aside.first().cloned();
+        if !runs && !step.new_identity {
+            aside.extend(other_journals::set_aside(&journals, &after.store())?);
+        }
+        if recovery.lacks_sources() {
+            after = runtime.block_on(defined(config))?;
+        }
+        let body = body_of(&forward, Some(&after));
         shown.stored(&body)?;
-        let aside = step.lock.as_ref().map(journal::set_aside).transpose()?.flatten();
-        shown.done(&body, aside.as_deref())
+        shown.done(&body, &aside, own.as_deref())
     }
 
     /// Reads the journal; empty if there is none.
@@ -262,40 +307,26 @@ async fn look(
     Ok(recovery)
 }
 
-/// Reads the journals of other data directories, which no other process may be using.
-fn read_all(dirs: &[PathBuf]) -> Outcome<Vec<Record>> {
-    dirs.iter().map(|dir| read(dir)).collect()
-}
-
-fn read(dir: &Path) -> Outcome<Record> {
-    // Without a journal, no lock file is created either.
-    match journal::is_in(dir) {
-        Ok(true) => Ok(journal::inspect(&DataDir::lock(dir)?)?),
-        Ok(false) => Err(Failure::usage(format!(
-            "directory {dir:?} of --journal has no journal; name another"
-        ))),
-        Err(error) => Err(Failure::usage(format!(
-            "directory {dir:?} of --journal cannot be read: {error}; check path and permissions"
-        ))),
-    }
-}
-
-/// Moves the store and defines missing sources. Returns the store's identity before and after.
-async fn done(
+/// Moves the store. Returns the store's identity before and after.
+async fn moved(
     config: &Config,
-    lacks_sources: bool,
     forward: &Forward,
 ) -> Outcome<(Option<StoreIdentity>, StoreIdentity)> {
     let store = store::configured(config).await?;
     let before = store.identity().await.ok();
-    let mut identity = store.fast_forward(forward).await?;
-    if lacks_sources {
-        // A start does the same.
-        node::open(config, node::JournalUse::Without).await?.end(END_MS).await?;
-        identity = store.identity().await?;
-    }
+    let after = store.fast_forward(forward).await?;
     store.close().await?;
-    Ok((before, identity))
+    Ok((before, after))
+}
+
+/// Defines the sources that the store lacks, as a start does. Returns the store's identity.
+async fn defined(config: &Config) -> Outcome<StoreIdentity> {
+    let opened = node::open(config, node::JournalUse::Without).await;
+    opened.inspect_err(|_| complain(MOVED_WITHOUT_SOURCES))?.end(END_MS).await?;
+    let store = store::configured(config).await?;
+    let after = store.identity().await?;
+    store.close().await?;
+    Ok(after)
 }
 
 /// Appends a line to the audit trail.

@@ -2,6 +2,7 @@
 
 mod accept_lead;
 mod fast_forward;
+mod other_journals;
 mod reclaim;
 mod recover;
 mod recovered;

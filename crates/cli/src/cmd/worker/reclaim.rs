@@ -112,7 +112,8 @@ impl Reclaim {
     /// Reads the state and changes nothing.
     async fn look(&self, config: &Config, store: &dyn Store) -> Outcome<ReclaimPlan> {
         let settings = NodeSettings { builtin: config.sources.builtin, ..node::pacing(config) };
-        let configured = Configured { sources: &config.specs(), settings: &settings };
+        let (sources, namespace) = (&config.specs(), store.namespace());
+        let configured = Configured { sources, settings: &settings, namespace };
         let reports = Reports::of_stopped(store).await?;
         let recovery =
             Recovery::look(Some(store), reports, Vec::new(), &[], configured, when::now()).await?;

@@ -89,6 +89,6 @@ impl Recover {
             return shown.looked(&body);
         }
         shown.stored(&body)?;
-        shown.done(&body, None)
+        shown.done(&body, &[], None)
     }
 }

@@ -1,6 +1,6 @@
 //! Output about a store that is or would be moved.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use snowmint_coord::recovery::JournalState;
@@ -98,11 +98,17 @@ impl Recovered {
     }
 
     /// Ends the output, for machines with all of it.
-    pub(super) fn done(&mut self, body: &RecoveryBody, aside: Option<&Path>) -> Outcome {
-        if let (false, Some(aside)) = (self.json, aside) {
+    /// `own` is the one of the paths `aside` that this directory's journal has now.
+    pub(super) fn done(
+        &mut self,
+        body: &RecoveryBody,
+        aside: &[PathBuf],
+        own: Option<&Path>,
+    ) -> Outcome {
+        for aside in aside.iter().filter(|_| !self.json) {
             self.out.line(format_args!("journal: set aside as {}", aside.display()))?;
         }
-        self.print(body, aside)
+        self.print(body, own)
     }
 
     fn print(&mut self, body: &RecoveryBody, aside: Option<&Path>) -> Outcome {

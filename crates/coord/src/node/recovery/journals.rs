@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::Recovery;
 use crate::error::{Error, Result};
+use crate::journal::Record;
 use crate::model::history::JournalInfo;
 
 /// State of a journal in a recovery.
@@ -56,6 +57,22 @@ impl Recovery {
         }
     }
 
+    /// Takes journals that an earlier recovery has set aside: no process continues with them, so
+    /// that they can report no more. Only those count that the store or a read journal names. Their
+    /// own lists are old, and name journals that may have left since.
+    #[must_use]
+    pub fn with_set_aside(mut self, aside: Vec<Record>) -> Self {
+        let is_listed =
+            |record: &Record| self.standing.journals.iter().any(|journal| journal.id == record.id);
+        let is_read = |record: &Record| self.read.iter().any(|read| read.id == record.id);
+        let listed = aside.into_iter().filter(|record| is_listed(record) && !is_read(record));
+        let listed: Vec<_> =
+            listed.map(|record| Record { journals: Vec::new(), ..record }).collect();
+        self.set_aside.extend(listed.iter().map(|record| record.id.clone()));
+        self.read.extend(listed);
+        self
+    }
+
     /// Returns the journals that have joined the store.
     pub fn journals(&self) -> impl Iterator<Item = (&JournalInfo, JournalState)> {
         self.standing.journals.iter().map(|journal| (journal, self.state(journal)))
@@ -89,8 +106,8 @@ impl Recovery {
         Some(format!(
             "{count} journals do not report what they know, among them {} of {}: numbers that only they know would repeat. \
              Start their servers, which report by themselves while the store is in doubt, or stop them and name their data \
-             directories (--journal DIR). Where one is lost, name it (--without ID), and the numbers that only it may \
-             have known (--segment SOURCE=NUMBER)",
+             directories (--journal DIR), which also hold journals that were set aside. Where one is lost, name it \
+             (--without ID), and the highest ID of each source that only it may have known (--segment SOURCE=id:ID)",
             first.id,
             first.of()
         ))

@@ -4,6 +4,7 @@
 //! Nothing here changes a store: [`Recovery::plan`] computes how far to move it, and
 //! [`Store::fast_forward`] moves it.
 
+mod continue_at;
 mod journals;
 mod plan;
 mod reports;
@@ -22,26 +23,26 @@ use crate::model::history::{Doubt, Evidence, Known, Standing};
 use crate::model::stripe::Stripe;
 use crate::node::builtin::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
 use crate::node::settings::NodeSettings;
-use crate::spec::{MinterPlan, Plan, SegmentPlan, SnowflakePlan, SourceSpec};
+use crate::sources::Keyrings;
+use crate::spec::{MinterPlan, Plan, SnowflakePlan, SourceSpec};
 use crate::store::Store;
 use crate::store::capability::ClockOf;
+pub use continue_at::ContinueAt;
+use continue_at::{DAY_MS, Target};
 pub use journals::JournalState;
 use plan::Going;
 pub use reports::Reports;
-
-/// Distance ahead of the clock, in milliseconds, up to which a requested mark needs no
-/// confirmation.
-const DAY_MS: u64 = 86_400_000;
 
 /// Values that an operator adds to what is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryRequest {
     /// Time to which worker marks go at least.
     pub mark: Option<UnixMillis>,
-    /// Whether that time is intended, though it is more than a day ahead of the clock.
+    /// Whether that time is intended, though it is more than a day ahead of the clock; and numbers
+    /// that skip most of a source, or days of serials.
     pub far_ahead: bool,
-    /// Sources, each with its next number at least.
-    pub segments: Vec<(String, Mark)>,
+    /// Segment sources, each with the value from which it continues at least.
+    pub segments: Vec<(String, ContinueAt)>,
     /// IDs of the journals that are lost.
     pub without: Vec<String>,
 }
@@ -61,6 +62,8 @@ pub struct Configured<'a> {
     pub sources: &'a BTreeMap<String, SourceSpec>,
     /// Settings of the nodes.
     pub settings: &'a NodeSettings,
+    /// Namespace, a part of what disguises depend on.
+    pub namespace: &'a str,
 }
 
 /// Knowledge about a store before it is moved.
@@ -78,6 +81,8 @@ pub struct Recovery {
     read: Vec<Record>,
     /// IDs of the lost journals, as named by an operator.
     without: Vec<String>,
+    /// IDs of journals that an earlier recovery has set aside.
+    set_aside: Vec<String>,
     now: UnixMillis,
     /// Time up to which nodes of this configuration may have windows by now.
     reached: UnixMillis,
@@ -89,6 +94,8 @@ pub struct Recovery {
     unlisted: Option<Error>,
     /// Sources that a start with this configuration defines.
     configured: BTreeSet<String>,
+    namespace: String,
+    keyrings: Keyrings,
 }
 
 impl Recovery {
@@ -112,12 +119,15 @@ impl Recovery {
             planned_on: reports.stored,
             read,
             without: without.to_vec(),
+            set_aside: Vec::new(),
             now,
             reached: now,
             going: Going::default(),
             stored: Some(BTreeSet::new()),
             unlisted: None,
             configured: configured.names().map(str::to_owned).collect(),
+            namespace: configured.namespace.to_owned(),
+            keyrings: configured.settings.keyrings.clone(),
         };
         let mut plans = configured.plans();
         let mut clock = ClockOf::Caller;
@@ -150,7 +160,14 @@ impl Recovery {
                 self.going.stripes.insert(stored.name.clone(), stripe);
             }
             let spec = SourceSpec::from_stored(&stored.spec).ok();
-            let Some(plan) = spec.as_ref().and_then(snowflake) else { continue };
+            let plan = match spec.and_then(|spec| spec.check().ok()) {
+                Some(Plan::Snowflake(plan)) => plan,
+                Some(Plan::Segment(plan)) => {
+                    self.going.segments.insert(stored.name.clone(), plan);
+                    continue;
+                }
+                _ => continue,
+            };
             if matches!(plan.minter_plan, MinterPlan::Store { .. }) {
                 self.going.minting.push((stored.name.clone(), plan.layout));
             }
@@ -174,8 +191,11 @@ impl Recovery {
                 })) => {
                     self.going.minting.push((name.clone(), layout));
                 }
-                Ok(Plan::Segment(SegmentPlan { stores, stripe, .. })) if stores.is_empty() => {
-                    self.going.stripes.insert(name.clone(), stripe);
+                Ok(Plan::Segment(plan)) => {
+                    if plan.stores.is_empty() {
+                        self.going.stripes.insert(name.clone(), plan.stripe);
+                    }
+                    self.going.segments.insert(name.clone(), plan);
                 }
                 _ => {}
             }
@@ -225,31 +245,39 @@ impl Recovery {
     /// whose servers may run, has all that they know: it is moved to the requested values alone.
     ///
     /// # Errors
-    /// `Invalid` for an unconfirmed time more than a day ahead; `NotFound` for an unknown source: a
-    /// misspelled name would leave the intended source unmoved.
+    /// `Invalid` for an unconfirmed time more than a day ahead, and for a value from which a source
+    /// cannot mint; `NotFound` for an unknown source: a misspelled name would leave the intended
+    /// source unmoved.
     pub fn plan(&self, request: &RecoveryRequest) -> Result<FastForward> {
         check_near(request, self.now)?;
         self.check_named(&request.segments)?;
-        let (mark, segments) = (request.mark, &request.segments);
+        let next = |(name, value): &(String, ContinueAt)| {
+            let (plan, far_ahead) = (self.going.segments.get(name), request.far_ahead);
+            let (namespace, keyrings, now) = (&*self.namespace, &self.keyrings, self.now);
+            let target = Target { namespace, name, plan, keyrings, now, far_ahead };
+            Ok((name.clone(), target.next(value)?))
+        };
+        let segments: Vec<_> = request.segments.iter().map(next).collect::<Result<_>>()?;
+        let mark = request.mark;
         let forward = if self.is_whole() {
             let marks_at_least = mark.map_or(Mark::ZERO, Mark::from);
-            FastForward { marks_at_least, segments: segments.clone(), ..FastForward::default() }
+            FastForward { marks_at_least, segments, ..FastForward::default() }
         } else {
-            plan::plan(&self.known(), mark, segments, &self.going, self.reached)
+            plan::plan(&self.known(), mark, &segments, &self.going, self.reached)
         };
-        let forget_journals = self.without.clone();
+        let forget_journals = [&*self.without, &*self.set_aside].concat();
         let (planned_on, same_server) = (self.planned_on.clone(), self.runs);
         let values_only = self.is_whole();
         Ok(FastForward { forget_journals, planned_on, same_server, values_only, ..forward })
     }
 
-    fn check_named(&self, named: &[(String, Mark)]) -> Result<()> {
+    fn check_named(&self, named: &[(String, ContinueAt)]) -> Result<()> {
         let known = self.known();
         let is_seen = |name: &String| known.ends.contains_key(name) || self.has(name);
         match named.iter().find(|(name, _)| !is_seen(name)) {
             None => Ok(()),
-            Some((name, mark)) => Err(Error::not_found(format!(
-                "source {name:?} (to continue at {mark}) is in no store, configuration or journal; \
+            Some((name, value)) => Err(Error::not_found(format!(
+                "source {name:?} (to continue at {value}) is in no store, configuration or journal; \
                  define it in a file as it was ([sources.{name}])"
             ))),
         }

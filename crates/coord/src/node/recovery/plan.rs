@@ -9,6 +9,7 @@ use crate::model::fast_forward::FastForward;
 use crate::model::history::Known;
 use crate::model::stripe::Stripe;
 use crate::model::ticks::Ticks;
+use crate::spec::SegmentPlan;
 
 /// Properties of sources by the definitions that stay in force, which may be older than the
 /// reports.
@@ -19,6 +20,8 @@ pub(super) struct Going {
     /// Stripes that map numbers to IDs. A source without an entry may be defined again with any
     /// stripe.
     pub(super) stripes: BTreeMap<String, Stripe>,
+    /// Segment sources with a readable definition.
+    pub(super) segments: BTreeMap<String, SegmentPlan>,
 }
 
 impl Going {

@@ -119,7 +119,7 @@ async fn look_with(
     let without: Vec<_> = without.iter().map(|id| (*id).to_owned()).collect();
     let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
     let sources = BTreeMap::new();
-    let configured = Configured { sources: &sources, settings: &settings };
+    let configured = Configured { sources: &sources, settings: &settings, namespace: "recovery" };
     Recovery::look(Some(store), reports, read, &without, configured, NOW).await
 }
 
@@ -171,6 +171,28 @@ async fn journal_that_is_read_counts_like_a_report() {
     assert_eq!(plan.segments, [end("bills", 60), end("numbers", 40)]);
 }
 
+/// An old state lists a journal that an earlier recovery has set aside; its own list is older.
+#[tokio::test]
+async fn journal_that_was_set_aside_is_not_missing() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    store.report(&info("b"), None).await.unwrap();
+    let aside = |id: &str, end| Record {
+        id: id.into(),
+        journals: vec![info("long-gone")],
+        segments: [(id.to_owned(), Mark::new(end))].into(),
+        ..Record::default()
+    };
+    let found = look(&store, &[], &[]).await.unwrap();
+    assert!(found.unsaid().is_some());
+    // The journal "other" is one of another store.
+    let found = found.with_set_aside(vec![aside("b", 60), aside("other", 70)]);
+    assert_eq!(found.unsaid(), None);
+    let plan = found.plan(&RecoveryRequest::default()).unwrap();
+    assert_eq!(plan.segments, [("b".to_owned(), Mark::new(60))]);
+    assert_eq!(plan.forget_journals, ["b"]);
+}
+
 /// The store has lost the join of a journal that only another names, and not that of the rest.
 #[tokio::test]
 async fn journal_named_by_another_is_only_heard_of_if_new() {
@@ -219,7 +241,7 @@ async fn configured_stripe_does_not_replace_that_of_the_store() {
     let spec = SourceSpec::from_stored(r#"{"kind":"segment","offset":2,"increment":4}"#).unwrap();
     let sources = BTreeMap::from(["bills", "orders"].map(|name| (name.to_owned(), spec.clone())));
     let settings = NodeSettings::default();
-    let configured = Configured { sources: &sources, settings: &settings };
+    let configured = Configured { sources: &sources, settings: &settings, namespace: "recovery" };
     let stored = store.standing().await.unwrap();
     let reports = Reports::between(&Standing::default(), stored);
     let found = Recovery::look(Some(&store), reports, Vec::new(), &[], configured, NOW).await;
@@ -242,7 +264,7 @@ async fn recovery_plan_rejects_operator_mistakes() {
     assert!(recovery.plan(&at(later, true)).is_ok());
 
     let named = |name: &str| RecoveryRequest {
-        segments: vec![(name.to_owned(), Mark::new(9))],
+        segments: vec![(name.to_owned(), Mark::new(9).into())],
         ..RecoveryRequest::default()
     };
     assert!(recovery.plan(&named("numbers")).is_ok(), "a start defines it");
@@ -439,10 +461,11 @@ async fn a_store_that_is_not_in_doubt_moves_to_the_named_values_alone() {
     let found = look(&store, &[], &[]).await.unwrap();
     assert_eq!(found.unsaid(), None);
     assert_eq!(found.journals().next().unwrap().1, JournalState::NotAsked);
-    let segments = vec![("numbers".to_owned(), Mark::new(77))];
+    let segments = vec![("numbers".to_owned(), Mark::new(77).into())];
     let request = RecoveryRequest { segments, ..RecoveryRequest::default() };
     let plan = found.plan(&request).unwrap();
-    assert_eq!((plan.marks_at_least, &plan.segments), (Mark::ZERO, &request.segments));
+    assert_eq!(plan.marks_at_least, Mark::ZERO);
+    assert_eq!(plan.segments, [("numbers".to_owned(), Mark::new(77))]);
     assert_eq!((plan.raised_marks(), plan.raised_writes()), (None, None));
     store.fast_forward(&plan).await.unwrap();
     assert_eq!(store.ground().await.unwrap().mark, Mark::ZERO);

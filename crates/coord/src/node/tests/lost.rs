@@ -172,7 +172,7 @@ async fn recovery_plan_needs_a_complete_read() {
     let lacks = Arc::clone(&store.faults.lacks);
     let look = async || {
         let (sources, settings) = (BTreeMap::new(), NodeSettings::default());
-        let configured = Configured { sources: &sources, settings: &settings };
+        let configured = Configured { sources: &sources, settings: &settings, namespace: "lost" };
         let reports = Reports::of_stopped(&store).await?;
         Recovery::look(Some(&store), reports, Vec::new(), &[], configured, START).await.map(drop)
     };

@@ -79,6 +79,20 @@ async fn numbers_that_a_journal_kept_are_not_used_after_a_recovery() {
     in_time(&world, node.close()).await.unwrap();
 }
 
+/// The handle learns once that another operator has moved the store.
+#[tokio::test]
+async fn recovery_right_after_another_is_planned_on_the_moved_store() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, &dir).await;
+    let none = BTreeMap::new();
+    let look = || node.recovery(&none, &[]);
+    world.handle().fast_forward(&FastForward::default()).await.unwrap();
+    let found = in_time(&world, look()).await.unwrap();
+    assert!(found.doubt().is_none(), "{found:?}");
+    joined(&world, &node).await;
+    in_time(&world, node.close()).await.unwrap();
+}
+
 /// Returns the request of an embedded client.
 pub(super) async fn wanted(world: &World, length: u64) -> Reserve {
     let definition_version = world.handle().get("bills").await.unwrap().version;

@@ -163,3 +163,20 @@ async fn wrong_clock_begins_no_new_period() {
     }
     assert!(now[0].starts_with("20260601"), "{now:?}");
 }
+
+/// Recoveries reject such a number; a program, or an earlier version, may have set it.
+#[tokio::test]
+async fn source_at_a_number_in_no_period_names_the_way_out() {
+    let world = World::new();
+    let daily = r#"{"kind":"segment","serial":{"prefix":"S","date":"yyyyMMdd","width":6}}"#;
+    let (node, _) = node_at(&world, START).await;
+    node.define("bills", &spec(daily)).await.unwrap();
+    let segments = vec![("bills".to_owned(), Mark::new(20_261_129_000_005))];
+    let forward = FastForward { segments, values_only: true, ..FastForward::default() };
+    world.handle().fast_forward(&forward).await.unwrap();
+    let (later, _) = node_at(&world, START).await;
+    let source = later.source("bills").await.unwrap();
+    let error = serials(&world, &source, 1).await.unwrap_err();
+    assert_eq!(error.kind().code(), "exhausted", "{error}");
+    assert!(error.message().contains("--segment SOURCE=SERIAL"), "{error}");
+}

@@ -12,6 +12,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use snowmint_core::UnixMillis;
 
+use crate::model::segment::NUMBER_MAX;
 use crate::spec::bounds::SERIAL_WIDTH;
 use crate::spec::error::{SpecError, value};
 use crate::spec::kind::SerialReset;
@@ -124,6 +125,15 @@ impl SerialPlan {
     #[must_use]
     pub const fn number_max(&self) -> u64 {
         self.capacity() - 1
+    }
+
+    /// Returns a number that no number with a serial exceeds.
+    #[must_use]
+    pub const fn id_max(&self) -> u64 {
+        match self.reset {
+            SerialReset::Never => self.number_max(),
+            _ => NUMBER_MAX,
+        }
     }
 
     /// Returns the period of this time.
@@ -348,7 +358,7 @@ mod tests {
             assert_eq!(plan.parts_of(low).number, 1);
             assert_eq!(plan.parts_of(end - 1).number, plan.number_max());
             assert_eq!(plan.text_of(end), None, "between two periods lies a number that none has");
-            assert!(end < crate::model::segment::NUMBER_MAX);
+            assert!(end < NUMBER_MAX);
             assert_eq!(SerialPlan::check(&plan.to_spec()), Ok(plan));
         }
     }

@@ -48,7 +48,7 @@ enum Form {
 
 /// Bodies, their fields, and the forms of these. Times that an ID or a layout has are left out:
 /// they may lie after the year 9999.
-const FORMS: [(&str, &[&str], Form); 14] = [
+const FORMS: [(&str, &[&str], Form); 13] = [
     ("ErrorInfo", &["code"], Form::Code),
     ("JournalBody", &["last_seen"], Form::Time),
     ("MemberBody", &["member"], Form::Member),
@@ -57,7 +57,6 @@ const FORMS: [(&str, &[&str], Form); 14] = [
     ("ReadyBody", &["codes"], Form::Word),
     ("RecoveredBody", &["writes"], Form::Digits),
     ("RecoveryBody", &["segments", "writes_at_least"], Form::Digits),
-    ("RecoveryRequest", &["segments"], Form::Digits),
     ("SectionRangeBody", &["first", "last"], Form::Section),
     ("SectionRangeBody", &["member"], Form::Member),
     ("SegmentBody", &["first", "last"], Form::Digits),

@@ -1,0 +1,66 @@
+//! Journals of the data directories that an operator names.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+use snowmint_coord::journal::{self, DataDir, Record};
+use snowmint_coord::{ErrorKind, StoreIdentity};
+
+use crate::terminal::exit::{Failure, Outcome};
+
+/// Journals of another data directory.
+pub(super) struct OtherJournals {
+    /// Current journal, whose directory no other process may be using.
+    pub(super) live: Option<(DataDir, Record)>,
+    /// Journals that were set aside.
+    pub(super) aside: Vec<Record>,
+}
+
+/// Reads the journals of other data directories. While the servers run, one of them may be using a
+/// directory whose journals were set aside.
+pub(super) fn read_all(dirs: &[PathBuf], runs: bool) -> Outcome<Vec<OtherJournals>> {
+    dirs.iter().map(|dir| read(dir, runs)).collect()
+}
+
+fn read(dir: &Path, runs: bool) -> Outcome<OtherJournals> {
+    let unreadable = |error: &dyn Display| {
+        Failure::usage(format!(
+            "directory {dir:?} of --journal cannot be read: {error}; check path and permissions"
+        ))
+    };
+    // Without a journal, no lock file is created either.
+    let is_live = journal::is_in(dir).map_err(|error| unreadable(&error))?;
+    let aside = journal::inspect_set_aside(dir).map_err(|error| unreadable(&error))?;
+    if !is_live && aside.is_empty() {
+        return Err(Failure::usage(format!(
+            "directory {dir:?} of --journal has no journal; name another"
+        )));
+    }
+    if !is_live {
+        return Ok(OtherJournals { live: None, aside });
+    }
+    let live = match DataDir::lock(dir) {
+        Err(error) if runs && !aside.is_empty() && matches!(error.kind(), ErrorKind::Locked) => {
+            None
+        }
+        locked => {
+            let lock = locked?;
+            let record = journal::inspect(&lock)?;
+            Some((lock, record))
+        }
+    };
+    Ok(OtherJournals { live, aside })
+}
+
+/// Sets the current journals aside that belong to another store than `store`: their servers would
+/// reject it, and everything that they know is in it now. Those of the same store continue.
+pub(super) fn set_aside(journals: &[OtherJournals], store: &str) -> Outcome<Vec<PathBuf>> {
+    let mut aside = Vec::new();
+    for (lock, record) in journals.iter().filter_map(|journal| journal.live.as_ref()) {
+        let of = StoreIdentity { id: record.store.clone(), writes: 0 }.store();
+        if !record.store.is_empty() && of != store {
+            aside.extend(journal::set_aside(lock)?);
+        }
+    }
+    Ok(aside)
+}
