@@ -118,7 +118,7 @@ fn worker_list_shows_holders_and_times() {
             assert!(line.contains(worker[key].as_str().unwrap()), "{key}: {line}");
         }
         assert!(line.contains(&worker["process"].to_string()), "{line}");
-        assert!(line.contains(if worker["own"] == true { " own " } else { " live " }), "{line}");
+        assert!(line.contains(if worker["own"] == true { " own " } else { " held " }), "{line}");
     }
 }
 
