@@ -121,7 +121,7 @@ fn continues_offline(store: servers::Server) {
     assert_eq!(server.stop(), 0);
     setup.network.refuse();
     let server = setup.again(0);
-    server.not_ready(&["store"]);
+    server.not_ready(&["is unavailable"]);
     // Effects of a failed attempt are visible before the next one begins.
     let failed = failed_joins(&server);
     until("two more attempts fail", || failed_joins(&server) >= failed + 2.0);

@@ -166,7 +166,7 @@ async fn wrong_clock_begins_no_new_period() {
 
 /// Recoveries reject such a number; a program, or an earlier version, may have set it.
 #[tokio::test]
-async fn source_at_a_number_in_no_period_names_the_way_out() {
+async fn source_at_a_number_in_no_period_tells_what_to_do() {
     let world = World::new();
     let daily = r#"{"kind":"segment","serial":{"prefix":"S","date":"yyyyMMdd","width":6}}"#;
     let (node, _) = node_at(&world, START).await;
