@@ -157,18 +157,23 @@ async fn journal_of_a_closed_node_counts_everything() {
     }
 }
 
+/// Opens a node, and returns it with the count of writes that its disk has left.
+async fn with_counted_writes(world: &World, dir: &Scratch) -> (Node, impl Fn() -> u64) {
+    let disk = disk::Failing::after(1_000_000);
+    let writes_left = Arc::clone(&disk.writes_left);
+    let platform = Platform { disk: Arc::new(disk), ..world.platform() };
+    let node = Node::open(world.handle(), settings(dir), platform).await.unwrap();
+    joined(world, &node).await;
+    (node, move || writes_left.load(Ordering::SeqCst))
+}
+
 /// A disk would never be idle if the journal counted renewals.
 #[tokio::test]
 async fn journal_is_not_written_while_nothing_is_handed_out() {
     let (world, dir) = (World::new(), Scratch::new());
-    let disk = disk::Failing::after(1_000_000);
-    let writes_left = Arc::clone(&disk.writes_left);
-    let platform = Platform { disk: Arc::new(disk), ..world.platform() };
-    let node = Node::open(world.handle(), settings(&dir), platform).await.unwrap();
-    joined(&world, &node).await;
+    let (node, left) = with_counted_writes(&world, &dir).await;
     LargerWindow.prepare(&world, &node).await;
     world.pass(5_000).await;
-    let left = || writes_left.load(Ordering::SeqCst);
     let before = left();
     for _ in 0..60 {
         // Numbers of the open window.
@@ -184,15 +189,10 @@ async fn journal_is_not_written_while_nothing_is_handed_out() {
 #[tokio::test]
 async fn journal_is_not_written_for_each_id_of_the_store() {
     let (world, dir) = (World::new(), Scratch::new());
-    let disk = disk::Failing::after(1_000_000);
-    let writes_left = Arc::clone(&disk.writes_left);
-    let platform = Platform { disk: Arc::new(disk), ..world.platform() };
-    let node = Node::open(world.handle(), settings(&dir), platform).await.unwrap();
-    joined(&world, &node).await;
+    let (node, left) = with_counted_writes(&world, &dir).await;
     let by_store = Taker::SOON[0];
     by_store.prepare(&world, &node).await;
     world.pass(5_000).await;
-    let left = || writes_left.load(Ordering::SeqCst);
     let before = left();
     let begun = world.timer.elapsed();
     for _ in 0..100 {
