@@ -33,7 +33,7 @@ pub(crate) struct Worker {
 #[derive(Debug, Subcommand)]
 enum WorkerCommand {
     /// List all worker numbers that were ever held. A number is held by the called server (own), by
-    /// another member (live), by no running process (free), or by a client's external lease up to
+    /// another member (held), by no running process (free), or by a client's external lease up to
     /// its mark (external). Numbers that are never assigned (excluded) are listed, too. Each has
     /// owner, host (in a container, its name), process, mark, and the times of the process's
     /// launch, of the claim and of the last renewal.
