@@ -3,10 +3,11 @@
 
 use std::fmt;
 
-use super::Recovery;
-use crate::error::{Error, Result};
+use super::{Recovery, RecoveryRequest};
+use crate::error::{Error, ErrorKind, Result};
 use crate::journal::Record;
-use crate::model::history::JournalInfo;
+use crate::model::history::{JournalInfo, StoreIdentity};
+use crate::store::Store;
 
 /// State of a journal in a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,43 @@ impl Recovery {
             Some(id) => Err(Error::invalid(format!(
                 "journal {id:?} (--without) is unknown to the store and to the journals read; \
                  check the ID"
+            ))),
+        }
+    }
+
+    /// Rejects read journals that know more than a store that is not in doubt: its servers mint, and
+    /// only a running server that knows as much makes them stop.
+    pub(super) async fn compare_read(&self, store: &dyn Store) -> Result<()> {
+        for record in self.read.iter().filter(|record| !record.store.is_empty()) {
+            let seen = StoreIdentity { id: record.store.clone(), writes: record.writes };
+            let compared = store.recall(&format!("journal {}", record.id), &seen).await;
+            let lost = |error: &Error| {
+                matches!(error.kind(), ErrorKind::StoreRolledBack { .. } | ErrorKind::StoreMismatch)
+            };
+            match compared {
+                Err(error) if lost(&error) => {
+                    return Err(Error::invalid(format!(
+                        "journal {:?} (--journal) does not belong to the store as it is, which is \
+                         not in doubt: {error}; start a server with its data directory, which puts \
+                         a rolled-back store in doubt, and repeat this",
+                        record.id
+                    )));
+                }
+                compared => _ = compared?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that no journal is left out of a store that is not in doubt. The store would forget
+    /// it, and a later recovery would not miss it.
+    pub(super) fn check_left_out(&self, request: &RecoveryRequest) -> Result<()> {
+        let raises_values = self.is_whole() && request.has_values();
+        match self.without.first().filter(|_| raises_values) {
+            None => Ok(()),
+            Some(id) => Err(Error::invalid(format!(
+                "journal {id:?} cannot be left out (--without), because the store is not in doubt; \
+                 name values alone, or leave it out once a server is not ready"
             ))),
         }
     }

@@ -104,7 +104,8 @@ impl Recovery {
     ///
     /// # Errors
     /// The store's error when its state cannot be read; `Invalid` when a journal to leave out is
-    /// unknown.
+    /// unknown, or when a read journal knows more than a store that is not in doubt, whose servers
+    /// may run.
     pub async fn look(
         store: Option<&dyn Store>,
         reports: Reports,
@@ -141,6 +142,9 @@ impl Recovery {
         found.reached = found.now.saturating_add(configured.settings.reach_ms(&plans, clock));
         found.add_configured(configured);
         found.record_named_journals()?;
+        if let Some(store) = store.filter(|_| found.is_whole()) {
+            found.compare_read(store).await?;
+        }
         Ok(found)
     }
 
@@ -245,11 +249,12 @@ impl Recovery {
     /// whose servers may run, has all that they know: it is moved to the requested values alone.
     ///
     /// # Errors
-    /// `Invalid` for an unconfirmed time more than a day ahead, and for a value from which a source
-    /// cannot mint; `NotFound` for an unknown source: a misspelled name would leave the intended
-    /// source unmoved.
+    /// `Invalid` for an unconfirmed time more than a day ahead, for a value from which a source
+    /// cannot mint, and for a journal to leave out of a store that is not in doubt; `NotFound` for
+    /// an unknown source: a misspelled name would leave the intended source unmoved.
     pub fn plan(&self, request: &RecoveryRequest) -> Result<FastForward> {
         check_near(request, self.now)?;
+        self.check_left_out(request)?;
         self.check_named(&request.segments)?;
         let next = |(name, value): &(String, ContinueAt)| {
             let (plan, far_ahead) = (self.going.segments.get(name), request.far_ahead);
@@ -259,16 +264,17 @@ impl Recovery {
         };
         let segments: Vec<_> = request.segments.iter().map(next).collect::<Result<_>>()?;
         let mark = request.mark;
+        // No journal is forgotten unless the store moves past all that it knows.
         let forward = if self.is_whole() {
             let marks_at_least = mark.map_or(Mark::ZERO, Mark::from);
-            FastForward { marks_at_least, segments, ..FastForward::default() }
+            FastForward { marks_at_least, segments, values_only: true, ..FastForward::default() }
         } else {
-            plan::plan(&self.known(), mark, &segments, &self.going, self.reached)
+            let forget_journals = [&*self.without, &*self.set_aside].concat();
+            let forward = plan::plan(&self.known(), mark, &segments, &self.going, self.reached);
+            FastForward { forget_journals, ..forward }
         };
-        let forget_journals = [&*self.without, &*self.set_aside].concat();
         let (planned_on, same_server) = (self.planned_on.clone(), self.runs);
-        let values_only = self.is_whole();
-        Ok(FastForward { forget_journals, planned_on, same_server, values_only, ..forward })
+        Ok(FastForward { planned_on, same_server, ..forward })
     }
 
     fn check_named(&self, named: &[(String, ContinueAt)]) -> Result<()> {

@@ -477,6 +477,50 @@ async fn a_store_that_is_not_in_doubt_moves_to_the_named_values_alone() {
     assert!(found.plan(&request).unwrap().marks_at_least > Mark::ZERO);
 }
 
+/// Forgotten, they would not be missed by a later recovery.
+#[tokio::test]
+async fn a_store_that_is_not_in_doubt_forgets_no_journal() {
+    let store = MemoryStore::new("recovery").unwrap();
+    store.report(&info("a"), None).await.unwrap();
+    let segments = vec![("numbers".to_owned(), Mark::new(77).into())];
+    let values = RecoveryRequest { segments, ..RecoveryRequest::default() };
+    let found = look(&store, &[], &["a"]).await.unwrap();
+    let refused = found.plan(&values).unwrap_err();
+    assert!(refused.to_string().contains("cannot be left out"), "{refused}");
+    // A repeated command has nothing to do.
+    assert!(found.plan(&RecoveryRequest::default()).unwrap().forget_journals.is_empty());
+    let aside = Record { id: "a".into(), ..Record::default() };
+    let found = look(&store, &[], &[]).await.unwrap().with_set_aside(vec![aside]);
+    let plan = found.plan(&values).unwrap();
+    assert!(plan.forget_journals.is_empty());
+    store.fast_forward(&plan).await.unwrap();
+    assert_eq!(store.standing().await.unwrap().journals.len(), 1);
+}
+
+/// Its servers mint meanwhile, so that a recovery now would come too late.
+#[tokio::test]
+async fn read_journal_that_knows_more_waits_for_a_doubt() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let found = store.identity().await.unwrap();
+    let read = |store: &str, writes| Record {
+        id: "saved".into(),
+        store: store.into(),
+        writes,
+        ..Record::default()
+    };
+    look(&store, &[&read(&found.id, found.writes)], &[]).await.unwrap();
+    look(&store, &[&read("", 0)], &[]).await.unwrap();
+    for more in [read(&found.id, found.writes + 5), read("another", 1)] {
+        let refused = look(&store, &[&more], &[]).await.unwrap_err();
+        assert!(refused.to_string().contains("start a server with its data"), "{refused}");
+        // While no server runs, a move past the journal is in time.
+        let stopped = Reports::of_stopped(&store).await.unwrap();
+        look_with(&store, stopped, &[&more], &[]).await.unwrap();
+    }
+    doubted(&store, 0).await;
+    look(&store, &[&read(&found.id, found.writes + 5)], &[]).await.unwrap();
+}
+
 /// Its servers cannot report to this server until it was accepted.
 #[tokio::test]
 async fn a_store_in_doubt_on_another_server_needs_it_to_be_accepted() {
