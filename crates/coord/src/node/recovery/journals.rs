@@ -70,9 +70,9 @@ impl Recovery {
             match compared {
                 Err(error) if lost(&error) => {
                     return Err(Error::invalid(format!(
-                        "journal {:?} (--journal) does not belong to the store as it is, which is \
-                         not in doubt: {error}; start a server with its data directory, which puts \
-                         a rolled-back store in doubt, and repeat this",
+                        "journal {:?} (--journal) knows another store than this, which is not in \
+                         doubt: {error}; start a server with its data directory, which puts a \
+                         rolled-back store in doubt, and repeat this",
                         record.id
                     )));
                 }

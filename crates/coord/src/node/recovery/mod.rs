@@ -104,8 +104,8 @@ impl Recovery {
     ///
     /// # Errors
     /// The store's error when its state cannot be read; `Invalid` when a journal to leave out is
-    /// unknown, or when a read journal knows more than a store that is not in doubt, whose servers
-    /// may run.
+    /// unknown. `Invalid`, too, when a read journal knows more than a store that is not in doubt,
+    /// and its servers may run.
     pub async fn look(
         store: Option<&dyn Store>,
         reports: Reports,
@@ -250,8 +250,8 @@ impl Recovery {
     ///
     /// # Errors
     /// `Invalid` for an unconfirmed time more than a day ahead, for a value from which a source
-    /// cannot mint, and for a journal to leave out of a store that is not in doubt; `NotFound` for
-    /// an unknown source: a misspelled name would leave the intended source unmoved.
+    /// cannot mint, and for a journal to leave out of a store that is not in doubt. `NotFound` for an
+    /// unknown source: a misspelled name would leave the intended source unmoved.
     pub fn plan(&self, request: &RecoveryRequest) -> Result<FastForward> {
         check_near(request, self.now)?;
         self.check_left_out(request)?;
