@@ -400,6 +400,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
+    use snowmint_testkit::servers::free_port;
+
     use super::*;
 
     #[test]
@@ -508,7 +510,7 @@ mod tests {
 
     #[test]
     fn client_distinguishes_missing_server_and_lost_response() {
-        let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let refusing = format!("127.0.0.1:{}", free_port());
         let frozen = TcpListener::bind("127.0.0.1:0").unwrap();
         // No resolver is called for a label of 64 letters.
         let unknown = format!("{}:1", "x".repeat(64));

@@ -12,6 +12,7 @@ use snowmint_coord::{
 use snowmint_core::UnixMillis;
 use snowmint_server::Handle;
 use snowmint_testkit::proxy::{Proxy, Way};
+use snowmint_testkit::servers::free_port;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
 
@@ -72,7 +73,7 @@ async fn next_server_is_used_when_one_is_gone_or_offers_nothing() {
     let store = memory("all");
     let offers = serve(Some(store.handle("all").unwrap())).await;
     let offers_nothing = serve(None).await;
-    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let gone = free_port();
     // Any of the servers may be the first.
     for _ in 0..8 {
         let remote = open(&[gone, port(&offers_nothing), port(&offers)], SETTINGS).await.unwrap();
@@ -282,7 +283,7 @@ fn recognised_call_is_repeated_and_applied_once() {
 #[tokio::test]
 async fn servers_of_two_stores_in_one_url_are_rejected() {
     let (one, other) = (serve(Some(memory("all"))).await, serve(Some(memory("all"))).await);
-    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let gone = free_port();
     for _ in 0..8 {
         let refused = open(&[port(&one), gone, port(&other)], SETTINGS).await.unwrap_err();
         assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");

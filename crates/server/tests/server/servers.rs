@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use snowmint_coord::{BootTimer, MemoryStore, Node, NodeSettings, Platform, Timer as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use super::common::{Server, in_time, server, server_at, server_of, settings, soon, timer};
 
@@ -52,9 +52,10 @@ async fn each_server_lists_all_with_their_own_reports() {
 async fn server_that_does_not_respond_is_named_with_the_reason() {
     let store = MemoryStore::new("test").unwrap();
     let one = announced(&store, "one").await;
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // A socket that does not listen rejects connections, and keeps its port from other tests.
+    let free = TcpSocket::new_v4().unwrap();
+    free.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let _gone = node_at(&store, Some(free.local_addr().unwrap()), "gone").await;
-    drop(free);
     let listed = servers(&one).await;
     let gone = listed.iter().find(|server| server["owner"] == "gone").unwrap();
     assert!(gone["report"].is_null(), "{gone}");
