@@ -127,9 +127,6 @@ struct Readme;
 /// a checkout read them.
 #[cfg(doctest)]
 mod documents {
-    #[doc = include_str!("../../../README.md")]
-    struct Readme;
-
     #[doc = include_str!("../../../docs/reference/library.md")]
     struct Library;
 

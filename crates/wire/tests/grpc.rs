@@ -60,3 +60,39 @@ fn generated_code_is_that_of_the_interface() {
         assert!(same, "{} is not what proto/ says; {WRITE}=1 writes it", kept.display());
     }
 }
+
+/// Returns the names of the calls that a definition declares, with the names of its services.
+fn declared(file: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("proto").join(file);
+    let text = fs::read_to_string(path).unwrap();
+    let name = |line: &str| {
+        let rest = line.strip_prefix("rpc ").or_else(|| line.strip_prefix("service "))?;
+        rest.split(['(', ' ']).next().map(str::to_owned)
+    };
+    text.lines().map(str::trim).filter_map(name).collect()
+}
+
+#[test]
+fn page_names_every_call() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/grpc.md");
+    let page = fs::read_to_string(page).unwrap();
+    // Code spans: with arguments, such as `Mint(source)`, or with a package before the name.
+    let spans = page.split('`').skip(1).step_by(2);
+    let named: Vec<&str> = spans.flat_map(|span| span.split(['(', '.', '/'])).collect();
+    let calls = declared("snowmint/v1/mint.proto");
+    assert!(calls.len() > 10 && calls.contains(&"Mint".to_owned()), "{calls:?}");
+    let missing: Vec<_> = calls.iter().filter(|call| !named.contains(&call.as_str())).collect();
+    assert!(missing.is_empty(), "grpc.md does not name {missing:?}");
+    // The page leaves the calls of the other service to its definition, which describes each.
+    assert!(page.contains("store/v1/store.proto") && page.contains("snowmint.store.v1.Store"));
+
+    let table = page.split("| call | response |").nth(1).unwrap();
+    let rows = table.lines().skip(1).take_while(|row| row.starts_with('|'));
+    let ours = rows.filter(|row| !row.contains("grpc.health"));
+    for cell in ours.filter_map(|row| row.split(" | ").next()) {
+        for call in cell.split('`').skip(1).step_by(2) {
+            let call = call.split('(').next().unwrap_or_default().to_owned();
+            assert!(calls.contains(&call), "grpc.md names {call}, which mint.proto lacks");
+        }
+    }
+}

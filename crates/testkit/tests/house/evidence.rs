@@ -25,7 +25,7 @@ fn sums(text: &str) -> Vec<u64> {
 }
 
 /// Returns a number as the documents write it.
-fn written(number: u64) -> String {
+pub(super) fn written(number: u64) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group));
     groups.collect::<Vec<_>>().join(",")

@@ -5,11 +5,13 @@
 mod evidence;
 mod examples;
 mod imports;
+mod limits;
 mod pages;
 mod prose;
 mod rooms;
 mod types;
 mod verbs;
+mod volume;
 mod walks;
 mod words;
 

@@ -52,3 +52,21 @@ fn alerts_have_a_first_look() {
         looks.flat_map(|row| row.split('`')).filter(|word| word.starts_with("Snowmint")).collect();
     assert_eq!(listed, alerts);
 }
+
+/// A page that no index names is hard to find.
+#[test]
+fn index_names_each_page_once() {
+    const INDEX: &str = "docs/README.md";
+    let index = fs::read_to_string(root().join(INDEX)).unwrap();
+    let mut wrong = Vec::new();
+    for (file, _) in texts() {
+        let Some(page) = file.strip_prefix("docs/").filter(|page| page.ends_with(".md")) else {
+            continue;
+        };
+        let count = index.matches(&format!("]({page})")).count();
+        if file != INDEX && count != 1 {
+            wrong.push(format!("{INDEX} names {page} {count} times"));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}

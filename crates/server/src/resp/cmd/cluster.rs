@@ -53,7 +53,7 @@ const HELP: &[&str] = &[
     "    Print this help.",
 ];
 
-static SUBCOMMANDS: &[Subcommand<Run>] = &[
+pub(super) static SUBCOMMANDS: &[Subcommand<Run>] = &[
     ("slots", 0, 0, |_, _, _| show(ClusterView::slots)),
     ("shards", 0, 0, |_, _, _| show(ClusterView::shards)),
     ("nodes", 0, 0, |_, _, _| show(|view, reply| reply.verbatim(&view.nodes()))),

@@ -7,7 +7,7 @@ use super::spec::{Flow, Run, Spec};
 use super::subcommand::{self, Subcommand, Unfit};
 use crate::resp::session::Session;
 
-const NAME: &str = "command";
+pub(super) const NAME: &str = "command";
 
 /// Returns the row of the table, which `run` describes.
 pub(super) const fn spec(run: Run) -> Spec {
@@ -42,7 +42,7 @@ const HELP: &[&str] = &[
     "    Print this help.",
 ];
 
-static SUBCOMMANDS: &[Subcommand<Describe>] = &[
+pub(super) static SUBCOMMANDS: &[Subcommand<Describe>] = &[
     ("count", 0, 0, |commands, _, reply| {
         reply.id(u64::try_from(commands.len()).unwrap_or(u64::MAX));
     }),

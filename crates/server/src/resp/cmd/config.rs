@@ -28,7 +28,7 @@ const HELP: &[&str] = &[
     "    Print this help.",
 ];
 
-static SUBCOMMANDS: &[Subcommand<Run>] = &[
+pub(super) static SUBCOMMANDS: &[Subcommand<Run>] = &[
     ("get", 1, usize::MAX, get),
     ("set", 0, usize::MAX, set),
     ("rewrite", 0, usize::MAX, set),

@@ -59,7 +59,7 @@ const HELP: &[&str] = &[
     "    Print this help.",
 ];
 
-static SUBCOMMANDS: &[Subcommand<Run>] = &[
+pub(super) static SUBCOMMANDS: &[Subcommand<Run>] = &[
     ("id", 0, 0, |session, _, output| session.reply(output).id(session.guard.connection().id)),
     ("getname", 0, 0, get_name),
     ("setname", 1, 1, set_name),
