@@ -112,6 +112,9 @@ impl Snowmint {
 
 #[cfg(test)]
 mod tests {
+    use clap::error::ErrorKind::{InvalidValue, MissingRequiredArgument, ValueValidation};
+    use clap::error::{ContextKind, ContextValue};
+
     use super::*;
 
     /// Commands that print files, only a first line, or a screen.
@@ -231,5 +234,66 @@ mod tests {
             let line = ["snowmint", "source", "alter", "orders", option, value];
             assert!(Snowmint::read(&line.map(OsString::from)).is_ok(), "{option}");
         }
+    }
+
+    /// Returns the longs of the options that a line lacks.
+    fn lacking(line: &[OsString]) -> Vec<String> {
+        let Err(error) = Snowmint::read(line) else { return Vec::new() };
+        match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::Strings(all)) if error.kind() == MissingRequiredArgument => {
+                let longs = all.iter().filter_map(|one| one.strip_prefix("--"));
+                longs.map(|long| long.split([' ', '=']).next().unwrap().to_owned()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns a line of a command with these options, each with a value that it accepts.
+    fn line(command: &clap::Command, options: &[&clap::Arg]) -> Vec<OsString> {
+        const VALUES: [&str; 8] = ["x", "1", "1s", "1=x", "x=1", "dns", "twitter", "+1h"];
+        let name = command.get_bin_name().unwrap();
+        let mut line: Vec<OsString> = name.split(' ').map(OsString::from).collect();
+        for option in options {
+            line.push(format!("--{}", option.get_long().unwrap()).into());
+            if option.get_action().takes_values() {
+                let is_read = |value: &&&str| {
+                    let line: Vec<_> = line.iter().cloned().chain([value.into()]).collect();
+                    let read = Snowmint::read(&line).map_err(|error| error.kind());
+                    !matches!(read, Err(ValueValidation | InvalidValue))
+                };
+                let value = VALUES.iter().find(is_read).unwrap_or(&"x");
+                line.push(value.into());
+            }
+        }
+        line
+    }
+
+    /// An option that another one needs, and that a third one excludes, would not be missed: the
+    /// first one would have no effect, without a word.
+    #[test]
+    fn option_without_the_one_that_it_needs_is_rejected() {
+        let (root, mut seen) = (built(), 0);
+        for command in all(&root) {
+            let options: Vec<_> =
+                command.get_arguments().filter(|one| one.get_long().is_some()).collect();
+            let always = lacking(&line(command, &[]));
+            for option in &options {
+                let lacking = lacking(&line(command, &[option]));
+                for needed in lacking.iter().filter(|long| !always.contains(long)) {
+                    let needed = |one: &&&clap::Arg| one.get_long() == Some(needed);
+                    let needed = options.iter().find(needed).unwrap();
+                    let own = command.get_arg_conflicts_with(option);
+                    for other in command.get_arg_conflicts_with(needed) {
+                        seen += 1;
+                        let is_rejected = own.iter().any(|one| one.get_id() == other.get_id());
+                        let [option, other, needed] =
+                            [*option, other, needed].map(|one| one.get_id().as_str());
+                        let name = command.get_bin_name().unwrap();
+                        assert!(is_rejected, "{name}: {option} needs {needed}, not {other}");
+                    }
+                }
+            }
+        }
+        assert!(seen > 10, "{seen}");
     }
 }

@@ -60,14 +60,16 @@ pub(crate) struct Mint {
     #[command(flatten)]
     config_args: ConfigArgs,
     /// Layout for --worker: a name, a name with overrides, or its fields in written order.
-    #[arg(long, value_name = "L", add = values::layouts(), requires = "worker", conflicts_with_all = ["server", "store"])]
+    #[arg(long, value_name = "L", add = values::layouts(), requires = "worker", conflicts_with_all = ["source", "key", "server", "store", "config",
+        "namespace", "namespace_of_name", "name"])]
     layout: Option<Layout>,
     /// Worker number.
     #[arg(long, value_name = "W", conflicts_with_all = ["source", "key", "server", "store", "config",
         "namespace", "namespace_of_name", "name"])]
     worker: Option<u64>,
     /// Keep no mark and take no lock for --worker.
-    #[arg(long, requires = "worker")]
+    #[arg(long, requires = "worker", conflicts_with_all = ["source", "key", "server", "store", "config",
+        "namespace", "namespace_of_name", "name"])]
     no_state: bool,
     /// Namespace of the name for uuid:v3 and uuid:v5: dns, url, oid, x500 or a UUID.
     #[arg(long = "in", value_name = "NAMESPACE", requires = "name")]

@@ -70,7 +70,7 @@ pub(crate) struct Restripe {
     stripe: Vec<(u64, String)>,
     /// Holder whose stripe is removed: the stripe ends where the new ones begin; given once for
     /// each.
-    #[arg(long, value_name = "URL", requires = "stripe")]
+    #[arg(long, value_name = "URL", requires = "stripe", conflicts_with_all = ["offset", "server"])]
     remove: Vec<String>,
     /// Configuration file with the names of `stores`.
     #[arg(long, value_name = "FILE")]
