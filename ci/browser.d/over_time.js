@@ -1,0 +1,66 @@
+// The charts of an hour that the test has written: full lines, and lines that end before now.
+
+import { checkAll, open } from "./look.js";
+
+const EVERY_MS = 5_000;
+const SAMPLES = 720;
+/** How far the clock of another server is ahead, which gives its samples later times. */
+const AHEAD_MS = 60_000;
+
+/** Returns an hour. Its last `missing` samples have no time reference, and no request. */
+function hour(nowMs, missing) {
+  const each = (value) => Array.from({ length: SAMPLES }, (_, place) => value(place));
+  const known = (value) => each((place) => (place < SAMPLES - missing ? value(place) : null));
+  const wave = (place) => Math.round(4_000 + 1_500 * Math.sin(place / 40) + (place % 7) * 40);
+  return {
+    every_ms: EVERY_MS,
+    times_ms: each((place) => nowMs - (SAMPLES - 1 - place) * EVERY_MS),
+    spans_ms: each(() => EVERY_MS),
+    ready: each(() => true),
+    ids: { http: each(wave), resp: each((place) => 3 * wave(place + 60)) },
+    sources: { orders: each((place) => 3 * wave(place)), invoices: each(wave) },
+    errors: { http: each((place) => (place % 90 === 0 ? 5 : 0)) },
+    request_p50_us: known((place) => 180 + (place % 11) * 9),
+    request_p99_us: known((place) => 2_000 + (place % 17) * 300),
+    window_runway_ms: each((place) => 16_000 + (place % 3) * 5_000),
+    prefetch_runway_ms: known(() => 40_000),
+    clock_ahead_ms: known((place) => (place % 9) - 4),
+  };
+}
+
+/** A value is shown as that of now only while it is; returns what is wrong, as sentences. */
+export async function overTime(browser, server, pictures) {
+  const wrong = [];
+  const view = await open(browser, "light", "about:blank");
+  const { page } = view;
+  await page.route("**/v1/history*", (route) => {
+    const isOwn = !new URL(route.request().url()).searchParams.has("member");
+    const json = isOwn ? hour(Date.now(), 120) : hour(Date.now() + AHEAD_MS, 0);
+    return route.fulfill({ json });
+  });
+  await page.goto(`${server.base}/#time`);
+  await page.waitForFunction(() => document.querySelectorAll("#time .plot canvas").length === 6);
+  await page.waitForFunction(() => document.querySelectorAll("#time-clocks .legend li").length === 3);
+  const texts = async (id) => page.$$eval(`#${id} .legend li`, (items) => items.map((item) => item.textContent));
+  const expected = {
+    "time-sources": [/^orders [\d,]+ now, at most [\d,]+$/, /^invoices [\d,]+ now, at most [\d,]+$/],
+    "time-latency": [/none now, at most \d+ µs$/, /none now, at most 7 ms$/],
+    "time-runway": [/^windows \d+ s now, at most 26 s$/, /^prefetched numbers none now, at most 40 s$/],
+    // The clock of the others is ahead: their lines end after this server's, whose value is old by its own clock.
+    "time-clocks": [/none now, farthest [−+]4 ms$/, / [−+]?\d ms now, /, / [−+]?\d ms now, /],
+  };
+  for (const [id, patterns] of Object.entries(expected)) {
+    const shown = await texts(id);
+    if (shown.length !== patterns.length || !patterns.every((pattern, place) => pattern.test(shown[place])))
+      wrong.push(`${id} says ${JSON.stringify(shown)}`);
+  }
+  const below = await page.$$eval("#time .plot", (plots) =>
+    plots.map(
+      (plot) => plot.getBoundingClientRect().bottom - plot.querySelector(".u-over").getBoundingClientRect().bottom,
+    ),
+  );
+  if (below.some((px) => px > 40)) wrong.push(`below the lines of the charts are ${below} px`);
+  wrong.push(...(await checkAll(view, "time-hour", pictures)));
+  await view.close();
+  return wrong;
+}
