@@ -136,7 +136,7 @@ async function alone(browser, server) {
   for (const [part, view] of views) {
     await view.page.waitForFunction(
       (id) =>
-        /no complete response .*; what is shown below is of \d\d:\d\d:\d\d$/.test(document.querySelector(id).textContent) &&
+        /no complete response .*; what is shown below is of [\d:]{8}$/.test(document.querySelector(id).textContent) &&
         /^as of .*, not refreshed$/.test(document.querySelector("#seen").textContent),
       `#${part}-notice`,
     );

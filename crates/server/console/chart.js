@@ -13,10 +13,11 @@ const style = (name) => getComputedStyle(document.documentElement).getPropertyVa
 /**
  * Draws lines in a box, or updates them. `names` are those of the lines, `data` the times in seconds and a column for
  * each line, `everyMs` the distance of its samples, `format` a value as text. `log` draws powers of ten in equal
- * distances. `offsets` are values on both sides of zero, of which the axis shows at least this many. `places` are those
- * of the lines' colours. `newest` are the times of the lines' newest samples, if the lines are of several servers.
+ * distances. `steps` are the distances that lines of the axis may have. `offsets` are values on both sides of zero, of
+ * which the axis shows at least this many. `places` are those of the lines' colours. `newest` are the times of the lines'
+ * newest samples, if the lines are of several servers.
  */
-export function draw(box, { log = false, ...shown }) {
+export function draw(box, { log = false, steps, ...shown }) {
   const { names, data, format, offsets, places } = shown;
   const known = charts.get(box);
   const key = [...names, places].join("\n");
@@ -37,6 +38,7 @@ export function draw(box, { log = false, ...shown }) {
   const upright = {
     ...axis,
     size: 72,
+    incrs: steps,
     filter: powers,
     grid: { ...axis.grid, filter: powers },
     ticks: { ...axis.ticks, filter: powers },
@@ -116,11 +118,12 @@ function describe(box, { title, names, data, everyMs, format, offsets, places, n
       return values[place] === null || values[place] === undefined ? "–" : el("b", {}, format(values[place]));
     const summary = summaryOf(times, values, everyMs, newest?.[index]);
     const [value, rest] = legendOf(summary, { format, offsets, asOf });
-    return [value && el("b", {}, value), rest];
+    return [el("b", {}, value), rest];
   };
-  const items = names.map((name, index) =>
-    el("li", {}, el("span", { class: `key owner-${(places?.[index] ?? index) % 8}` }), `${name} `, text(lines[index], index)),
-  );
+  const items = names.map((name, index) => {
+    const key = el("span", { class: `key owner-${(places?.[index] ?? index) % 8}` });
+    return el("li", {}, key, `${name} `, text(lines[index], index));
+  });
   if (at !== undefined) items.push(el("li", {}, `at ${timeOf(at)}`));
   const summary = el(
     "ul",

@@ -97,7 +97,7 @@ function rowsOf(workers) {
     {
       title: "Holds",
       cell: (row) =>
-        workers ? heldBy(row, workers).map((held) => el("span", { class: "holds" }, heldText(held))) : "unknown",
+        workers ? heldBy(row, workers).map(holding) : "unknown",
     },
     { title: "Clock", cell: ({ report }) => (report ? clockOf(report) : "") },
     { title: "Sections in use", numeric: true, cell: ({ report }) => (report ? grouped(report.sections) : "") },
@@ -124,6 +124,10 @@ function rowsOf(workers) {
     old > 0 && el("p", { class: "empty" }, `Not shown: ${grouped(old)} members that left more than 10 minutes ago.`),
   ];
 }
+
+/** Creates the line about a pool, which breaks before the pool's name, not within it. */
+const holding = ({ pool, numbers }) =>
+  el("span", { class: "holds" }, heldText(numbers), " of ", el("span", {}, pool));
 
 function clockOf({ clock_ahead_ms: ahead }) {
   if (ahead === undefined) return el("span", { class: "hint" }, "no reference");
@@ -170,7 +174,8 @@ async function recovery() {
         value: String(reported),
         "aria-label": "Journals that have reported",
       }),
-      ` ${grouped(reported)} of ${counted(journals.length, "journal")} ${journals.length === 1 ? "has" : "have"} reported.`,
+      ` ${grouped(reported)} of ${counted(journals.length, "journal")} `,
+      `${journals.length === 1 ? "has" : "have"} reported.`,
     ),
     table({ caption: "Journals", columns, rows: journals, empty: "No journal is known." }),
     el(

@@ -79,11 +79,12 @@ export function heldBy({ owner, host, process }, workers) {
 /** Numbers of a pool that a text names. */
 const NAMED_MAX = 12;
 
-/** Returns the numbers that a member holds of a pool, in words. */
-export function heldText({ pool, numbers }) {
+/** Returns the numbers that a member holds of a pool, in words that do not read as a count. */
+export function heldText(numbers) {
   const rest = numbers.length - NAMED_MAX;
   const shown = numbers.slice(0, NAMED_MAX).map(grouped).join(", ");
-  return `${numbers.length === 1 ? "number" : "numbers"} ${shown}${rest > 0 ? ` and ${grouped(rest)} more` : ""} of ${pool}`;
+  const more = rest > 0 ? ` and ${grouped(rest)} more` : "";
+  return `${numbers.length === 1 ? "number" : "numbers"} ${shown}${more}`;
 }
 
 /** Returns the sentence on a number of a map: who has it, and until when. `slot` is undefined if no member ever held it. */

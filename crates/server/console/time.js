@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import * as chart from "./chart.js";
 import { byId, el, emptied, fill, refill } from "./dom.js";
 import * as members from "./members.js";
-import { rates, scaled, withGaps } from "./timeline.js";
+import { RATE_STEPS, rates, scaled, withGaps } from "./timeline.js";
 import { pace, span } from "./values.js";
 
 export const everyMs = 5_000;
@@ -93,18 +93,21 @@ function drawAll(history) {
     names: Object.keys(protocols),
     data: perSecond(protocols),
     format: pace,
+    steps: RATE_STEPS,
   });
   draw(bySource, {
     title: "IDs a second by source",
     names: Object.keys(sources),
     data: perSecond(sources),
     format: pace,
+    steps: RATE_STEPS,
   });
   draw(byError, {
     title: "Errors a second by protocol",
     names: Object.keys(errors),
     data: perSecond(errors),
     format: pace,
+    steps: RATE_STEPS,
   });
   draw(latency, {
     title: "Time to the response",

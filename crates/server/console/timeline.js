@@ -3,6 +3,12 @@
 /** Length of the charts. */
 export const HOUR_MS = 3_600_000;
 
+/** Distances between the lines of an axis of rates: each line has a text of its own, with one decimal below 10. */
+export const RATE_STEPS = [
+  ...[0.1, 0.2, 0.5],
+  ...Array.from({ length: 36 }, (_, place) => [1, 2, 5][place % 3] * 10 ** Math.floor(place / 3)),
+];
+
 /** Returns counts as rates per second; null where no time has passed. */
 export function rates(counts, spansMs) {
   return counts.map((count, place) => (spansMs[place] > 0 ? (count * 1_000) / spansMs[place] : null));
@@ -59,8 +65,8 @@ export function summaryOf(times, values, everyMs, newest = times.at(-1)) {
  * chart that could not be refreshed.
  */
 export function legendOf({ now, most, far }, { format, offsets, asOf }) {
-  if (most === undefined) return ["", "none"];
+  if (most === undefined) return ["none", ""];
   const when = asOf ? `at ${asOf}` : "now";
   const rest = offsets ? `farthest ${format(far)}` : `at most ${format(most)}`;
-  return now === undefined ? ["", `none ${when}, ${rest}`] : [format(now), ` ${when}, ${rest}`];
+  return [now === undefined ? "none" : format(now), ` ${when}, ${rest}`];
 }

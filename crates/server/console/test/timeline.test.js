@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { legendOf, rates, scaled, summaryOf, withGaps } from "../timeline.js";
+import { pace } from "../values.js";
+import { RATE_STEPS, legendOf, rates, scaled, summaryOf, withGaps } from "../timeline.js";
 
 test("a pause without samples is a gap", () => {
   const [times, line] = withGaps([10_000, 15_000, 60_000, 65_000], [[1, 2, 3, null]], 5_000);
@@ -18,6 +19,13 @@ test("a clock that was set back adds no point before the newest one", () => {
       [1, 2, 4],
     ],
   );
+});
+
+test("no two lines of an axis of rates have one text", () => {
+  for (const step of RATE_STEPS) {
+    const texts = Array.from({ length: 20 }, (_, line) => pace(line * step));
+    assert.equal(new Set(texts).size, texts.length, `${step}: ${texts}`);
+  }
 });
 
 test("rates are per second of elapsed time", () => {
@@ -46,10 +54,10 @@ test("the text of a line says what is of now, and what is not", () => {
   for (const [summary, more, text] of [
     [{ now: 4, most: 5, far: 5 }, {}, ["4 ms", " now, at most 5 ms"]],
     [{ now: 0, most: 0, far: 0 }, {}, ["0 ms", " now, at most 0 ms"]],
-    [{ now: undefined, most: 5, far: 5 }, {}, ["", "none now, at most 5 ms"]],
-    [{ now: undefined, most: 5, far: -9 }, { offsets: 5 }, ["", "none now, farthest -9 ms"]],
+    [{ now: undefined, most: 5, far: 5 }, {}, ["none", " now, at most 5 ms"]],
+    [{ now: undefined, most: 5, far: -9 }, { offsets: 5 }, ["none", " now, farthest -9 ms"]],
     [{ now: 4, most: 5, far: 5 }, { asOf: "12:00:05" }, ["4 ms", " at 12:00:05, at most 5 ms"]],
-    [{ now: undefined, most: undefined, far: undefined }, {}, ["", "none"]],
+    [{ now: undefined, most: undefined, far: undefined }, {}, ["none", ""]],
   ]) {
     assert.deepEqual(legendOf(summary, { format, ...more }), text);
   }
