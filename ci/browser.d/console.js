@@ -146,6 +146,10 @@ async function alone(browser, server) {
         .filter((text) => / ready| now,/.test(text)),
     );
     wrong.push(...claims.map((text) => `${part}, without its server, claims: ${text}`));
+    // The charts follow the colours of the system, though no new sample draws them.
+    const plot = await view.page.$(".plot");
+    await view.page.emulateMedia({ colorScheme: "dark" });
+    if (part === "time") await view.page.waitForFunction((node) => !node.isConnected, plot);
     wrong.push(...(await checkAll(view, `${part}-alone`, pictures)));
     await view.close();
   }

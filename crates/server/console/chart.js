@@ -7,6 +7,10 @@ const HEIGHT = 180;
 /** Charts on the page by their box. */
 const charts = new Map();
 const dark = matchMedia("(prefers-color-scheme: dark)");
+// A server that is gone sends nothing that would draw them again.
+dark.addEventListener("change", () => {
+  for (const [box, { axes, shown }] of charts) draw(box, { ...axes, ...shown });
+});
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -72,7 +76,7 @@ export function draw(box, { log = false, steps, ...shown }) {
   const plot = new globalThis.uPlot(options, data, place);
   const watcher = new ResizeObserver(() => plot.setSize({ width: Math.max(240, box.clientWidth), height: HEIGHT }));
   watcher.observe(box);
-  charts.set(box, { plot, key, watcher, shown, dark: dark.matches });
+  charts.set(box, { plot, key, watcher, shown, axes: { log, steps }, dark: dark.matches });
 }
 
 /** Returns the range of an axis, with zero, with `least` on both sides, and with some room. */
