@@ -8,7 +8,7 @@ import { samplesOf, sums } from "./metrics.js";
 import * as pools from "./pools.js";
 import { COLOURS, ring } from "./ring.js";
 import { heldBy, heldText, poolsOf } from "./slots.js";
-import { counted, grouped, span } from "./values.js";
+import { grouped, span } from "./values.js";
 
 export const everyMs = 3_000;
 
@@ -174,8 +174,7 @@ async function recovery() {
         value: String(reported),
         "aria-label": "Journals that have reported",
       }),
-      ` ${grouped(reported)} of ${counted(journals.length, "journal")} `,
-      `${journals.length === 1 ? "has" : "have"} reported.`,
+      ` Journals that have reported: ${grouped(reported)} of ${grouped(journals.length)}.`,
     ),
     table({ caption: "Journals", columns, rows: journals, empty: "No journal is known." }),
     el(
