@@ -1,6 +1,6 @@
 // Acts of a user on the console's pages: designs a layout, decodes IDs, and changes a source.
 
-import { check, open } from "./look.js";
+import { checkAll, open } from "./look.js";
 import { call } from "./servers.js";
 
 const ID = "1541815603606036480";
@@ -8,11 +8,13 @@ const ID = "1541815603606036480";
 /** Does everything once; returns what is wrong, as sentences. */
 export async function actions(browser, server, pictures) {
   const wrong = [];
-  for (const act of [design, decode, map, change, mint]) {
-    // An invalid layout and an invalid ID.
-    const view = await open(browser, "light", `${server.base}/`, [design, decode].includes(act) ? [400] : []);
-    await act(view.page, server);
-    wrong.push(...(await check(view, `action-${act.name}`, pictures)));
+  // An invalid layout, an invalid ID, and a token that is no longer accepted.
+  const expected = new Map([[design, [400]], [decode, [400]], [leave, [401]]]);
+  for (const act of [design, decode, map, change, leave, mint]) {
+    const view = await open(browser, "light", `${server.base}/`, expected.get(act));
+    const look = async (name) => wrong.push(...(await checkAll(view, name, pictures)));
+    await act(view.page, server, look);
+    await look(`action-${act.name}`);
     await view.close();
   }
   return wrong;
@@ -48,6 +50,10 @@ async function design(page, server) {
   await page.check("#design-compare");
   await page.selectOption("#design-two-preset", "twitter");
   await page.waitForFunction(() => document.querySelectorAll("#design-comparison tbody tr.open").length > 3);
+  // Next to a button, half of a page leaves a command no room.
+  const wide = (part) => page.$eval(part, (node) => node.getBoundingClientRect().width);
+  const [command, pane] = [await wide("#design-one .lines pre"), await wide("#design-one")];
+  if (command < 0.8 * pane) throw new Error(`the command has ${command} of ${pane} px`);
 }
 
 /** Numbers have the server's readings in its order; other forms their kind; an error names its ID. */
@@ -70,6 +76,14 @@ async function decode(page, server) {
 
 /** The map says by keyboard who holds a number, and until when. */
 async function map(page) {
+  // As after an import from another system, whose numbers it may still use.
+  await page.route("**/v1/workers", async (route) => {
+    const response = await route.fetch();
+    const body = await response.json();
+    const excluded = { pool: "workers-10", number: 5, owner: "the old fleet", term: 1, live: false, excluded: true };
+    body.workers.push({ ...excluded, mark: "+584556019-04-03T14:25:51.615Z" });
+    await route.fulfill({ response, json: body });
+  });
   await page.waitForSelector("#pool-workers-10 .own");
   await page.focus("#pool-workers-10");
   const own = await page.$eval("#pool-workers-10 .own", (node) => [...node.parentNode.children].indexOf(node));
@@ -82,31 +96,35 @@ async function map(page) {
     document.querySelector("#pool-workers-10-note").textContent.startsWith("1023: free"),
   );
   await page.hover("#pool-workers-10-5");
-  await page.waitForFunction(() => document.querySelector("#pool-workers-10-note").textContent.startsWith("5: "));
+  await page.waitForFunction(() =>
+    document.querySelector("#pool-workers-10-note").textContent.startsWith("5: excluded for the old fleet;"),
+  );
 }
 
 /** Defines, alters, disables, enables and deletes a source, each with its plan. */
-async function change(page, server) {
+async function change(page, server, look) {
   await go(page, "sources");
-  const confirm = async (word) => {
+  const confirm = async (word, picture) => {
     await page.waitForSelector("#confirm[open]");
     await page.waitForFunction((text) => document.querySelector("#confirm-means").textContent.includes(text), word);
+    if (picture) await look(`dialog-${picture}`);
     await page.click("#confirm-yes");
   };
   await page.click("#define-box summary");
   await page.fill("#define-name", "brief");
-  await page.fill("#define-layout", "time=40,worker=11,sequence=12");
+  await page.fill("#define-layout", "time=40,sequence=12,worker=11");
   await page.click("#define-form button[type=submit]");
-  await confirm("2,048 workers");
+  await page.waitForFunction(() => document.querySelector("#confirm-means").textContent.includes("Warning: id % N"));
+  await confirm("2,048 workers", "define");
   await page.waitForFunction(() => document.querySelector("#source-title").textContent === "Source brief");
   await page.click("#source-alter");
   const lines = await page.inputValue("#source-lines");
   await page.fill("#source-lines", lines.replace(/lead_max = .*/, 'lead_max = "7s"'));
   await page.click("#source-alter-form button[type=submit]");
-  await confirm("applies the change");
+  await confirm("applies the change", "alter");
   await page.waitForFunction(() => document.querySelector("#source-done").textContent.startsWith("Altered"));
   await page.click("#source-switch");
-  await confirm("last minute");
+  await confirm("last minute", "disable");
   await page.waitForFunction(() => document.querySelector("#source-done").textContent === "Disabled.");
   if ((await call(server, "/v1/sources/brief")).enabled !== false) throw new Error("brief is not disabled");
   await page.click("#source-switch");
@@ -114,8 +132,32 @@ async function change(page, server) {
   await page.waitForFunction(() => document.querySelector("#source-done").textContent === "Enabled.");
   await page.click("#source-delete");
   await page.fill("#confirm-typed", "brief");
-  await confirm("returns 404");
+  await confirm("returns 404", "delete");
   await page.waitForFunction(() => location.hash === "#sources" && !document.querySelector("#open-brief"));
+}
+
+/** A dialog closes when the user leaves its page, and when the server no longer accepts the user; nothing changes. */
+async function leave(page, server) {
+  const ask = async () => {
+    await page.waitForFunction(() => document.querySelector("#source-title").textContent === "Source orders");
+    await page.click("#source-switch");
+    await page.waitForSelector("#confirm[open]");
+  };
+  const closed = () => page.waitForSelector("#confirm:not([open])", { state: "attached" });
+  await go(page, "sources");
+  await page.click("#open-orders");
+  await ask();
+  await page.goBack();
+  await closed();
+  await page.goForward();
+  await ask();
+  await page.route("**/v1/server", (route) =>
+    route.fulfill({ status: 401, json: { error: { code: "unauthenticated", message: "the token has ended" } } }),
+  );
+  await page.evaluate(() => document.querySelector("#look").click());
+  await page.waitForSelector("#sign-in:not([hidden])");
+  await closed();
+  if ((await call(server, "/v1/sources/orders")).enabled === false) throw new Error("orders was disabled");
 }
 
 /** The form begins with a source that mints without a key; serials are shown as they are. */

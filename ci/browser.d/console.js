@@ -9,7 +9,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { actions } from "./actions.js";
-import { MODES, check, launch, open } from "./look.js";
+import { MODES, check, checkAll, launch, open } from "./look.js";
+import { overTime } from "./over_time.js";
+import { paint } from "./paint.js";
 import { call, end, killAll, ready, serve, until } from "./servers.js";
 
 const [snowmint, pictures] = process.argv.slice(2);
@@ -45,9 +47,12 @@ const PAGES = {
     document.querySelector(".ring path"),
   time: () =>
     document.querySelectorAll("#time .plot canvas").length === 6 &&
-    /orders .* now/.test(document.querySelector("#time-sources").textContent),
+    /orders [\d.,]+ now/.test(document.querySelector("#time-sources").textContent),
   server: () => document.querySelector("#minted-orders"),
-  sources: () => document.querySelector("#open-orders") && document.querySelector("#open-receipts"),
+  // No receipt was minted yet: the next one is of no earlier day.
+  sources: () =>
+    document.querySelector("#open-orders") &&
+    document.querySelector("#sources-table tr:has(#open-receipts)").textContent.endsWith("today’s first"),
   "sources/tickets": () => document.querySelector("#source-facts").textContent.includes("T-"),
   workers: () => document.querySelector("#workers-table tbody tr"),
   mint: () => document.querySelector("#mint-source").value !== "",
@@ -68,21 +73,45 @@ async function pages(browser, server) {
   }
 }
 
+/** Milliseconds within which a page should show that a server was killed. */
+const SEEN_MS = 5_000;
+
 /**
  * A killed server is named on the page of another: first it sends no response, and soon its presence ends. A page that
- * refreshes late shows only the second, so each wait accepts both.
+ * refreshes late shows only the second, so each wait accepts both. The time until then depends on how busy the machine
+ * is. So this checks what it consists of: the first refresh that begins after the kill shows it, and the page refreshes
+ * more often than the time allows. One refresh may be under way during the kill.
  */
 async function kill(browser, [one, two]) {
   const view = await open(browser, "dark", `${one.base}/#cluster`);
   await view.page.waitForFunction(PAGES.cluster);
   const begun = Date.now();
+  await view.page.evaluate(() => {
+    globalThis.refreshes = 0;
+    const seen = new MutationObserver(() => {
+      globalThis.refreshes += 1;
+      if (document.querySelector("#cluster-summary.done")) return;
+      globalThis.seenAfter = globalThis.refreshes;
+      seen.disconnect();
+    });
+    seen.observe(document.querySelector("#cluster-servers"), { childList: true });
+  });
   await end(two, "SIGKILL");
+  await view.page.evaluate(() => {
+    globalThis.refreshes = 0;
+  });
   await view.page.waitForFunction(() =>
     /^2 of (3 servers are ready; \w+ does not respond|2 servers are ready; \w+ has been gone for [\w. ]+)\.$/.test(
       document.querySelector("#cluster-summary").textContent,
     ),
   );
-  console.log(`ci/browser: a kill was seen after ${Date.now() - begun} ms`);
+  const [refreshes, everyMs] = await view.page.evaluate(async () => [
+    globalThis.seenAfter,
+    (await import("/console/cluster.js")).everyMs,
+  ]);
+  console.log(`ci/browser: a kill was seen after ${Date.now() - begun} ms, by refresh ${refreshes}`);
+  if (refreshes > 2) wrong.push(`a kill was seen only by refresh ${refreshes}`);
+  if (everyMs >= SEEN_MS) wrong.push(`the cluster is refreshed each ${everyMs} ms, so a kill is seen too late`);
   await view.page.waitForFunction(
     (name) =>
       [...document.querySelectorAll("#cluster-servers tr")].some(
@@ -92,6 +121,38 @@ async function kill(browser, [one, two]) {
   );
   wrong.push(...(await check(view, "cluster-killed", pictures)));
   await view.close();
+}
+
+/** Without its server, a page says so, and from when its content is; it claims nothing about the present. */
+async function alone(browser, server) {
+  const gone = ["Failed to load resource: net::ERR_"];
+  const views = new Map();
+  for (const part of ["cluster", "time"]) {
+    const view = await open(browser, "light", `${server.base}/#${part}`, gone);
+    await view.page.waitForFunction(part === "time" ? PAGES.time : () => document.querySelector("#cluster-summary"));
+    views.set(part, view);
+  }
+  await end(server, "SIGKILL");
+  for (const [part, view] of views) {
+    await view.page.waitForFunction(
+      (id) =>
+        /no complete response .*; what is shown below is of [\d:]{8}$/.test(document.querySelector(id).textContent) &&
+        /^as of .*, not refreshed$/.test(document.querySelector("#seen").textContent),
+      `#${part}-notice`,
+    );
+    const claims = await view.page.evaluate(() =>
+      [...document.querySelectorAll("#cluster-summary, #time .legend li")]
+        .map((node) => node.textContent)
+        .filter((text) => / ready| now,/.test(text)),
+    );
+    wrong.push(...claims.map((text) => `${part}, without its server, claims: ${text}`));
+    // The charts follow the colours of the system, though no new sample draws them.
+    const plot = await view.page.$(".plot");
+    await view.page.emulateMedia({ colorScheme: "dark" });
+    if (part === "time") await view.page.waitForFunction((node) => !node.isConnected, plot);
+    wrong.push(...(await checkAll(view, `${part}-alone`, pictures)));
+    await view.close();
+  }
 }
 
 /** A store that was rolled back: the page shows which journals have reported. */
@@ -186,8 +247,11 @@ async function main() {
       return (await call(servers[0], "/v1/history")).sources.orders?.some((count) => count > 0);
     });
     await pages(browser, servers[0]);
+    wrong.push(...(await paint(browser, servers[0])));
     wrong.push(...(await actions(browser, servers[0], pictures)));
+    wrong.push(...(await overTime(browser, servers[0], pictures)));
     await kill(browser, servers);
+    await alone(browser, servers[0]);
     await recovery(browser, folder);
     await signIn(browser, folder);
   } finally {

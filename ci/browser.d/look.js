@@ -20,7 +20,7 @@ export const launch = () =>
 
 /**
  * Opens a page, and keeps the errors of its console in `errors`. The browser itself reports each response with an error;
- * `expected` has the statuses that the test causes.
+ * `expected` has the statuses that the test causes, and beginnings of other reports, such as of a server that is gone.
  */
 export async function open(browser, mode, url, expected = []) {
   const context = await browser.newContext(MODES[mode]);
@@ -28,8 +28,10 @@ export async function open(browser, mode, url, expected = []) {
   const page = await context.newPage();
   const errors = [];
   const isExpected = (text) =>
-    expected.some((status) =>
-      text.startsWith(`Failed to load resource: the server responded with a status of ${status} `),
+    expected.some((what) =>
+      text.startsWith(
+        typeof what === "number" ? `Failed to load resource: the server responded with a status of ${what} ` : what,
+      ),
     );
   page.on(
     "console",
@@ -37,21 +39,44 @@ export async function open(browser, mode, url, expected = []) {
   );
   page.on("pageerror", (error) => errors.push(error.stack ?? error.message));
   await page.goto(url);
-  return { page, errors, mode, close: () => context.close() };
+  const close = async () => {
+    // A route of the test may still wait for the server.
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    await context.close();
+  };
+  return { page, errors, mode, close };
 }
 
 /** Checks what a reader sees, and keeps a picture of it. Returns what is wrong, as sentences. */
 export async function check({ page, errors, mode }, name, pictures) {
   const wrong = errors.splice(0).map((text) => `console: ${text}`);
-  await page.screenshot({ path: join(pictures, `${name}-${mode}.png`), fullPage: true });
+  // A dialog covers the screen, not the whole page.
+  const fullPage = (await page.locator("dialog[open]").count()) === 0;
+  await page.screenshot({ path: join(pictures, `${name}-${mode}.png`), fullPage });
   const cut = await page.evaluate(() => {
     const wide = (node) => node.scrollWidth > node.clientWidth + 1;
-    const tables = [...document.querySelectorAll(".scroll")].filter((node) => node.offsetParent && wide(node));
+    const tables = [...document.querySelectorAll(".scroll, dialog")].filter((node) => node.offsetParent && wide(node));
     return [...(wide(document.documentElement) ? ["the page"] : []), ...tables.map((node) => `the table ${node.id}`)];
   });
   wrong.push(...cut.map((what) => `${what} is wider than the screen`));
   wrong.push(...(await axe(page)));
   return wrong.map((text) => `${name}, ${mode}: ${text}`);
+}
+
+/** Checks an open page in all modes: for what only an act shows, such as a dialog. */
+export async function checkAll(view, name, pictures) {
+  const wrong = [];
+  const show = async (mode) => {
+    const { viewport, colorScheme } = MODES[mode];
+    await view.page.setViewportSize(viewport);
+    await view.page.emulateMedia({ colorScheme });
+  };
+  for (const mode of Object.keys(MODES)) {
+    await show(mode);
+    wrong.push(...(await check({ ...view, mode }, name, pictures)));
+  }
+  await show(view.mode);
+  return wrong;
 }
 
 /** Runs axe-core by the debugger, since the page's policy permits no other scripts. */

@@ -1,24 +1,30 @@
 // Charts over time, drawn by uPlot (the folder uplot), each with a text for screen readers.
 
 import { el, fill } from "./dom.js";
-import { HOUR_MS, summaryOf } from "./timeline.js";
+import { HOUR_MS, legendOf, summaryOf } from "./timeline.js";
 
 const HEIGHT = 180;
 /** Charts on the page by their box. */
 const charts = new Map();
 const dark = matchMedia("(prefers-color-scheme: dark)");
+// A server that is gone sends nothing that would draw them again.
+dark.addEventListener("change", () => {
+  for (const [box, { axes, shown }] of charts) draw(box, { ...axes, ...shown });
+});
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /**
  * Draws lines in a box, or updates them. `names` are those of the lines, `data` the times in seconds and a column for
- * each line, `format` a value as text. `log` draws powers of ten in equal distances. `offsets` are values on both sides
- * of zero, of which the axis shows at least this many. `places` are those of the lines' colours.
+ * each line, `everyMs` the distance of its samples, `format` a value as text. `log` draws powers of ten in equal
+ * distances. `steps` are the distances that lines of the axis may have. `offsets` are values on both sides of zero, of
+ * which the axis shows at least this many. `places` are those of the lines' colours. `newest` are the times of the lines'
+ * newest samples, if the lines are of several servers.
  */
-export function draw(box, { title, names, data, format, log = false, offsets, places }) {
+export function draw(box, { log = false, steps, ...shown }) {
+  const { names, data, format, offsets, places } = shown;
   const known = charts.get(box);
   const key = [...names, places].join("\n");
-  const shown = { title, names, data, format, offsets, places };
   describe(box, shown);
   const range = () => [Date.now() / 1_000 - HOUR_MS / 1_000, Date.now() / 1_000];
   if (known?.key === key && known.dark === dark.matches) {
@@ -36,6 +42,7 @@ export function draw(box, { title, names, data, format, log = false, offsets, pl
   const upright = {
     ...axis,
     size: 72,
+    incrs: steps,
     filter: powers,
     grid: { ...axis.grid, filter: powers },
     ticks: { ...axis.ticks, filter: powers },
@@ -56,7 +63,7 @@ export function draw(box, { title, names, data, format, log = false, offsets, pl
       y: { distr: log ? 3 : 1, range: log ? undefined : (_, low, high) => rangeOf(low, high, offsets) },
     },
     axes: [
-      { ...axis, values: (_, seconds) => seconds.map((at) => timeOf(at).slice(0, 5)) },
+      { ...axis, size: 32, values: (_, seconds) => seconds.map((at) => timeOf(at).slice(0, 5)) },
       { ...upright, values: (_, values) => values.map((value) => (value === null ? "" : format(value))) },
     ],
     legend: { show: false },
@@ -69,7 +76,7 @@ export function draw(box, { title, names, data, format, log = false, offsets, pl
   const plot = new globalThis.uPlot(options, data, place);
   const watcher = new ResizeObserver(() => plot.setSize({ width: Math.max(240, box.clientWidth), height: HEIGHT }));
   watcher.observe(box);
-  charts.set(box, { plot, key, watcher, shown, dark: dark.matches });
+  charts.set(box, { plot, key, watcher, shown, axes: { log, steps }, dark: dark.matches });
 }
 
 /** Returns the range of an axis, with zero, with `least` on both sides, and with some room. */
@@ -79,6 +86,16 @@ function rangeOf(low, high, least = 0) {
   if (from === to) return [0, 1];
   const room = (to - from) * 0.08;
   return [from < 0 ? from - room : 0, to + room];
+}
+
+/** Says in the text of each chart from when its values are: the server sends no newer ones. */
+export function outdate() {
+  for (const [box, { shown }] of charts) {
+    const newest = shown.data[0].at(-1);
+    if (newest === undefined) continue;
+    shown.asOf = timeOf(newest);
+    describe(box, shown);
+  }
 }
 
 /** Removes all charts. */
@@ -97,19 +114,20 @@ const timeOf = (seconds) => new Date(seconds * 1_000).toLocaleTimeString("en-GB"
  * Writes the newest and the highest value of each line, which are also the text of the chart; while the user points at
  * a time, the values there.
  */
-function describe(box, { title, names, data, format, offsets, places }, place) {
+function describe(box, { title, names, data, everyMs, format, offsets, places, newest, asOf }, place) {
   const [times, ...lines] = data;
   const at = place === null || place === undefined ? undefined : times[place];
-  const text = (values) => {
+  const text = (values, index) => {
     if (at !== undefined)
       return values[place] === null || values[place] === undefined ? "–" : el("b", {}, format(values[place]));
-    const { last, most, far } = summaryOf(values);
-    const rest = offsets ? `farthest ${format(far)}` : `at most ${format(most)}`;
-    return last === undefined ? "none" : [el("b", {}, format(last)), ` now, ${rest}`];
+    const summary = summaryOf(times, values, everyMs, newest?.[index]);
+    const [value, rest] = legendOf(summary, { format, offsets, asOf });
+    return [el("b", {}, value), rest];
   };
-  const items = names.map((name, index) =>
-    el("li", {}, el("span", { class: `key owner-${(places?.[index] ?? index) % 8}` }), `${name} `, text(lines[index])),
-  );
+  const items = names.map((name, index) => {
+    const key = el("span", { class: `key owner-${(places?.[index] ?? index) % 8}` });
+    return el("li", {}, key, `${name} `, text(lines[index], index));
+  });
   if (at !== undefined) items.push(el("li", {}, `at ${timeOf(at)}`));
   const summary = el(
     "ul",

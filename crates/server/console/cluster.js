@@ -2,12 +2,12 @@
 // worker numbers; and the owners of the counter sections.
 
 import * as api from "./api.js";
-import { ago, attempt, byId, el, fill, showNotice, table } from "./dom.js";
+import { ago, byId, el, fill, refill, showNotice, table } from "./dom.js";
 import * as members from "./members.js";
 import { samplesOf, sums } from "./metrics.js";
 import * as pools from "./pools.js";
 import { COLOURS, ring } from "./ring.js";
-import { heldBy, poolsOf } from "./slots.js";
+import { heldBy, heldText, poolsOf } from "./slots.js";
 import { grouped, span } from "./values.js";
 
 export const everyMs = 3_000;
@@ -16,6 +16,7 @@ let servers = { servers: [] };
 
 const nameOf = (id) => members.nameOf(id, servers.servers);
 
+/** Shows all servers; returns whether all is there. */
 export async function load() {
   const [list, workers, metrics] = await Promise.allSettled([api.servers(), api.workers(), api.metrics()]);
   // Each of the calls would show the same reason.
@@ -24,21 +25,25 @@ export async function load() {
     part.classList.toggle("denied", isDenied);
   if (isDenied) {
     forget();
-    return showNotice(byId("cluster-notice"), 'This page needs a token with "admin *".');
+    showNotice(byId("cluster-notice"), 'This page needs a token with "admin *".');
+    return true;
   }
-  await attempt(byId("cluster-notice"), async () => {
-    if (list.reason) throw list.reason;
+  const isListed = await refill(byId("cluster-notice"), async () => {
+    if (list.reason) {
+      // A sentence on how all servers are cannot stay: the page does not know it any more.
+      document.querySelector("#cluster-summary")?.remove();
+      throw list.reason;
+    }
     servers = list.value;
     members.learn(servers.servers);
-    const rows = workers.value?.workers ?? [];
     fill(
       byId("cluster-servers"),
       summary(),
-      rowsOf(rows),
+      rowsOf(workers.value?.workers),
       servers.store_error && el("p", { class: "notice" }, `The store did not list its members: ${servers.store_error}`),
     );
   });
-  await attempt(byId("pools-notice"), async () => {
+  const isMapped = await refill(byId("pools-notice"), async () => {
     if (workers.reason) throw workers.reason;
     const sizes = metrics.value ? sums(samplesOf(metrics.value), "snowmint_pool_workers", "pool") : new Map();
     pools.show(byId("cluster-pools"), poolsOf(workers.value.workers, sizes, Date.now()));
@@ -50,6 +55,7 @@ export async function load() {
     sections.length > 0 && ring(sections, nameOf, (member) => members.placeOf(member) ?? COLOURS - 1),
   );
   await recovery();
+  return isListed && isMapped;
 }
 
 export function forget() {
@@ -91,13 +97,7 @@ function rowsOf(workers) {
     {
       title: "Holds",
       cell: (row) =>
-        heldBy(row, workers).map(({ pool, numbers }) =>
-          el(
-            "span",
-            { class: "holds" },
-            `${pool}: ${numbers.slice(0, 12).map(grouped).join(", ")}${numbers.length > 12 ? ` and ${numbers.length - 12} more` : ""}`,
-          ),
-        ),
+        workers ? heldBy(row, workers).map(holding) : "unknown",
     },
     { title: "Clock", cell: ({ report }) => (report ? clockOf(report) : "") },
     { title: "Sections in use", numeric: true, cell: ({ report }) => (report ? grouped(report.sections) : "") },
@@ -124,6 +124,10 @@ function rowsOf(workers) {
     old > 0 && el("p", { class: "empty" }, `Not shown: ${grouped(old)} members that left more than 10 minutes ago.`),
   ];
 }
+
+/** Creates the line about a pool, which breaks before the pool's name, not within it. */
+const holding = ({ pool, numbers }) =>
+  el("span", { class: "holds" }, heldText(numbers), " of ", el("span", {}, pool));
 
 function clockOf({ clock_ahead_ms: ahead }) {
   if (ahead === undefined) return el("span", { class: "hint" }, "no reference");
@@ -170,7 +174,7 @@ async function recovery() {
         value: String(reported),
         "aria-label": "Journals that have reported",
       }),
-      ` ${grouped(reported)} of ${grouped(journals.length)} journals have reported.`,
+      ` Journals that have reported: ${grouped(reported)} of ${grouped(journals.length)}.`,
     ),
     table({ caption: "Journals", columns, rows: journals, empty: "No journal is known." }),
     el(

@@ -14,6 +14,11 @@ typed.addEventListener("input", () => {
 yes.addEventListener("click", () => dialog.close("yes"));
 byId("confirm-no").addEventListener("click", () => dialog.close("no"));
 
+/** Closes the dialog without a confirmation, if it is open. */
+export function dismiss() {
+  if (dialog.open) dialog.close("no");
+}
+
 /**
  * Returns whether the user confirms a change. `means` are sentences that explain it, or promises of some, `lines` the
  * data to send. With `name`, for a change that cannot be undone, the user must type this name.

@@ -22,18 +22,15 @@ export function load(name) {
 }
 
 async function showBound() {
-  await attempt(byId("counter-notice"), async () => {
-    const key = byId("counter-key").value;
-    const { bound } = await api.bound(source, key);
-    showNotice(byId("counter-done"), `${key}: ${grouped(bound)} is the highest number that a caller may have received.`);
+  await about(async (of, key) => {
+    const { bound } = await api.bound(of, key);
+    const now = new Date().toLocaleTimeString("en-GB");
+    return `${key}: at ${now}, ${grouped(bound)} was the highest number that a caller may have received.`;
   });
 }
 
 async function raise() {
-  await attempt(byId("counter-notice"), async () => {
-    // The address may name another source when the user confirms.
-    const of = source;
-    const key = byId("counter-key").value;
+  await about(async (of, key) => {
     const bound = byId("counter-bound").value.trim();
     if (key === "") throw new Error("the key is empty; enter a key");
     const sure = await confirm({
@@ -44,8 +41,19 @@ async function raise() {
       ],
       action: "Raise",
     });
-    if (!sure) return;
+    if (!sure) return undefined;
     const raised = await api.raise(of, key, bound);
-    showNotice(byId("counter-done"), `${key}: every later number is greater than ${grouped(raised.bound)}.`);
+    return `${key}: every later number is greater than ${grouped(raised.bound)}.`;
   });
+}
+
+/** Does the work with the source and the key, and shows its sentence in place of the earlier one. */
+async function about(work) {
+  // The address may name another source when the user confirms, or the server responds.
+  const of = source;
+  const done = byId("counter-done");
+  done.hidden = true;
+  const words = await attempt(byId("counter-notice"), () => work(of, byId("counter-key").value));
+  if (source !== of) byId("counter-notice").hidden = true;
+  else if (words !== undefined) showNotice(done, words);
 }

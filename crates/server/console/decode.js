@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { attempt, byId, el, errorText, fill, onSubmit, table } from "./dom.js";
 import { detailsOf, firstOf } from "./reading.js";
 import { choices } from "./sources.js";
-import { grouped } from "./values.js";
+import { counted } from "./values.js";
 import * as zones from "./zones.js";
 
 /** Only the user changes this part. */
@@ -83,7 +83,7 @@ async function decode() {
       .value.split(/[\s,;"'[\]]+/)
       .filter(Boolean);
     if (ids.length === 0) throw new Error("no ID was entered; enter one or more");
-    if (ids.length > IDS_MAX) throw new Error(`${grouped(ids.length)} IDs exceed the limit of ${IDS_MAX}; enter fewer`);
+    if (ids.length > IDS_MAX) throw new Error(`${counted(ids.length, "ID")} exceed the limit of ${IDS_MAX}; enter fewer`);
     const query = by.value === "any" ? {} : { [by.value]: byId(`decode-${by.value}`).value.trim() };
     decoded = await all(ids, query);
     byAny = by.value === "any";

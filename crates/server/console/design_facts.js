@@ -17,7 +17,7 @@ const about = (count) => {
 /** Returns nodes that show the properties of a design; `which` names it for screen readers. */
 export function result(known, which) {
   const { layout, end, workers, ids_per_second: rate, unit_ns: ns, warnings = [], sample = {} } = known;
-  const { command, configuration } = definitions("orders", layout);
+  const { command, configuration } = definitions("NAME", layout);
   const big = (title, value, small) =>
     el("div", { class: "figure" }, el("dt", {}, title), el("dd", {}, value, small && el("small", {}, small)));
   const forms = Object.entries(sample).filter(([name]) => !name.endsWith("-padded"));

@@ -196,6 +196,8 @@ function draw(pane) {
   const text = textOf(pane.design);
   const total = totalOf(pane.design);
   fill(pane.scale, drawing.room(fieldsOf(text)), el("p", { class: "hint" }, `${total} of 64 bits`));
+  // The figures below are those of the earlier design until the server responds.
+  pane.result.setAttribute("aria-busy", "true");
   clearTimeout(pane.timer);
   pane.timer = setTimeout(() => ask(pane, text), PAUSE_MS);
 }
@@ -213,6 +215,7 @@ async function ask(pane, text) {
     }
   });
   if (mine !== pane.asked) return;
+  pane.result.removeAttribute("aria-busy");
   fill(pane.result, pane.known && result(pane.known, pane.which));
   compare();
 }

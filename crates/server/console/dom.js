@@ -128,6 +128,34 @@ export async function attempt(notice, work) {
   }
 }
 
+/** Times at which parts of the page were filled last, by the notices of their errors. */
+const filled = new Map();
+
+const clockTime = () => new Date().toLocaleTimeString("en-GB");
+
+/**
+ * Fills a part of the page, and returns whether that succeeded. If it fails, the part keeps its content, and the notice
+ * says from when that is.
+ */
+export async function refill(notice, work) {
+  let isFilled = false;
+  await attempt(notice, async () => {
+    try {
+      await work();
+      isFilled = true;
+      filled.set(notice, clockTime());
+    } catch (error) {
+      const since = filled.get(notice);
+      if (since) error.message += `; what is shown below is of ${since}`;
+      throw error;
+    }
+  });
+  return isFilled;
+}
+
+/** Forgets that the parts of the page were filled: they are empty again. */
+export const emptied = () => filled.clear();
+
 /** Shows a text in a notice. A screen reader does not repeat an unchanged text. */
 export function showNotice(notice, words) {
   if (notice.textContent !== words) notice.textContent = words;

@@ -2,10 +2,11 @@
 // so that an open console does not prevent a server from being idle.
 
 import * as cluster from "./cluster.js";
+import { dismiss } from "./confirm.js";
 import * as counters from "./counters.js";
 import * as decode from "./decode.js";
 import * as define from "./define.js";
-import { byId } from "./dom.js";
+import { byId, emptied } from "./dom.js";
 import * as layouts from "./layouts.js";
 import * as mint from "./mint.js";
 import * as server from "./server.js";
@@ -27,7 +28,10 @@ let part = "cluster";
 let about = "";
 let turn = 0;
 let timer;
-let seen = "";
+/** Time at which each part was complete last. */
+const seen = new Map();
+/** Whether the visible part is as of that time only, since its last refresh failed. */
+let isOld = false;
 let seenMs = 0;
 let touchedMs = performance.now();
 let paused = false;
@@ -53,6 +57,8 @@ async function refresh({ byItself = false } = {}) {
   const mine = turn;
   const { load, everyMs } = PARTS[part];
   accepted = await server.loadStatus();
+  // A change without a right to it could only fail.
+  if (!accepted) dismiss();
   // A newer call has started meanwhile, for example after a change of the part.
   if (mine !== turn) return;
   // A page that needs more than the token has would be an error as the first thing to see.
@@ -60,10 +66,12 @@ async function refresh({ byItself = false } = {}) {
     location.replace("#mint");
     return;
   }
-  if (accepted && (!byItself || everyMs > 0)) await load(about);
+  let isComplete = server.responds();
+  if (accepted && (!byItself || everyMs > 0)) isComplete = (await load(about)) !== false && isComplete;
   if (mine !== turn) return;
   seenMs = performance.now();
-  seen = `as of ${new Date().toLocaleTimeString()}`;
+  isOld = !isComplete;
+  if (isComplete) seen.set(part, new Date().toLocaleTimeString("en-GB"));
   scheduleRefresh();
 }
 
@@ -71,7 +79,9 @@ const period = () => (accepted && PARTS[part].everyMs) || STATUS_EVERY_MS;
 
 function scheduleRefresh() {
   paused = performance.now() - touchedMs > PAUSE_AFTER_MS;
-  byId("seen").textContent = paused ? `${seen}, paused until you interact` : seen;
+  const since = seen.get(part);
+  const words = [since && `as of ${since}`, isOld && "not refreshed", paused && "paused until you interact"];
+  byId("seen").textContent = words.filter(Boolean).join(", ");
   if (!paused && !document.hidden) timer = setTimeout(() => refresh({ byItself: true }), period());
 }
 
@@ -94,6 +104,8 @@ function shownAgain() {
 /** Clears data that the server returned for one token: the next token may lack the permission. */
 function forget() {
   for (const node of document.querySelectorAll("[data-loaded]")) node.replaceChildren();
+  emptied();
+  seen.clear();
   cluster.forget();
   time.forget();
   for (const shown of ["source-body", "mint-result", "decode-result"]) byId(shown).hidden = true;
@@ -109,6 +121,8 @@ byId("look").addEventListener("click", () => refresh());
 document.addEventListener("visibilitychange", shownAgain);
 for (const kind of ["pointerdown", "keydown", "wheel"]) document.addEventListener(kind, touched, { passive: true });
 window.addEventListener("hashchange", async () => {
+  // The dialog is about the page that the user leaves.
+  dismiss();
   const before = part;
   read();
   // Keyboard and screen reader follow the link to its target.

@@ -1,6 +1,6 @@
 // Members of the namespace as users see them: name, colour, state and clock; independent of the page.
 
-import { grouped, span } from "./values.js";
+import { counted, grouped, span } from "./values.js";
 
 /** Members that left longer ago are only counted. */
 const GONE_SHOWN_MS = 10 * 60_000;
@@ -74,8 +74,8 @@ export function summaryOf(servers, nowMs) {
   ];
   const several =
     isReady && rows.length === all.length
-      ? `All ${grouped(all.length)} servers are ready`
-      : `${grouped(ready.length)} of ${grouped(all.length)} servers are ready`;
+      ? `All ${counted(all.length, "server")} are ready`
+      : `${grouped(ready.length)} of ${counted(all.length, "server")} ${ready.length === 1 ? "is" : "are"} ready`;
   const shown = faults.length > NAMED_MAX + 1 ? faults.slice(0, NAMED_MAX) : faults;
   const rest = faults.length - shown.length;
   const parts = [

@@ -32,8 +32,11 @@ export function sums(samples, name, label) {
   return sums;
 }
 
-/** Returns the rise of a count per second; undefined without an earlier count, and after a restart of the count. */
-export function risesBy(before, after, elapsedMs) {
-  if (before === undefined || after < before || elapsedMs <= 0) return undefined;
+/**
+ * Returns the rise of a count per second; undefined without an earlier count, after a restart of the count, and if the
+ * earlier one is older than `elapsedMaxMs`: a rate over a long absence is not that of now.
+ */
+export function risesBy(before, after, elapsedMs, elapsedMaxMs) {
+  if (before === undefined || after < before || elapsedMs <= 0 || elapsedMs > elapsedMaxMs) return undefined;
   return ((after - before) * 1_000) / elapsedMs;
 }

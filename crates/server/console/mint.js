@@ -45,6 +45,8 @@ async function mint() {
     if (!byId("mint-key-box").hidden) wish.key = byId("mint-key").value;
     if (byId("mint-format").value) wish.format = byId("mint-format").value;
     const from = source.value;
+    // If minting fails, the earlier IDs would look like new ones.
+    byId("mint-result").hidden = true;
     const { ids } = await api.mint(from, wish);
     byId("mint-ids").value = ids.join("\n");
     byId("mint-result").dataset.source = from;

@@ -1,7 +1,7 @@
 // The meaning of a change of a source, as far as calls of the server show it.
 
 import * as api from "./api.js";
-import { grouped } from "./values.js";
+import { counted } from "./values.js";
 
 const RECENT_MS = 60_000;
 
@@ -14,7 +14,7 @@ export async function recentUse(name) {
     const sum = counts.reduce((all, count, place) => (times[place] > from ? all + count : all), 0);
     return sum === 0
       ? "This server issued no ID of it in the last minute."
-      : `This server alone issued ${grouped(sum)} IDs of it in the last minute.`;
+      : `This server alone issued ${counted(sum, "ID")} of it in the last minute.`;
   } catch {
     return "";
   }
@@ -23,15 +23,17 @@ export async function recentUse(name) {
 /** Returns the sentences on a layout that a source gets for ever: its limits, and the server's warnings. */
 export async function layoutPlan(text) {
   const { layout, end, workers, ids_per_second: rate, warnings = [] } = await api.layout(text);
+  const [mint, each] = workers === 1 ? ["mints", ""] : ["mint", " each"];
   return [
-    `Layout ${layout}: ${grouped(workers)} workers, ${grouped(rate)} IDs a second each, until ${end.split("T")[0]}.`,
-    ...warnings.map((warning) => `${warning[0].toUpperCase()}${warning.slice(1)}.`),
+    `${counted(workers, "worker")} ${mint} up to ${counted(rate, "ID")} a second${each}, until ${end.split("T")[0]}.`,
+    `The layout in full: ${layout}`,
+    ...warnings.map((warning) => `Warning: ${warning}.`),
   ];
 }
 
 /** Returns the form of serials in words, from the keys of the source. */
 export function serialText({ prefix = "", date, width, reset, zone }) {
-  const digits = width ? `at least ${width} digits` : "a number";
+  const digits = width ? `at least ${counted(width, "digit")}` : "a number";
   const again = reset && reset !== "never" ? `, from 1 again each ${reset} (${zone})` : "";
   return [prefix && `“${prefix}”`, date && `the date as ${date}`, digits].filter(Boolean).join(", then ") + again;
 }

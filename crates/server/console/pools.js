@@ -1,8 +1,8 @@
 // Maps of worker numbers: one field for each number of a pool, with its state, its holder and its mark.
 
-import { distance, grouped, readable } from "./values.js";
+import { counted, grouped } from "./values.js";
 import { el, fill, table, when } from "./dom.js";
-import { MAP_MAX, STATES } from "./slots.js";
+import { MAP_MAX, STATES, markless, sentenceOf } from "./slots.js";
 
 /** Rows of a list of a large pool. */
 const ROWS_MAX = 200;
@@ -25,17 +25,18 @@ export function forget() {
   maps.clear();
 }
 
-const counts = ({ count }) =>
-  Object.keys(STATES)
-    .filter((state) => count[state] > 0)
-    .map((state) => `${grouped(count[state])} ${state}`)
-    .join(", ");
+/** Returns how many numbers a pool has, and in which states. */
+function counts({ size, atLeast, count }) {
+  const states = Object.keys(STATES).filter((state) => count[state] > 0);
+  const words = states.map((state) => `${grouped(count[state])} ${state}`).join(", ");
+  return `${atLeast ? "at least " : ""}${counted(size, "number")}: ${words}`;
+}
 
 function mapOf(pool) {
   if (maps.get(pool.name)?.cells.length !== pool.size) maps.set(pool.name, make(pool));
   const map = maps.get(pool.name);
   map.pool = pool;
-  map.summary.textContent = `${grouped(pool.size)} numbers: ${counts(pool)}`;
+  map.summary.textContent = counts(pool);
   map.cells.forEach((cell, number) => {
     const state = pool.slots.get(number)?.state ?? "free";
     if (map.states[number] === state) return;
@@ -120,26 +121,8 @@ function describe({ pool, active, note }) {
   const words =
     active === undefined
       ? "Point at a field, or move with the arrow keys."
-      : sentenceOf(active, pool.slots.get(active));
+      : sentenceOf(active, pool.slots.get(active), Date.now());
   if (note.textContent !== words) note.textContent = words;
-}
-
-/** Returns the sentence about a number. */
-function sentenceOf(number, slot) {
-  if (!slot) return `${number}: free; it was never held.`;
-  const { state, owner, host, process, mark, term } = slot;
-  const who = [owner, host && host !== owner && `on ${host}`, process && `process ${process}`]
-    .filter(Boolean)
-    .join(", ");
-  const until =
-    Date.parse(mark) > Date.now()
-      ? `promised until ${readable(mark)} (${distance(mark, Date.now())})`
-      : `mark ${readable(mark)}`;
-  if (state === "excluded") return `${number}: excluded; no member ever gets it.`;
-  if (state === "own" || state === "held")
-    return `${number}: held by ${who || "an unnamed member"}, term ${term}, ${until}.`;
-  if (state === "external") return `${number}: leased to ${who || "an external client"}, ${until}.`;
-  return `${number}: ${state === "ahead" ? "ahead of the clock" : "free"}; last ${who || "an unnamed member"}, ${until}.`;
 }
 
 /** Returns a large pool as the list of the numbers that were ever held. */
@@ -150,7 +133,7 @@ function listOf(pool) {
     { title: "State", cell: ({ state }) => el("span", { class: `state-${state}` }, state) },
     { title: "Owner", cell: ({ owner }) => owner ?? "" },
     { title: "Host", cell: ({ host }) => host ?? "" },
-    { title: "Mark", cell: ({ mark }) => when(mark) },
+    { title: "Mark", cell: (slot) => markless(slot) ?? when(slot.mark) },
   ];
   const rest = rows.length - ROWS_MAX;
   return el(
@@ -160,7 +143,7 @@ function listOf(pool) {
     el(
       "p",
       { class: "hint" },
-      `${grouped(pool.size)} numbers: ${counts(pool)}. Only numbers that were ever held are listed.`,
+      `${counts(pool)}. Only numbers that were ever held are listed.`,
     ),
     table({
       caption: `Numbers of ${pool.name} that were ever held`,

@@ -1,7 +1,7 @@
 // The sections of counters as a ring: one colour for each owner.
 
 import { el } from "./dom.js";
-import { grouped } from "./values.js";
+import { counted, grouped } from "./values.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const SECTIONS = 16_384;
@@ -37,7 +37,7 @@ export function ring(ranges, nameOf, placeOf) {
       svg(
         "path",
         { d: path, class: `owner-${placeOf(member) % COLOURS}` },
-        svg("title", {}, `${nameOf(member)}: ${grouped(count)} sections`),
+        svg("title", {}, `${nameOf(member)}: ${counted(count, "section")}`),
       ),
     );
   }
@@ -51,7 +51,7 @@ export function ring(ranges, nameOf, placeOf) {
       {},
       el("span", { class: `key owner-${placeOf(member) % COLOURS}` }),
       nameOf(member),
-      el("small", {}, `${grouped(count)} sections, ${((count * 100) / SECTIONS).toFixed(1)} %`),
+      el("small", {}, `${counted(count, "section")}, ${((count * 100) / SECTIONS).toFixed(1)} %`),
     ),
   );
   return el("div", { class: "ring-box" }, drawn, el("ul", { class: "ring-legend" }, legend));

@@ -1,13 +1,16 @@
 // The responding server: its readiness, its settings, and its minting.
 
 import * as api from "./api.js";
-import { attempt, byId, el, facts, fill, table, when } from "./dom.js";
+import { attempt, byId, el, facts, fill, refill, table, when } from "./dom.js";
 import { administers } from "./grants.js";
 import { risesBy, samplesOf, single, sums } from "./metrics.js";
 import * as token from "./token.js";
 import { grouped, pace, span } from "./values.js";
 
 export const everyMs = 10_000;
+
+/** Time between two counts from which on their rate is no longer that of now. */
+const RATE_MAX_MS = 3 * everyMs;
 
 /** The responses of the last refresh. */
 let about;
@@ -36,10 +39,13 @@ export async function loadStatus() {
   return loadError?.status !== 401;
 }
 
+/** Returns whether the server responded at the last refresh. */
+export const responds = () => ready !== undefined;
+
 /** Returns whether the caller may see all servers; true where the server names no rights. */
 export const mayAdminister = () => !about?.token || administers(about.token.grants, about.namespace);
 
-/** Shows the responses that `loadStatus` has fetched, and the metrics. */
+/** Shows the responses that `loadStatus` has fetched, and the metrics; returns whether all is there. */
 export async function load() {
   await attempt(byId("server-notice"), async () => {
     fill(byId("server-facts"), facts([...readinessFacts(), ...serverFacts()]));
@@ -47,12 +53,13 @@ export async function load() {
   });
   // An anonymous caller would see the same error twice.
   byId("server-measured").hidden = loadError?.status === 401;
-  if (loadError?.status === 401) return;
-  await attempt(byId("metrics-notice"), async () => {
+  if (loadError?.status === 401) return false;
+  const isFilled = await refill(byId("metrics-notice"), async () => {
     const samples = samplesOf(await api.metrics());
     fill(byId("server-minted"), minted(samples), pools(samples));
     fill(byId("server-process"), facts(processFacts(samples)));
   });
+  return isFilled && !loadError;
 }
 
 function readinessFacts() {
@@ -135,7 +142,7 @@ function minted(samples) {
   ].map(by);
   const seconds = (value) => (value === undefined ? "" : span(value * 1_000));
   const number = (value) => (value === undefined ? "" : grouped(value));
-  const rate = (name) => risesBy(before.issued.get(name), issued.get(name), atMs - before.atMs);
+  const rate = (name) => risesBy(before.issued.get(name), issued.get(name), atMs - before.atMs, RATE_MAX_MS);
   const columns = [
     { title: "Source", cell: (name) => el("a", { href: `#sources/${name}`, id: `minted-${name}` }, name) },
     { title: "IDs", numeric: true, cell: (name) => number(issued.get(name)) },

@@ -1,5 +1,7 @@
 // Worker numbers by pool and state, independent of the page.
 
+import { distance, grouped, readable } from "./values.js";
+
 /** Most numbers of a pool that the page draws as a map. */
 export const MAP_MAX = 4_096;
 
@@ -22,17 +24,38 @@ export function stateOf({ excluded, own, live, external, mark }, nowMs) {
   return isAhead ? "ahead" : "free";
 }
 
+/** Returns why a slot has no time as its mark; undefined if it has one. */
+export function markless({ mark, excluded }) {
+  if (excluded) return "never assigned";
+  return Date.parse(mark) === 0 ? "nothing promised yet" : undefined;
+}
+
 /**
- * Returns the pools by name: `{ name, size, slots, count }`. `sizes` has the sizes that the server's metrics name; a
- * pool without one is as large as its highest number. `count` has the numbers by state, with those never held as free.
+ * Returns the size of a pool as its name gives it: that of `workers-7-clock-3` has 10 bits. Undefined for a name of
+ * another form.
+ */
+function sizeIn(name) {
+  const [, workers, clock = "0"] = /^workers-(\d+)(?:-clock-(\d+))?$/.exec(name) ?? [];
+  return workers === undefined ? undefined : 2 ** (Number(workers) + Number(clock));
+}
+
+/**
+ * Returns the pools by name: `{ name, size, atLeast, slots, count }`. `sizes` has the sizes that the server's metrics
+ * name, which not every caller sees; otherwise the pool's name gives the size. Where neither does, the size is the least
+ * that the pool can have, and `atLeast` is true. `count` has the numbers by state, with those never held as free.
  */
 export function poolsOf(workers, sizes, nowMs) {
-  const pools = new Map([...sizes].map(([name, size]) => [name, { name, size, slots: new Map() }]));
+  const named = new Set([...sizes.keys(), ...workers.map(({ pool }) => pool)]);
+  const pools = new Map(
+    [...named].map((name) => {
+      const size = sizes.get(name) ?? sizeIn(name);
+      return [name, { name, size: size ?? 0, atLeast: size === undefined, slots: new Map() }];
+    }),
+  );
   for (const slot of workers) {
-    if (!pools.has(slot.pool)) pools.set(slot.pool, { name: slot.pool, size: 0, slots: new Map() });
     const pool = pools.get(slot.pool);
     pool.slots.set(Number(slot.number), { ...slot, state: stateOf(slot, nowMs) });
-    if (!sizes.has(slot.pool)) pool.size = Math.max(pool.size, Number(slot.number) + 1);
+    pool.size = Math.max(pool.size, Number(slot.number) + 1);
   }
   for (const pool of pools.values()) {
     const count = Object.fromEntries(Object.keys(STATES).map((state) => [state, 0]));
@@ -51,4 +74,34 @@ export function heldBy({ owner, host, process }, workers) {
     held.set(slot.pool, [...(held.get(slot.pool) ?? []), Number(slot.number)]);
   }
   return [...held].map(([pool, numbers]) => ({ pool, numbers }));
+}
+
+/** Numbers of a pool that a text names. */
+const NAMED_MAX = 12;
+
+/** Returns the numbers that a member holds of a pool, in words that do not read as a count. */
+export function heldText(numbers) {
+  const rest = numbers.length - NAMED_MAX;
+  const shown = numbers.slice(0, NAMED_MAX).map(grouped).join(", ");
+  const more = rest > 0 ? ` and ${grouped(rest)} more` : "";
+  return `${numbers.length === 1 ? "number" : "numbers"} ${shown}${more}`;
+}
+
+/** Returns the sentence on a number of a map: who has it, and until when. `slot` is undefined if no member ever held it. */
+export function sentenceOf(number, slot, nowMs) {
+  if (!slot) return `${number}: free; it was never held.`;
+  const { state, owner, host, process, mark, term } = slot;
+  if (state === "excluded") return `${number}: excluded${owner ? ` for ${owner}` : ""}; no member ever gets it.`;
+  const who = [owner, host && host !== owner && `on ${host}`, process && `process ${process}`]
+    .filter(Boolean)
+    .join(", ");
+  const until =
+    markless(slot) ??
+    (Date.parse(mark) > nowMs
+      ? `promised until ${readable(mark)} (${distance(mark, nowMs)})`
+      : `mark ${readable(mark)}`);
+  if (state === "own" || state === "held")
+    return `${number}: held by ${who || "an unnamed member"}, term ${term}, ${until}.`;
+  if (state === "external") return `${number}: leased to ${who || "an external client"}, ${until}.`;
+  return `${number}: ${state === "ahead" ? "ahead of the clock" : "free"}; last ${who || "an unnamed member"}, ${until}.`;
 }

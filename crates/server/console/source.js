@@ -26,6 +26,7 @@ export function begin(changed) {
   onSubmit(byId("source-alter-form"), alter);
 }
 
+/** Shows the source with this name, or none. */
 export async function load(name) {
   requested = name;
   const box = byId("source");
@@ -36,7 +37,8 @@ export async function load(name) {
   }
   if (shown?.name !== name) {
     endAlter();
-    byId("source-done").hidden = true;
+    // What became of a change of another source.
+    for (const words of ["source-done", "change-notice"]) byId(words).hidden = true;
   }
   byId("source-title").textContent = `Source ${name}`;
   const source = await attempt(byId("source-notice"), () => api.source(name));
@@ -50,7 +52,7 @@ export async function load(name) {
     facts([
       ["Version", grouped(version)],
       ["Serials", serial && serialText(serial)],
-      ["Next number", nextText(next, serial)],
+      ["Next number", nextText(next, serial, Date.now())],
     ]),
   );
   fill(byId("source-stores"), status.length > 0 && stores(status));
@@ -169,6 +171,8 @@ async function change(work) {
       throw error;
     }
   });
+  // The address names another source meanwhile, whose change did not fail.
+  if (shown?.name !== before.name) byId("change-notice").hidden = true;
   if (words === undefined && !late) return;
   await again();
   if (words !== undefined && shown?.name === before.name) showNotice(done, words);

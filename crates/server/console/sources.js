@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { fieldsOf } from "./bits.js";
-import { attempt, byId, day, el, fill, table } from "./dom.js";
+import { byId, day, el, fill, refill, table } from "./dom.js";
 import * as drawing from "./drawing.js";
 import { serialText } from "./plan.js";
 import * as panel from "./source.js";
@@ -13,15 +13,16 @@ export const everyMs = 20_000;
 /** The properties of layouts by their text, which never change. */
 const layouts = new Map();
 
-/** Shows all sources, and the details of the one with this name. */
+/** Shows all sources, and the details of the one with this name; returns whether the list is there. */
 export async function load(name) {
-  await attempt(byId("sources-notice"), async () => {
+  const isFilled = await refill(byId("sources-notice"), async () => {
     const { sources, unreadable = [] } = await api.sources();
     const texts = new Set(sources.map(({ layout }) => layout).filter(Boolean));
     await Promise.all([...texts].map(learn));
     fill(byId("sources-table"), listed(sources, name), unreadable.map(unread));
   });
   await panel.load(name);
+  return isFilled;
 }
 
 async function learn(text) {
@@ -46,7 +47,7 @@ function listed(sources, open) {
     { title: "Details", wrap: true, cell: (source) => shape(source, of(source)) },
     { title: "Lasts until", cell: (source) => of(source) && day(of(source).end) },
     { title: "IDs/s per worker", numeric: true, cell: (source) => of(source) && grouped(of(source).ids_per_second) },
-    { title: "Next number", numeric: true, cell: ({ next, serial }) => nextText(next, serial) },
+    { title: "Next number", numeric: true, cell: ({ next, serial }) => nextText(next, serial, Date.now()) },
   ];
   return table({
     caption: "Sources of this namespace",

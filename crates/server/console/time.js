@@ -2,9 +2,9 @@
 
 import * as api from "./api.js";
 import * as chart from "./chart.js";
-import { attempt, byId, el, fill } from "./dom.js";
+import { byId, el, emptied, fill, refill } from "./dom.js";
 import * as members from "./members.js";
-import { rates, scaled, withGaps } from "./timeline.js";
+import { RATE_STEPS, rates, scaled, withGaps } from "./timeline.js";
 import { pace, span } from "./values.js";
 
 export const everyMs = 5_000;
@@ -21,6 +21,7 @@ const CHARTS = ["time-protocols", "time-sources", "time-errors", "time-latency",
 export function begin() {
   select.addEventListener("change", () => {
     chart.forget();
+    emptied();
     load();
   });
 }
@@ -32,12 +33,18 @@ export function forget() {
 
 export async function load() {
   const servers = await serversOf();
-  await attempt(byId("time-notice"), async () => {
-    const history = await historyOf(select.value);
+  const wanted = select.value;
+  // The user has chosen another server meanwhile, whose charts these are not.
+  const isLate = () => select.value !== wanted;
+  const isFilled = await refill(byId("time-notice"), async () => {
+    const history = await historyOf(wanted);
+    if (isLate()) return;
     drawAll(history);
-    const named = servers.find(({ member }) => member === select.value) ?? servers.find(({ own }) => own);
+    const named = servers.find(({ member }) => member === wanted) ?? servers.find(({ own }) => own);
     await clocks(servers, named, history);
   });
+  if (!isFilled) chart.outdate();
+  return isFilled;
 }
 
 /** Returns the live servers, and offers them. A caller that may not list them sees the responding one. */
@@ -80,32 +87,36 @@ function drawAll(history) {
     Object.fromEntries(Object.entries(table).filter(([, counts]) => counts.some((count) => count > 0)));
   const [protocols, sources, errors] = [used(history.ids), history.sources, used(history.errors)];
   const [byProtocol, bySource, byError, latency, runway] = CHARTS;
-  chart.draw(byProtocol, {
+  const draw = (box, shown) => chart.draw(box, { everyMs: every, ...shown });
+  draw(byProtocol, {
     title: "IDs a second by protocol",
     names: Object.keys(protocols),
     data: perSecond(protocols),
     format: pace,
+    steps: RATE_STEPS,
   });
-  chart.draw(bySource, {
+  draw(bySource, {
     title: "IDs a second by source",
     names: Object.keys(sources),
     data: perSecond(sources),
     format: pace,
+    steps: RATE_STEPS,
   });
-  chart.draw(byError, {
+  draw(byError, {
     title: "Errors a second by protocol",
     names: Object.keys(errors),
     data: perSecond(errors),
     format: pace,
+    steps: RATE_STEPS,
   });
-  chart.draw(latency, {
+  draw(latency, {
     title: "Time to the response",
     names: ["half of the requests", "99 of 100"],
     data: lines([scaled(history.request_p50_us, 1_000), scaled(history.request_p99_us, 1_000)]),
     format: millis,
     log: true,
   });
-  chart.draw(runway, {
+  draw(runway, {
     title: "Runway",
     names: ["windows", "prefetched numbers"],
     data: lines([scaled(history.window_runway_ms, 1_000), scaled(history.prefetch_runway_ms, 1_000)]),
@@ -120,13 +131,17 @@ async function clocks(servers, shown, shownHistory) {
   const lines = all.flatMap(({ value }, place) => {
     if (!value?.clock_ahead_ms.some((ahead) => ahead !== null)) return [];
     const data = withGaps(value.times_ms, [value.clock_ahead_ms], value.every_ms);
-    return [{ name: labelOf(servers[place]), place: members.placeOf(servers[place].member) ?? place, data }];
+    const of = { every: value.every_ms, newest: data[0].at(-1) };
+    return [{ name: labelOf(servers[place]), place: members.placeOf(servers[place].member) ?? place, data, ...of }];
   });
   const data = lines.length > 0 ? globalThis.uPlot.join(lines.map((line) => line.data)) : [[]];
   chart.draw(CHARTS[5], {
     title: "Clock ahead of its reference",
     names: lines.map(({ name }) => name),
     data,
+    everyMs: Math.max(0, ...lines.map(({ every }) => every)),
+    // Each server's clock gives its own samples their times, so none is old because another clock is ahead.
+    newest: lines.map(({ newest }) => newest),
     format: offset,
     offsets: OFFSET_SHOWN_MS,
     places: lines.map(({ place }) => place),

@@ -3,6 +3,12 @@
 /** Length of the charts. */
 export const HOUR_MS = 3_600_000;
 
+/** Distances between the lines of an axis of rates: each line has a text of its own, with one decimal below 10. */
+export const RATE_STEPS = [
+  ...[0.1, 0.2, 0.5],
+  ...Array.from({ length: 36 }, (_, place) => [1, 2, 5][place % 3] * 10 ** Math.floor(place / 3)),
+];
+
 /** Returns counts as rates per second; null where no time has passed. */
 export function rates(counts, spansMs) {
   return counts.map((count, place) => (spansMs[place] > 0 ? (count * 1_000) / spansMs[place] : null));
@@ -33,9 +39,34 @@ export function withGaps(timesMs, columns, everyMs) {
 export const scaled = (values, divisor) =>
   values.map((value) => (value === null || value === undefined ? null : value / divisor));
 
-/** Returns the last value that is known, the highest one, and the one that is farthest from zero, for a text about a chart. */
-export function summaryOf(values) {
-  const known = values.filter((value) => value !== null && value !== undefined);
+/** Samples after which a value is no longer that of now. */
+const PRESENT_SAMPLES = 3;
+
+const isKnown = (value) => value !== null && value !== undefined;
+
+/**
+ * Returns the present value, the highest one, and the one that is farthest from zero; undefined without one. A value is
+ * present if it was known within a few samples before `newest`, the time of the newest sample. Times are in seconds.
+ */
+export function summaryOf(times, values, everyMs, newest = times.at(-1)) {
+  const known = values.filter(isKnown);
   const far = known.reduce((one, other) => (Math.abs(other) > Math.abs(one ?? 0) ? other : (one ?? other)), undefined);
-  return { last: known.at(-1), most: known.length > 0 ? Math.max(...known) : undefined, far };
+  const place = values.findLastIndex(isKnown);
+  const isPresent = place >= 0 && (newest - times[place]) * 1_000 <= PRESENT_SAMPLES * everyMs;
+  return {
+    now: isPresent ? values[place] : undefined,
+    most: known.length > 0 ? Math.max(...known) : undefined,
+    far,
+  };
+}
+
+/**
+ * Returns the text about a line, from its `summaryOf`: the present value, and what follows it. `asOf` is the time of a
+ * chart that could not be refreshed.
+ */
+export function legendOf({ now, most, far }, { format, offsets, asOf }) {
+  if (most === undefined) return ["none", ""];
+  const when = asOf ? `at ${asOf}` : "now";
+  const rest = offsets ? `farthest ${format(far)}` : `at most ${format(most)}`;
+  return [now === undefined ? "none" : format(now), ` ${when}, ${rest}`];
 }

@@ -1,5 +1,7 @@
 // Values as the server sends and takes them, and as texts for users; independent of the page.
 
+import { dayIn } from "./zones.js";
+
 const LONG = /"(?:[^"\\]|\\.)*"|(?<![\d.])-?\d{16,}(?![\d.eE])/g;
 const MARKED = /^\u0000-?\d+$/;
 
@@ -27,11 +29,22 @@ export function grouped(number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
+/** Returns a count with its noun: `1 server`, `1,024 servers`. */
+export function counted(count, noun) {
+  return `${grouped(count)} ${noun}${String(count) === "1" ? "" : "s"}`;
+}
+
 const DAY_MS = 24 * 60 * 60_000;
+
+/** The part of a date that changes from one period to the next, and the first serial of the present period. */
+const FIRST = { dd: "today’s first", MM: "this month’s first", yy: "this year’s first" };
+
+/** Returns the part of a date's form that decides the period; undefined if the numbers have no periods. */
+const periodPart = (date) => Object.keys(FIRST).find((part) => date.includes(part));
 
 /** Returns the serial of one of a source's numbers; undefined for a number that no period has. */
 function serialOf(number, { prefix = "", date = "", width = 6 }) {
-  const reset = ["dd", "MM", "yy"].find((part) => date.includes(part));
+  const reset = periodPart(date);
   const each = 10n ** BigInt(width);
   const [period, rest] = [Number(BigInt(number) / each), BigInt(number) % each];
   if (rest === 0n || (!reset && period > 0)) return undefined;
@@ -45,10 +58,23 @@ function serialOf(number, { prefix = "", date = "", width = 6 }) {
   return `${prefix}${dated}${String(rest).padStart(width, "0")}`;
 }
 
+/** Returns whether a number belongs to an earlier period than the present one, so that the next ID skips it. */
+function isOver(number, { date = "", width = 6, zone = "UTC" }, nowMs) {
+  const [year, month, day] = dayIn(nowMs, zone);
+  const present = {
+    dd: () => Date.UTC(year, month - 1, day) / DAY_MS,
+    MM: () => year * 12 + month - 1,
+    yy: () => year,
+  }[periodPart(date)];
+  return present !== undefined && BigInt(number) / 10n ** BigInt(width) < BigInt(present());
+}
+
 /** Returns the next number of a source, as its IDs show it; empty if it is unknown. */
-export function nextText(next, serial) {
+export function nextText(next, serial, nowMs) {
   if (next === undefined || next === null) return "";
-  return (serial && serialOf(next, serial)) ?? grouped(next);
+  if (!serial) return grouped(next);
+  if (isOver(next, serial, nowMs)) return FIRST[periodPart(serial.date)];
+  return serialOf(next, serial) ?? grouped(next);
 }
 
 const MINUTE_MS = 60_000;

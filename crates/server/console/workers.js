@@ -1,8 +1,8 @@
 // Worker numbers as a list, with their holders and marks.
 
 import * as api from "./api.js";
-import { ago, attempt, byId, el, fill, table, when } from "./dom.js";
-import { stateOf } from "./slots.js";
+import { ago, byId, el, fill, refill, table, when } from "./dom.js";
+import { markless, stateOf } from "./slots.js";
 import { grouped } from "./values.js";
 
 export const everyMs = 10_000;
@@ -18,7 +18,7 @@ export function begin() {
 }
 
 export async function load() {
-  await attempt(byId("workers-notice"), async () => {
+  return refill(byId("workers-notice"), async () => {
     all = (await api.workers()).workers;
     draw();
   });
@@ -35,7 +35,7 @@ function draw() {
     { title: "Host", cell: ({ host }) => host ?? "" },
     { title: "Process", numeric: true, cell: ({ process }) => (process === undefined ? "" : String(process)) },
     { title: "Term", numeric: true, cell: ({ term }) => grouped(term) },
-    { title: "Mark", cell: ({ mark }) => (Date.parse(mark) === 0 ? "nothing promised yet" : when(mark)) },
+    { title: "Mark", cell: (slot) => markless(slot) ?? when(slot.mark) },
     { title: "Held since", cell: ({ held_since: since }) => ago(since) },
     { title: "Renewed", cell: ({ last_renewed: renewed }) => ago(renewed) },
     { title: "Launched", cell: ({ launched }) => ago(launched) },

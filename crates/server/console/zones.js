@@ -15,6 +15,12 @@ export function isKnown(zone) {
   }
 }
 
+/** Returns year, month and day of a time in a zone; in UTC, if the browser does not know the zone. */
+export function dayIn(ms, zone) {
+  const [date] = inZone(new Date(ms).toISOString(), isKnown(zone) ? zone : "UTC").split(" ");
+  return date.split("-").map(Number);
+}
+
 /** Returns an RFC 3339 time of UTC in a zone, with its offset; unchanged if it is beyond what the browser can read. */
 export function inZone(time, zone) {
   const ms = Date.parse(time);

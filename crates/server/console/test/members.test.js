@@ -28,14 +28,16 @@ test("the summary names each server that needs a look", () => {
     [[own, ahead(2, 1_000)], "All 2 servers are ready; the clock of ids-2 is 1 s ahead.", false],
     [[own, member(2, gone), member(3)], "2 of 2 servers are ready; ids-2 has been gone for 4 min.", false],
     [[own, member(2, silent), member(3)], "2 of 3 servers are ready; ids-2 does not respond.", false],
+    [[own, member(2, gone)], "1 of 1 server is ready; ids-2 has been gone for 4 min.", false],
+    [[member(1, { own: true, ...unready }), member(2, unready)], "0 of 2 servers are ready; ids-1 is not ready; ids-2 is not ready.", false],
     [[member(1, { own: true, ...unready })], "The only server is not ready.", false],
-    [[own, member(2, unready)], "1 of 2 servers are ready; ids-2 is not ready.", false],
+    [[own, member(2, unready)], "1 of 2 servers is ready; ids-2 is not ready.", false],
     // Members that left long ago, and programs that mint themselves, are no servers to look at.
     [[own, member(2, { ...gone, last_renewed: "2026-11-19T00:00:00Z" })], "The only server is ready.", true],
     [[own, member(2, { http: undefined, report: undefined })], "The only server is ready.", true],
     [
       [own, ...[2, 3, 4, 5, 6].map((number) => member(number, silent))],
-      "1 of 6 servers are ready; ids-2 does not respond; ids-3 does not respond; ids-4 does not respond; 2 more need a look.",
+      "1 of 6 servers is ready; ids-2 does not respond; ids-3 does not respond; ids-4 does not respond; 2 more need a look.",
       false,
     ],
   ]) {

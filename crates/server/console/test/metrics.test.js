@@ -23,10 +23,16 @@ test("samples keep their labels", () => {
   assert.equal(sums(samples, "snowmint_window_runway_seconds", "source").get("default"), 29.5);
 });
 
-test("a rate needs two counts without a restart between them", () => {
-  assert.equal(risesBy(undefined, 10, 1_000), undefined);
-  assert.equal(risesBy(10, 15, 2_000), 2.5);
-  assert.equal(risesBy(10, 10, 2_000), 0);
-  assert.equal(risesBy(10, 3, 2_000), undefined);
-  assert.equal(risesBy(10, 15, 0), undefined);
+test("a rate needs two counts without a restart or a long absence between them", () => {
+  for (const [before, after, elapsedMs, rate] of [
+    [undefined, 10, 1_000, undefined],
+    [10, 15, 2_000, 2.5],
+    [10, 10, 2_000, 0],
+    [10, 3, 2_000, undefined],
+    [10, 15, 0, undefined],
+    [10, 15, 30_000, 1 / 6],
+    [10, 15, 30_001, undefined],
+  ]) {
+    assert.equal(risesBy(before, after, elapsedMs, 30_000), rate);
+  }
 });

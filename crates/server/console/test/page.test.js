@@ -53,3 +53,15 @@ test("every input has a label, and every reference a target", () => {
   for (const [, id] of page.matchAll(/ (?:aria-labelledby|list)="([^"]+)"/g)) assert.ok(page.includes(` id="${id}"`), id);
   for (const [, part] of page.matchAll(/<li><a href="#(\w+)"/g)) assert.ok(page.includes(`<section id="${part}"`), part);
 });
+
+test("no placeholder looks like a value", () => {
+  const texts = [...page.matchAll(/ placeholder="([^"]*)"/g)].map(([, text]) => text);
+  assert.ok(texts.length >= 4);
+  for (const text of texts) assert.match(text, /^such as /);
+});
+
+test("no count of a script has a plural noun that one thing lacks", () => {
+  const nouns = ["server", "worker", "section", "journal", "number", "ID", "digit"];
+  const counts = new RegExp(`grouped\\([^{}]*\\)\\} (${nouns.join("|")})s\\b`);
+  for (const [name, text] of scripts) assert.equal(counts.exec(text)?.[0], undefined, name);
+});

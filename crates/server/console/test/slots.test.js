@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { heldBy, poolsOf, stateOf } from "../slots.js";
+import { heldBy, heldText, markless, poolsOf, sentenceOf, stateOf } from "../slots.js";
 
 const NOW = Date.parse("2026-11-20T00:00:00Z");
 const LATER = "2026-11-20T00:00:30.000Z";
@@ -41,4 +41,53 @@ test("a member holds the live numbers with its label, host and process", () => {
     { pool: "q", number: 3, live: true, ...one, process: 8 },
   ];
   assert.deepEqual(heldBy(one, workers), [{ pool: "p", numbers: [1] }]);
+});
+
+test("numbers that a member holds do not read as a count", () => {
+  for (const [numbers, text] of [
+    [[1], "number 1"],
+    [[0, 1_023], "numbers 0, 1,023"],
+    [[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], "numbers 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 1 more"],
+  ]) {
+    assert.equal(heldText(numbers), text);
+  }
+});
+
+test("a pool without a known size has that of its name", () => {
+  const workers = [
+    { pool: "workers-10", number: 5, live: false, mark: EARLIER },
+    { pool: "workers-7-clock-3", number: 5, live: false, mark: EARLIER },
+    { pool: "lent", number: 5, live: false, external: true, mark: LATER },
+    { pool: "workers-10-x", number: 5, live: false, mark: EARLIER },
+    { pool: "workers-2", number: 5, live: false, mark: EARLIER },
+  ];
+  const sizes = poolsOf(workers, new Map([["workers-10", 1_000]]), NOW).map(({ name, size, atLeast }) => [name, size, atLeast]);
+  assert.deepEqual(sizes, [
+    ["lent", 6, true],
+    ["workers-10", 1_000, false],
+    ["workers-10-x", 6, true],
+    ["workers-2", 6, false],
+    ["workers-7-clock-3", 1_024, false],
+  ]);
+});
+
+test("a mark that is no time is shown as none", () => {
+  assert.equal(markless({ mark: "1970-01-01T00:00:00.000Z" }), "nothing promised yet");
+  assert.equal(markless({ mark: "+584556019-04-03T14:25:51.615Z", excluded: true }), "never assigned");
+  assert.equal(markless({ mark: LATER }), undefined);
+});
+
+test("the sentence on a number says who has it", () => {
+  const slot = { owner: "a", host: "h", process: 7, term: 2, mark: LATER };
+  const until = "promised until 2026-11-20 00:00:30 UTC (in 30 s)";
+  for (const [more, sentence] of [
+    [undefined, "3: free; it was never held."],
+    [{ state: "held" }, `3: held by a, on h, process 7, term 2, ${until}.`],
+    [{ state: "free", mark: "1970-01-01T00:00:00.000Z" }, "3: free; last a, on h, process 7, nothing promised yet."],
+    [{ state: "external" }, `3: leased to a, on h, process 7, ${until}.`],
+    [{ state: "excluded", host: undefined, owner: "the old fleet" }, "3: excluded for the old fleet; no member ever gets it."],
+    [{ state: "excluded", owner: undefined }, "3: excluded; no member ever gets it."],
+  ]) {
+    assert.equal(sentenceOf(3, more && { ...slot, ...more }, NOW), sentence);
+  }
 });

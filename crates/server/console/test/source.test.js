@@ -3,61 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-/** The part of a browser's element that the scripts use. */
-class Element {
-  hidden = false;
-  textContent = "";
-  value = "";
-  dataset = {};
-  #listeners = new Map();
-
-  addEventListener(kind, listener, { once = false } = {}) {
-    const all = this.#listeners.get(kind) ?? [];
-    this.#listeners.set(kind, [...all, { listener, once }]);
-  }
-  fire(kind) {
-    const all = this.#listeners.get(kind) ?? [];
-    this.#listeners.set(kind, all.filter(({ once }) => !once));
-    for (const { listener } of all) listener({ preventDefault() {} });
-  }
-  close(value) {
-    this.returnValue = value;
-    this.fire("close");
-  }
-  contains() {
-    return false;
-  }
-  querySelectorAll() {
-    return [];
-  }
-  append() {}
-  focus() {}
-  removeAttribute() {}
-  replaceChildren() {}
-  setAttribute() {}
-  showModal() {}
-}
-
-const elements = new Map();
-const byId = (id) => elements.get(id) ?? elements.set(id, new Element()).get(id);
-globalThis.document = { activeElement: null, createElement: () => new Element(), getElementById: byId };
-globalThis.location = { hash: "" };
-
-/** The calls without a response. */
-let waiting = [];
-globalThis.fetch = (url, { method, body }) => new Promise((respond) => waiting.push({ url, method, body, respond }));
-
-const settle = () => new Promise((done) => setImmediate(done));
-
-/** Responds to a waiting call. */
-async function respond(method, url, body, status = 200) {
-  const call = waiting.find((one) => one.method === method && one.url === url);
-  assert.ok(call, `${method} ${url} is not among ${JSON.stringify(waiting)}`);
-  waiting = waiting.filter((one) => one !== call);
-  call.respond({ ok: status === 200, status, text: async () => JSON.stringify(body) });
-  await settle();
-  return call;
-}
+import { byId, pending, respond, settle } from "./browser.js";
 
 const source = (name, more = {}) => ({ name, version: 1, kind: "segment", enabled: true, ...more });
 
@@ -125,4 +71,78 @@ test("a source changed by another caller is refreshed, not altered", async () =>
   assert.match(byId("change-notice").textContent, /changed since/);
   assert.equal(byId("source-done").hidden, true);
   assert.equal(looks, before + 1);
+});
+
+test("a dialog closes unconfirmed when the user leaves its page", async () => {
+  await show("a");
+  const { dismiss } = await import("../confirm.js");
+  dismiss();
+  byId("source-switch").fire("click");
+  await settle();
+  assert.equal(byId("confirm").open, true);
+  dismiss();
+  await settle();
+  assert.equal(byId("confirm").open, false);
+  assert.equal(pending("PATCH"), 0, "nothing is sent");
+});
+
+test("the outcome of a change stays with its source", async () => {
+  const conflict = { error: { code: "exists", message: "it cannot be" } };
+  const fail = async () => {
+    byId("source-switch").fire("click");
+    await settle();
+    byId("confirm-yes").fire("click");
+    await settle();
+  };
+  await show("a");
+  await fail();
+  await respond("PATCH", "v1/sources/a", conflict, 400);
+  assert.equal(byId("change-notice").hidden, false);
+  await show("b");
+  assert.equal(byId("change-notice").hidden, true, "the error of another source");
+  await fail();
+  await show("a");
+  await respond("PATCH", "v1/sources/b", conflict, 400);
+  assert.equal(byId("change-notice").hidden, true, "an error that came later");
+});
+
+test("a bound is shown with its time, and only with its source", async () => {
+  const counters = await import("../counters.js");
+  counters.begin();
+  const done = byId("counter-done");
+  const ask = async () => {
+    byId("counter-key").value = "alice";
+    byId("counter-form").fire("submit");
+    await settle();
+  };
+  counters.load("a");
+  await ask();
+  await respond("GET", "v1/counters/a/alice", { bound: 7 });
+  assert.match(done.textContent, /^alice: at \d\d:\d\d:\d\d, 7 was the highest/);
+  assert.equal(done.hidden, false);
+  await ask();
+  assert.equal(done.hidden, true, "the earlier bound is no response to this request");
+  await respond("GET", "v1/counters/a/alice", { error: { code: "timeout", message: "none" } }, 504);
+  assert.deepEqual([done.hidden, byId("counter-notice").hidden], [true, false]);
+  await ask();
+  counters.load("b");
+  await respond("GET", "v1/counters/a/alice", { bound: 8 });
+  assert.deepEqual([done.hidden, byId("counter-notice").hidden], [true, true], "a bound of another source");
+});
+
+test("earlier IDs are not shown as those of a request that failed", async () => {
+  const mint = await import("../mint.js");
+  mint.begin();
+  byId("mint-count").value = "1";
+  byId("mint-source").value = "a";
+  const ask = async () => {
+    byId("mint-form").fire("submit");
+    await settle();
+  };
+  await ask();
+  await respond("POST", "v1/ids/a", { ids: ["12"] });
+  assert.deepEqual([byId("mint-ids").value, byId("mint-result").hidden], ["12", false]);
+  await ask();
+  await respond("POST", "v1/ids/a", { error: { code: "timeout", message: "none" } }, 504);
+  assert.deepEqual([byId("mint-notice").hidden, byId("mint-result").hidden], [false, true]);
 });

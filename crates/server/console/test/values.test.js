@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { distance, grouped, nextText, pace, parse, readable, span, unit, write } from "../values.js";
+import { counted, distance, grouped, nextText, pace, parse, readable, span, unit, write } from "../values.js";
 
 test("numbers too long for a Number stay exact", () => {
   const text = '{"first":18446744073709551615,"last":-9223372036854775808,"tick":7,"id":"9007199254740993"}';
@@ -49,6 +49,12 @@ test("long numbers have commas", () => {
   }
 });
 
+test("one thing has no plural", () => {
+  for (const [count, text] of [[0, "0 IDs"], [1, "1 ID"], [1n, "1 ID"], ["1", "1 ID"], [2, "2 IDs"], [1_001, "1,001 IDs"]]) {
+    assert.equal(counted(count, "ID"), text);
+  }
+});
+
 test("durations have a suitable unit", () => {
   const [second, minute, hour, day] = [1_000, 60_000, 3_600_000, 86_400_000];
   for (const [ms, text] of [
@@ -93,6 +99,7 @@ test("the length of a tick is shown below a millisecond too", () => {
 });
 
 test("the next number of a serial source is shown as its serial", () => {
+  const nowMs = Date.parse("2026-11-29T23:30:00Z");
   const day = { prefix: "R-", date: "yyMMdd", width: 6, reset: "day" };
   for (const [next, serial, text] of [
     [20_786_001_221, day, "R-261129001221"],
@@ -100,12 +107,20 @@ test("the next number of a serial source is shown as its serial", () => {
     [2_026 * 12_000 + 10_007, { date: "yyyyMM", width: 3, reset: "month" }, "202611007"],
     [20_260_042, { prefix: "Y", date: "yy", width: 4, reset: "year" }, "Y260042"],
     [1_222, { prefix: "T-", width: 6, reset: "never" }, "T-001222"],
+    // No ID of an earlier period comes next. In Berlin, the next day has begun.
+    [1, day, "today’s first"],
+    [20_785_001_221, day, "today’s first"],
+    [20_786_001_221, { ...day, zone: "Europe/Berlin" }, "today’s first"],
+    [20_787_000_002, { ...day, zone: "Europe/Berlin" }, "R-261130000002"],
+    [20_786_001_221, { ...day, zone: "Mars/Olympus" }, "R-261129001221"],
+    [2_026 * 12_000 + 9_007, { date: "yyyyMM", width: 3, reset: "month" }, "this month’s first"],
+    [20_250_042, { date: "yy", width: 4, reset: "year" }, "this year’s first"],
     // No period has these numbers.
     [20_786_000_000, day, "20,786,000,000"],
     [1_000_001, { width: 6, reset: "never" }, "1,000,001"],
     [1_222, undefined, "1,222"],
     [undefined, day, ""],
   ]) {
-    assert.equal(nextText(next, serial), text);
+    assert.equal(nextText(next, serial, nowMs), text);
   }
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { inZone, isKnown } from "../zones.js";
+import { dayIn, inZone, isKnown } from "../zones.js";
 
 test("times keep their milliseconds and show their offset", () => {
   assert.equal(inZone("2022-06-28T16:07:40.105Z", "UTC"), "2022-06-28 16:07:40.105 UTC");
@@ -12,4 +12,11 @@ test("times keep their milliseconds and show their offset", () => {
 test("a time that the browser cannot read stays unchanged", () => {
   assert.equal(inZone("+584556019-04-03T14:25:51.615Z", "UTC"), "+584556019-04-03T14:25:51.615Z");
   assert.ok(isKnown("Europe/Berlin") && !isKnown("Europe/Nowhere"));
+});
+
+test("a day begins with its zone", () => {
+  const ms = Date.parse("2026-11-29T23:30:00Z");
+  assert.deepEqual(dayIn(ms, "UTC"), [2026, 11, 29]);
+  assert.deepEqual(dayIn(ms, "Europe/Berlin"), [2026, 11, 30]);
+  assert.deepEqual(dayIn(ms, "Europe/Nowhere"), [2026, 11, 29]);
 });
