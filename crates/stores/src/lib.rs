@@ -1,4 +1,4 @@
-//! Stores for marks: one module per store, one feature each.
+//! Stores for marks: one module per store, one feature each; the feature `all` has every store.
 //!
 //! A store loads the rows that the rules of [`snowmint_coord`] need, calls the rules, and writes
 //! their results, all in one atomic step of its own. It adds durability, and nothing to the rules;
@@ -15,14 +15,7 @@
 //! | `memory:` | always | for tests, and for IDs that need not outlive the process |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
-    not(all(
-        feature = "sqlite",
-        feature = "postgres",
-        feature = "mysql",
-        feature = "redis",
-        feature = "etcd",
-        feature = "zookeeper"
-    )),
+    not(feature = "all"),
     allow(dead_code, reason = "what stores have in common, some of them use in part")
 )]
 
@@ -34,7 +27,7 @@ use failure::at;
 use opening::check_namespace;
 pub use opening::{Settings, shown};
 use scheme::Product;
-pub use scheme::{is_url, schemes};
+pub use scheme::{is_url, schemes, url_forms};
 
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
 mod cluster_url;

@@ -6,8 +6,8 @@ use snowmint_coord::{Error, Result};
 /// Settings of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Most attempts of a step when other writers win; at least 1, default 64. Applies to Redis,
-    /// etcd and ZooKeeper; the other stores queue writers.
+    /// Most attempts of a step when other writers win; at least 1, default 64. Applies to
+    /// stores with a row for each key, such as Redis and etcd; the others queue writers.
     pub attempts_max: u32,
     /// Whether opening makes a missing store and brings its tables to the newest version; default
     /// true. If false, opening writes nothing, and a missing store is `NotFound`.

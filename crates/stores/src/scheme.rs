@@ -13,6 +13,8 @@ type Open = for<'a> fn(&'a str, &'a str, Settings) -> BoxFuture<'a, Result<Arc<d
 pub(crate) struct Product {
     /// Schemes of its URLs. Messages and documents use the first.
     schemes: &'static [&'static str],
+    /// Form of its URLs, with the first scheme.
+    form: &'static str,
     /// Feature that builds it in, if it needs one.
     pub(crate) feature: Option<&'static str>,
     /// Function that opens it, if it is built in.
@@ -21,9 +23,10 @@ pub(crate) struct Product {
 
 /// Makes the row of a product that a feature builds in.
 macro_rules! product {
-    ($feature:literal, [$($scheme:literal),+], $open:path) => {
+    ($feature:literal, [$($scheme:literal),+], $form:literal, $open:path) => {
         Product {
             schemes: &[$($scheme),+],
+            form: $form,
             feature: Some($feature),
             #[cfg(feature = $feature)]
             open: Some(|url, namespace, settings| Box::pin($open(url, namespace, settings))),
@@ -34,19 +37,57 @@ macro_rules! product {
 }
 
 /// All products.
-static PRODUCTS: [Product; 7] = [
-    product!("sqlite", ["sqlite"], crate::sqlite::open_url),
-    product!("postgres", ["postgres", "postgresql"], crate::postgres::open),
-    product!("mysql", ["mysql", "mariadb"], crate::mysql::open),
-    product!("redis", ["redis", "rediss", "redis-cluster", "rediss-cluster"], crate::redis::open),
-    product!("etcd", ["etcd", "etcds"], crate::etcd::open),
-    product!("zookeeper", ["zookeeper"], crate::zookeeper::open),
-    Product { schemes: &["memory"], feature: None, open: Some(open_memory) },
+static PRODUCTS: &[Product] = &[
+    product!("sqlite", ["sqlite"], "sqlite:PATH", crate::sqlite::open_url),
+    product!(
+        "postgres",
+        ["postgres", "postgresql"],
+        "postgres://USER:PASSWORD@HOST:PORT/DATABASE",
+        crate::postgres::open
+    ),
+    product!(
+        "mysql",
+        ["mysql", "mariadb"],
+        "mysql://USER:PASSWORD@HOST:PORT/DATABASE",
+        crate::mysql::open
+    ),
+    product!(
+        "redis",
+        ["redis", "rediss", "redis-cluster", "rediss-cluster"],
+        "redis://USER:PASSWORD@HOST:PORT/DATABASE",
+        crate::redis::open
+    ),
+    product!(
+        "etcd",
+        ["etcd", "etcds"],
+        "etcd://USER:PASSWORD@HOST:PORT,HOST:PORT/PREFIX",
+        crate::etcd::open
+    ),
+    product!(
+        "zookeeper",
+        ["zookeeper"],
+        "zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH",
+        crate::zookeeper::open
+    ),
+    Product { schemes: &["memory"], form: "memory:", feature: None, open: Some(open_memory) },
 ];
 
 /// Returns the schemes of all store URLs, including stores that are not built in.
 pub fn schemes() -> impl Iterator<Item = &'static str> {
     PRODUCTS.iter().flat_map(|product| product.schemes).copied()
+}
+
+/// Returns the forms of all store URLs for texts, each with its other schemes, including stores that
+/// are not built in.
+#[must_use]
+pub fn url_forms() -> String {
+    let with_others = |product: &Product| match product.schemes {
+        [_, others @ ..] if !others.is_empty() => {
+            format!("{} (also {}:)", product.form, others.join(":, "))
+        }
+        _ => product.form.to_owned(),
+    };
+    PRODUCTS.iter().map(with_others).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns whether a text is the URL of a store rather than the address of a server.
@@ -97,6 +138,29 @@ fn open_memory<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn forms_begin_with_the_scheme_and_are_in_the_crates_table() {
+        let documentation = include_str!("lib.rs");
+        for Product { schemes, form, feature, .. } in PRODUCTS {
+            assert!(form.starts_with(&format!("{}:", schemes[0])), "{form}");
+            let row = match feature {
+                Some(feature) => format!("//! | `{form}` | `{feature}`"),
+                None => format!("//! | `{form}` | always"),
+            };
+            assert!(documentation.contains(&row), "{row}");
+        }
+    }
+
+    #[test]
+    fn forms_name_every_scheme() {
+        let forms = url_forms();
+        assert!(forms.contains("etcd://USER:PASSWORD@HOST:PORT,HOST:PORT/PREFIX (also etcds:), "));
+        assert!(forms.starts_with("sqlite:PATH, ") && forms.ends_with(", memory:"), "{forms}");
+        for scheme in schemes() {
+            assert!(forms.contains(&format!("{scheme}:")), "{scheme}");
+        }
+    }
 
     #[test]
     fn a_scheme_names_a_product() {

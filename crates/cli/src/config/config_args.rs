@@ -19,14 +19,20 @@ pub(crate) struct ConfigArgs {
     /// Directory of the lock, the journal and the default store.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
-    /// Store: sqlite:PATH, postgres://…, mysql://…, redis://…, etcd://…, zookeeper://…, memory:
-    /// (which forgets everything), or the store of servers: snowmint://HOST:PORT,HOST:PORT, with
-    /// TLS snowmints://.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help = store_help())]
     store: Option<Hidden>,
     /// Namespace; isolates deployments that share a store.
     #[arg(long, value_name = "NS")]
     namespace: Option<String>,
+}
+
+/// Returns the help of `--store`.
+fn store_help() -> String {
+    format!(
+        "Store: {}. The store memory: forgets everything. With servers as the store: \
+         snowmint://HOST:PORT,HOST:PORT, with TLS snowmints://",
+        snowmint_stores::url_forms()
+    )
 }
 
 impl ConfigArgs {
@@ -89,5 +95,21 @@ pub(crate) fn warn_of_secret(url: &str, option: &str, instead: &str) {
         complain(format_args!(
             "other users of this machine can read the password in {option} while this command runs: {instead}"
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+
+    use super::*;
+
+    #[test]
+    fn help_of_store_has_the_form_of_every_store() {
+        let command = ConfigArgs::augment_args(Command::new("serve"));
+        let store = command.get_arguments().find(|argument| argument.get_id() == "store");
+        let help = store.and_then(clap::Arg::get_help).map(ToString::to_string);
+        let forms = snowmint_stores::url_forms();
+        assert!(help.as_ref().is_some_and(|help| help.contains(&forms)), "{help:?}");
     }
 }

@@ -78,8 +78,8 @@ settings! {
     /// `[clock]`
     pub(crate) struct ClockSection {
         /// Largest difference from the store's clock that the server accepts. Where the store has
-        /// no clock (sqlite, etcd, zookeeper, memory), the median of the live members' clocks
-        /// counts, once two others are live. Then the time between two checks is allowed in
+        /// no clock (such as sqlite or etcd), the median of the live members' clocks counts, once
+        /// two others are live. Then the time between two checks is allowed in
         /// addition: 10s at most, or counters.lease if that is longer. With fewer members,
         /// clock.ntp counts.
         ///

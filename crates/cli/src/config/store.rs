@@ -13,17 +13,15 @@ use crate::terminal::exit::{Failure, Outcome};
 settings! {
     /// `[store]`
     pub(crate) struct StoreSection {
-        /// URL of the store: sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, mysql://…
-        /// (postgresql:// and mariadb:// are the same), redis://…, rediss://…, redis-cluster://…,
-        /// rediss-cluster://…, etcd://…, etcds://…, zookeeper://…, or memory: (loses everything
-        /// when the process ends, and needs --ephemeral). With servers as the store:
-        /// snowmint://HOST:PORT,HOST:PORT, with TLS snowmints://. Empty: sqlite:DIR/snowmint.db in
-        /// server.data_dir.
+        /// URL of the store: {}. The store memory: loses everything when the process ends, and
+        /// needs --ephemeral. With servers as the store: snowmint://HOST:PORT,HOST:PORT, with TLS
+        /// snowmints://. Empty: sqlite:DIR/snowmint.db in server.data_dir.
+        #[listing(snowmint_stores::url_forms)]
         pub(crate) url: Hidden,
         /// Namespace; isolates deployments that share a store.
         pub(crate) namespace: String = "default".into(),
-        /// Attempts at a step when other writers win, in redis, etcd and zookeeper; then the call
-        /// fails (exit code 4).
+        /// Attempts at a step when other writers win, in stores with a row for each key, such as
+        /// redis and etcd; then the call fails (exit code 4).
         ///
         /// The error is `unavailable`, with the number of attempts. With waits of up to 64 ms, ten
         /// thousand attempts take five minutes, the longest of all waits.

@@ -87,6 +87,7 @@ fn the_printed_file_names_every_store_and_every_built_in_source() {
     for scheme in snowmint_stores::schemes() {
         assert!(template.contains(&format!("{scheme}:")), "{scheme} is missing");
     }
+    assert!(!template.contains("{}"), "a listing is missing");
     for source in ["default", "numbers", "counters"] {
         assert!(template.contains(source), "{source} is missing");
     }

@@ -17,6 +17,8 @@ pub struct SettingRow {
     pub key: &'static str,
     /// Lines of its documentation. The first paragraph is also for the configuration file.
     pub lines: &'static [&'static str],
+    /// Function that returns what `{}` in the documentation stands for, such as a list.
+    pub listing: Option<fn() -> String>,
     /// Values that it takes.
     pub takes: SettingValues,
     /// Least value; of a duration in milliseconds.
@@ -100,16 +102,33 @@ impl SettingRow {
         Self { least, most, ..self }
     }
 
+    /// Returns the row with a listing.
+    #[must_use]
+    pub fn listing(self, listing: fn() -> String) -> Self {
+        Self { listing: Some(listing), ..self }
+    }
+
     /// Returns the documentation of its first paragraph.
     #[must_use]
     pub fn first_paragraph(&self) -> String {
-        paragraphs(self.lines).next().unwrap_or_default()
+        self.each_paragraph().next().unwrap_or_default()
     }
 
     /// Returns the whole documentation, a text for each paragraph.
     #[must_use]
     pub fn paragraphs(&self) -> Vec<String> {
-        paragraphs(self.lines).collect()
+        self.each_paragraph().collect()
+    }
+
+    fn each_paragraph(&self) -> impl Iterator<Item = String> {
+        let parts = self.lines.split(|line| line.is_empty()).filter(|lines| !lines.is_empty());
+        parts.map(|lines| {
+            let text = lines.concat();
+            match self.listing {
+                Some(listing) => text.trim().replace("{}", &listing()),
+                None => text.trim().to_owned(),
+            }
+        })
     }
 
     /// Returns the bounds in words, if it has any: `1s to 1d`.
@@ -157,14 +176,10 @@ impl SettingRow {
     }
 }
 
-fn paragraphs(lines: &'static [&'static str]) -> impl Iterator<Item = String> {
-    let parts = lines.split(|line| line.is_empty()).filter(|lines| !lines.is_empty());
-    parts.map(|lines| lines.concat().trim().to_owned())
-}
-
-/// Defines sections. Each field has its documentation, then perhaps its bounds, then perhaps how
-/// serde reads it, and perhaps its default; without one, it is that of its type. What reads a
-/// configuration checks the bounds; the types do not:
+/// Defines sections. Each field has its documentation, then perhaps its bounds, then perhaps the
+/// function that lists what `{}` in the documentation stands for. Then perhaps how serde reads it,
+/// and perhaps its default; without one, it is that of its type. What reads a configuration checks
+/// the bounds; the types do not:
 ///
 /// ```
 /// snowmint_server::settings! {
@@ -189,6 +204,7 @@ macro_rules! settings {
         $visible:vis struct $section:ident {$(
             $(#[doc = $line:literal])*
             $(#[within($bounds:expr)])?
+            $(#[listing($listing:path)])?
             $(#[serde $reading:tt])*
             $field_visible:vis $key:ident: $type:ty $(= $default:expr)?,
         )*}
@@ -200,6 +216,7 @@ macro_rules! settings {
             $(#[doc = $line])*
             $(#[doc = concat!("\n\nDefault: `", stringify!($default), "`.")])?
             $(#[doc = concat!("\n\nBounds: `", stringify!($bounds), "`.")])?
+            $(#[doc = concat!("\n\n`{}`: what `", stringify!($listing), "` returns.")])?
             $(#[serde $reading])*
             $field_visible $key: $type,
         )*}
@@ -215,10 +232,11 @@ macro_rules! settings {
                 $crate::SettingValues::Section(vec![$($crate::SettingRow {
                     key: stringify!($key),
                     lines: &[$($line),*],
+                    listing: None,
                     takes: <$type as $crate::Documented>::takes(),
                     least: None,
                     most: None,
-                }$(.within($bounds))?),*])
+                }$(.within($bounds))?$(.listing($listing))?),*])
             }
         }
     )*};

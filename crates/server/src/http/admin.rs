@@ -1,5 +1,7 @@
 //! Handlers for sources, decoding, layouts and workers.
 
+use std::sync::Arc;
+
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use snowmint_coord::{Listed, NewStripe};
@@ -9,6 +11,8 @@ use snowmint_wire::http::{
     RestripeRequest, ServerBody, SourceBody, SourceRequest, SourcesBody, UnreadableBody,
     WorkersBody,
 };
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::bodies::{
     decoded_body, layout_body, outcome_body, recovery_call, server_body, source_body, worker_body,
@@ -20,6 +24,20 @@ use super::response::{self, ErrorResponse};
 use super::state::HttpState;
 use crate::error::Error;
 use crate::service::{DecodedParts, layout_named, spec_of};
+
+/// Returns the paths of these handlers.
+pub(super) fn routes() -> OpenApiRouter<Arc<HttpState>> {
+    OpenApiRouter::new()
+        .routes(routes!(layouts))
+        .routes(routes!(layout))
+        .routes(routes!(sources, define))
+        .routes(routes!(source, alter, delete))
+        .routes(routes!(restripe))
+        .routes(routes!(workers))
+        .routes(routes!(recovery, recover))
+        .routes(routes!(server))
+        .routes(routes!(decode))
+}
 
 /// Decodes an ID. With neither source nor layout, reads it in every form and by every known layout.
 #[utoipa::path(

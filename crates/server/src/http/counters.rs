@@ -1,14 +1,23 @@
 //! Handlers of `/v1/counters/{source}/{key}`.
 
+use std::sync::Arc;
+
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use snowmint_wire::http::{CounterBody, number_in};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::extract::{JsonBody, PathPart};
 use super::for_caller::{ForCaller, route};
 use super::response::{self, ErrorResponse, ResponseFormat};
 use super::state::HttpState;
 use crate::error::{Error, shown};
+
+/// Returns the paths of these handlers.
+pub(super) fn routes() -> OpenApiRouter<Arc<HttpState>> {
+    OpenApiRouter::new().routes(routes!(bound)).routes(routes!(raise))
+}
 
 /// Returns the bound of a counter, taking nothing.
 #[utoipa::path(

@@ -1,14 +1,23 @@
 //! Handlers for liveness and readiness.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use snowmint_core::Rfc3339;
 use snowmint_wire::http::ReadyBody;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::for_caller::ForCaller;
 use super::response;
 use super::state::HttpState;
+
+/// Returns the paths of these handlers.
+pub(super) fn routes() -> OpenApiRouter<Arc<HttpState>> {
+    OpenApiRouter::new().routes(routes!(livez)).routes(routes!(readyz))
+}
 
 /// Responds while the process runs, and checks nothing else.
 #[utoipa::path(

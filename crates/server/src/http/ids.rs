@@ -1,5 +1,7 @@
 //! Handlers of `/v1/ids/{source}` and `/v1/segments/{source}`.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
@@ -9,6 +11,8 @@ use snowmint_wire::error::Code;
 use snowmint_wire::http::{
     IdsBody, MintRequest, SegmentBody, SegmentRequest, write_id_lines, write_ids,
 };
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::extract::{JsonBody, PathPart};
 use super::for_caller::{ForCaller, route};
@@ -16,6 +20,11 @@ use super::response::{self, ErrorResponse, ResponseFormat};
 use super::state::{HttpState, issued};
 use crate::error::{Error, shown};
 use crate::service::Service;
+
+/// Returns the paths of these handlers.
+pub(super) fn routes() -> OpenApiRouter<Arc<HttpState>> {
+    OpenApiRouter::new().routes(routes!(get, post)).routes(routes!(segment))
+}
 
 /// Mints IDs.
 #[utoipa::path(

@@ -1,8 +1,12 @@
 //! Handler of `/metrics`, which Prometheus scrapes.
 
+use std::sync::Arc;
+
 use axum::http::HeaderMap;
 use axum::response::Response;
 use mediatype::{Name, names};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::accept::{Offer, preferred};
 use super::for_caller::ForCaller;
@@ -18,6 +22,11 @@ const FORMATS: [(Offer, PageFormat); 2] = [
         PageFormat::OpenMetrics,
     ),
 ];
+
+/// Returns the paths of these handlers.
+pub(super) fn routes() -> OpenApiRouter<Arc<HttpState>> {
+    OpenApiRouter::new().routes(routes!(page))
+}
 
 /// Returns all metrics, for callers that may read them.
 #[utoipa::path(

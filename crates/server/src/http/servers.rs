@@ -1,11 +1,15 @@
 //! Handlers for all servers of the namespace, and for the last hour of one.
 
+use std::sync::Arc;
+
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use snowmint_core::{Rfc3339, UnixMillis};
 use snowmint_wire::http::{
     HistoryBody, HistoryQuery, MemberBody, SectionRangeBody, ServerReportBody, ServersBody,
 };
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::for_caller::{ForCaller, route};
 use super::response::{self, ErrorResponse};
@@ -13,6 +17,11 @@ use super::state::HttpState;
 use crate::cluster::report::ServerReport;
 use crate::observe::meter::history::LastHour;
 use crate::service::{ListedMember, ServerList};
+
+/// Returns the paths of these handlers.
+pub(super) fn routes() -> OpenApiRouter<Arc<HttpState>> {
+    OpenApiRouter::new().routes(routes!(servers)).routes(routes!(history))
+}
 
 /// Lists every member of the store, with each server's report on itself.
 #[utoipa::path(

@@ -24,10 +24,10 @@
 pub(crate) mod extending;
 pub(crate) mod making;
 mod members;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "sql-server")]
 pub(crate) mod network;
 mod notes;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "sql-server")]
 pub(crate) mod own;
 pub(crate) mod parameters;
 mod result;

@@ -3,15 +3,7 @@
 //! `real-servers` they cover only SQLite, which needs no server.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 #![cfg_attr(
-    not(all(
-        feature = "real-servers",
-        feature = "sqlite",
-        feature = "postgres",
-        feature = "mysql",
-        feature = "redis",
-        feature = "etcd",
-        feature = "zookeeper"
-    )),
+    not(all(feature = "real-servers", feature = "all")),
     allow(
         dead_code,
         unused_imports,

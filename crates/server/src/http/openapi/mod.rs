@@ -19,7 +19,6 @@ use utoipa::OpenApi as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, PathItem, Ref, RefOr, ResponseBuilder};
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::console::guards;
 #[cfg(feature = "swagger-ui")]
@@ -67,23 +66,12 @@ pub(super) fn described() -> OpenApiRouter<Arc<HttpState>> {
     let mut about = CommonDescription::openapi();
     about.info.version = env!("CARGO_PKG_VERSION").into();
     OpenApiRouter::with_openapi(about)
-        .routes(routes!(admin::layouts))
-        .routes(routes!(admin::layout))
-        .routes(routes!(admin::sources, admin::define))
-        .routes(routes!(admin::source, admin::alter, admin::delete))
-        .routes(routes!(admin::restripe))
-        .routes(routes!(admin::workers))
-        .routes(routes!(admin::recovery, admin::recover))
-        .routes(routes!(admin::server))
-        .routes(routes!(servers::servers))
-        .routes(routes!(servers::history))
-        .routes(routes!(health::livez))
-        .routes(routes!(health::readyz))
-        .routes(routes!(metrics::page))
-        .routes(routes!(ids::get, ids::post))
-        .routes(routes!(ids::segment))
-        .routes(routes!(counters::bound, counters::raise))
-        .routes(routes!(admin::decode))
+        .merge(admin::routes())
+        .merge(counters::routes())
+        .merge(health::routes())
+        .merge(ids::routes())
+        .merge(metrics::routes())
+        .merge(servers::routes())
 }
 
 /// Returns the routes of the description itself, and of the page that reads it.
