@@ -14,7 +14,7 @@ const COUNTER: &str = "counters:alice";
 
 /// A store with a server, and a program: a server whose store is the other server.
 struct World {
-    store: Folder,
+    _store: Folder,
     shop: Shop,
     /// Numbers that were issued, with their sources.
     seen: HashSet<(&'static str, u64)>,
@@ -26,7 +26,7 @@ impl World {
         let store = Folder::new(&format!("programs-{name}"));
         let (file, copy) = (store.join("ids.db"), store.join("copy.db"));
         let shop = Shop::new(name, &format!("sqlite:{}", file.display()));
-        let mut world = Self { store, shop, seen: HashSet::new() };
+        let mut world = Self { _store: store, shop, seen: HashSet::new() };
         world.issue(60);
         copied(&file, &copy);
         world.issue(1_000);
@@ -127,7 +127,7 @@ fn program_left_out_of_a_recovery_names_what_the_store_lacks() {
     let command = "run at the store's servers snowmint worker recover ";
     program.not_ready(&["without which the store was recovered", command]);
     gives_nothing(&program);
-    server.ready();
+    until("others are served", || curl(&[&server.url("/v1/ids/counters?key=bob")]).contains("ids"));
     let reasons = program.get("/readyz").1["reasons"].clone();
     let reasons: Vec<String> = serde_json::from_value(reasons).unwrap();
     let named = reasons.iter().find_map(|reason| reason.split_once(command)).unwrap().1;

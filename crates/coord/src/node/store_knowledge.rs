@@ -95,10 +95,11 @@ impl StoreKnowledge {
         if is_program && recalled == Recalled::Same {
             return Ok((recalled, None));
         }
-        let ground = match is_program {
-            // Servers tell no program the mark of numbers that were never claimed.
-            true => None,
-            false => Some(ctx.store_call(Verb::Ground, ctx.store.ground()).await?.mark),
+        // Servers tell no program the mark of numbers that were never claimed.
+        let ground = if is_program {
+            None
+        } else {
+            Some(ctx.store_call(Verb::Ground, ctx.store.ground()).await?.mark)
         };
         let catalog = ctx.store_call(Verb::List, ctx.store.list()).await?;
         let covered = match recalled {

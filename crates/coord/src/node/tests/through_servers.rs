@@ -136,7 +136,7 @@ async fn call(world: &World, source: &Source, path: &str) -> Result<()> {
 /// Checks that programs get nothing by what the node's server passes on of its store.
 async fn passes_nothing_on(node: &Node, world: &World) {
     let (store, now) = (node.store(), world.clock.unix_ms());
-    let one = crate::ids::Incarnation::new(1);
+    let one = Incarnation::new(1);
     let extended = store.extend(&[], now).await.map(drop);
     let renewed = store.renew(one, PresenceMachine::joining(5_000, now), now).await;
     for refused in [extended, renewed] {
@@ -162,31 +162,51 @@ async fn is_in_doubt(world: &World) -> bool {
     world.handle().standing().await.unwrap().doubt.is_some()
 }
 
+/// A source's call, and whether it gave something while the store was whole.
+type Row = (Source, &'static str, bool);
+
+/// Opens a source of each kind, and calls each by every path.
+async fn rows(world: &World, node: &Node) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (name, definition) in BOUND.iter().chain(&FREE) {
+        node.define(&name.replace(' ', "-"), &spec(definition)).await.unwrap();
+        let source = in_time(world, node.source(&name.replace(' ', "-"))).await.unwrap();
+        let row = row_of(&source.plan()).unwrap();
+        assert!(row == *name || *name == "per request", "{row}");
+        let key = Some("alice").filter(|_| *name == "counter");
+        in_time(world, source.mint(1, key, 5_000)).await.unwrap();
+        for path in paths() {
+            let gave = call(world, &source, path).await.is_ok();
+            rows.push((source.clone(), path, gave));
+        }
+        let gives = rows.iter().filter(|(it, _, gave)| it.name() == source.name() && *gave);
+        assert!(gives.count() > 0, "{name}");
+    }
+    rows
+}
+
+/// Calls a source once more, while the node knows of a rollback.
+async fn refuses(world: &World, (source, path, gave): &Row) {
+    let (called, name) = (call(world, source, path).await, source.name());
+    if FREE.iter().any(|(free, _)| *free == name) {
+        assert_eq!(called.is_ok(), *gave, "{name}: {path}");
+        return;
+    }
+    assert!(called.is_err(), "{name}: {path}");
+    let refused = called.unwrap_err();
+    let may_wait = !path.starts_with("try_") && !["numbers", "lane"].contains(path);
+    if may_wait && *gave {
+        assert_eq!(refused.kind().code(), "store_rolled_back", "{name}: {path}: {refused}");
+    }
+}
+
 #[tokio::test]
 async fn no_kind_gives_anything_of_a_rollback_that_the_node_knows() {
     let (world, server) = (World::new(), Arc::<Unaware>::default());
     let node = program(&world, &server, None).await;
     joined(&world, &node).await;
     let backup = world.store.backup();
-    let (mut sources, mut gave) = (Vec::new(), Vec::new());
-    for (name, definition) in BOUND.iter().chain(&FREE) {
-        let name = name.replace(' ', "-");
-        node.define(&name, &spec(definition)).await.unwrap();
-        sources.push(in_time(&world, node.source(&name)).await.unwrap());
-    }
-    for source in &sources {
-        let row = row_of(&source.plan()).unwrap().replace(' ', "-");
-        assert!(row == source.name() || source.name() == "per-request", "{row}");
-        in_time(&world, source.mint(1, Some("alice").filter(|_| row == "counter"), 5_000))
-            .await
-            .unwrap();
-        for path in paths() {
-            if call(&world, source, path).await.is_ok() {
-                gave.push((source.name().to_owned(), path));
-            }
-        }
-    }
-    assert!(gave.len() > 2 * sources.len(), "{gave:?}");
+    let rows = rows(&world, &node).await;
     node.define("bills", &spec(FIXED)).await.unwrap();
     let wanted = wanted(&world, 5).await;
     for_program(&node, &wanted).await.unwrap();
@@ -195,20 +215,8 @@ async fn no_kind_gives_anything_of_a_rollback_that_the_node_knows() {
 
     world.store.restore(backup);
     knows(&world, &node).await;
-    for (source, path) in
-        sources.iter().flat_map(|source| paths().into_iter().map(move |it| (source, it)))
-    {
-        let called = call(&world, source, path).await;
-        let name = source.name();
-        if FREE.iter().any(|(free, _)| *free == name) {
-            assert_eq!(called.is_ok(), gave.contains(&(name.into(), path)), "{name}: {path}");
-            continue;
-        }
-        let refused = called.expect_err(&format!("{name}: {path}"));
-        let may_wait = !path.starts_with("try_") && !["numbers", "lane"].contains(&path);
-        if may_wait && gave.contains(&(name.into(), path)) {
-            assert_eq!(refused.kind().code(), "store_rolled_back", "{name}: {path}: {refused}");
-        }
+    for row in &rows {
+        refuses(&world, row).await;
     }
     assert_eq!(server.asked.load(Ordering::SeqCst), asked, "the server was asked");
     let refused = for_program(&node, &wanted).await.unwrap_err();
