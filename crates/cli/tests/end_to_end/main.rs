@@ -27,6 +27,7 @@ mod recovery;
 mod recovery_again;
 mod recovery_from_here;
 mod recovery_of_namespaces;
+mod recovery_of_programs;
 mod recovery_unnoticed;
 mod recovery_without;
 mod security;

@@ -22,7 +22,7 @@ pub(super) async fn ask<Q: StoreRequest>(
             let mut response =
                 response.map_err(|status| of_store(Q::PATH, &link.address, &status))?;
             let Some(error) = response.error().take() else { return Ok(response) };
-            let error = store_error(error);
+            let error = store_error(error).for_program();
             match error.kind() {
                 ErrorKind::Unavailable => Err(CallFailure::BackendLost(error)),
                 _ => Err(CallFailure::Refused(error)),

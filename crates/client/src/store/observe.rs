@@ -23,7 +23,7 @@ impl RemoteStore {
                 Recalled::Recovered => {
                     let evidence = format!("write count seen by {WHO} (the store was recovered)");
                     let error = Error::store_rolled_back(evidence, known.writes, reported.writes);
-                    return Err(error.with_verb(Verb::Recall));
+                    return Err(error.for_program().with_verb(Verb::Recall));
                 }
             }
             if self.seen.confirm(&known, &reported) {

@@ -99,6 +99,26 @@ impl Error {
         self
     }
 
+    /// Names the way out of a store rollback for a program that reaches the store through servers:
+    /// it puts nothing in doubt there, so the servers may know nothing of the loss. Other errors
+    /// stay, and so do those with a sentence of their own.
+    #[must_use]
+    pub fn for_program(mut self) -> Self {
+        let ErrorKind::StoreRolledBack { evidence, seen, found } = &self.0.kind else {
+            return self;
+        };
+        if self.message() == Sentence(&self.0.kind).to_string() {
+            let message = format!(
+                "store rolled back: {evidence}: was {seen}, is {found}; recover it at its servers \
+                 (snowmint worker recover), or, if that finds no doubt, stop them and this program, \
+                 and run there snowmint worker fast-forward --journal DIR, with this program's data \
+                 directory"
+            );
+            self.0.message = Some(message.into());
+        }
+        self
+    }
+
     /// Names the verb of the store that failed, unless the error already names one.
     #[must_use]
     pub fn with_verb(mut self, verb: Verb) -> Self {
@@ -226,6 +246,21 @@ mod tests {
         assert_eq!(error.to_string(), "extend: store is unavailable");
         assert_eq!(error.source().map(ToString::to_string), Some("socket closed".into()));
         assert_eq!(error.retry(), Retry::AfterMs(100));
+    }
+
+    #[test]
+    fn rollback_names_to_a_program_the_steps_at_its_servers() {
+        let error = Error::store_rolled_back("write count seen by this program", 9, 5);
+        let told = error.clone().with_detail("at db:5432").with_verb(Verb::Recall).for_program();
+        assert_eq!((told.kind().code(), told.detail()), ("store_rolled_back", Some("at db:5432")));
+        for part in ["was 9, is 5; recover it at its servers", "fast-forward --journal DIR"] {
+            assert!(told.message().contains(part), "{part}: {told}");
+        }
+        assert_eq!(told.clone().for_program().message(), told.message(), "once");
+        let own = Error::of(error.kind().clone(), "store rolled back: run this");
+        assert_eq!(own.for_program().message(), "store rolled back: run this");
+        let other = Error::unavailable("PostgreSQL is unavailable");
+        assert_eq!(other.for_program().message(), "PostgreSQL is unavailable");
     }
 
     #[test]

@@ -152,6 +152,7 @@ impl Node {
         let timer = &self.core().ctx.timer;
         let until = timer.elapsed().saturating_add(JOIN_WAIT_MS);
         loop {
+            self.core().ctx.doubts.check()?;
             if let Some(own) = self.incarnation() {
                 return Ok(own);
             }

@@ -7,13 +7,12 @@ use snowmint_core::UnixMillis;
 use super::recovery::days_too_far_ahead;
 use super::settings::NodeSettings;
 use crate::error::{Error, ErrorKind, Result, Verb, chain};
-use crate::ids::Term;
+use crate::ids::{Mark, Term};
 use crate::model::catalog::Catalog;
 use crate::model::history::{
     Doubt, Evidence, JournalInfo, Known, Recalled, RecalledBy, Standing, StoreIdentity, check_ends,
     check_recovered,
 };
-use crate::model::pool::SlotDefaults;
 use crate::sources::NodeContext;
 
 /// Fingerprint of the store.
@@ -91,12 +90,17 @@ impl StoreKnowledge {
     ) -> Result<(Recalled, Option<Error>)> {
         let (who, seen) = (&self.fingerprint.who, self.seen());
         let recalled = ctx.store_call(Verb::Recall, ctx.store.recall(who, &seen)).await?;
-        // Servers show an embedded client no more than its token permits, and compare for
-        // themselves.
-        if ctx.store.owner_client().is_some() {
+        let is_program = ctx.store.owner_client().is_some();
+        // What a store lacks that nobody recovered, its servers find out for themselves.
+        if is_program && recalled == Recalled::Same {
             return Ok((recalled, None));
         }
-        let ground = ctx.store_call(Verb::Ground, ctx.store.ground()).await?;
+        // Servers tell no program the mark of numbers that were never claimed.
+        let ground = if is_program {
+            None
+        } else {
+            Some(ctx.store_call(Verb::Ground, ctx.store.ground()).await?.mark)
+        };
         let catalog = ctx.store_call(Verb::List, ctx.store.list()).await?;
         let covered = match recalled {
             Recalled::Recovered => self.check_recovered(ctx, settings, ground, &catalog),
@@ -107,7 +111,7 @@ impl StoreKnowledge {
 
     /// Puts the store in doubt, and reports, if this error is a reason. Returns the error.
     async fn doubts(&self, ctx: &NodeContext, settings: &NodeSettings, error: Error) -> Error {
-        // Servers put their store in doubt themselves.
+        // Servers put their store in doubt themselves: no program makes them refuse.
         if ctx.store.owner_client().is_some() || !is_in_doubt(&error) {
             return error;
         }
@@ -173,15 +177,16 @@ impl StoreKnowledge {
         &self,
         ctx: &NodeContext,
         settings: &NodeSettings,
-        ground: SlotDefaults,
+        ground: Option<Mark>,
         catalog: &Catalog,
     ) -> Result<()> {
         let (known, stored) = (&self.known, &catalog.definitions);
         let mark = UnixMillis::new(known.mark);
         let far_ahead = days_too_far_ahead(mark, ctx.clock.unix_ms()).is_some();
         let secondary = settings.secondary.as_deref();
-        let recall = RecalledBy { who: &self.fingerprint.who, secondary, far_ahead };
-        check_recovered(&recall, known, stored, ground.mark)
+        let is_program = ctx.store.owner_client().is_some();
+        let recall = RecalledBy { who: &self.fingerprint.who, secondary, is_program, far_ahead };
+        check_recovered(&recall, known, stored, ground.unwrap_or(Mark::MAX))
     }
 }
 
@@ -196,7 +201,8 @@ pub(super) async fn refuse_other_store(
     if knowledge.fingerprint.store.is_empty() {
         return Ok(None);
     }
-    match knowledge.recall(ctx, settings).await {
+    // Also before the first join, nothing comes from a store that lacks what was seen of it.
+    match knowledge.recall(ctx, settings).await.inspect_err(|error| ctx.doubt(error)) {
         Ok(recalled) => Ok(Some(recalled)),
         Err(error) if matches!(error.kind(), ErrorKind::Unavailable) => Ok(None),
         Err(error) if settings.waits_for_recovery && is_in_doubt(&error) => Ok(None),

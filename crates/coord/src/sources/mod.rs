@@ -20,6 +20,7 @@ mod member_notices;
 mod multi_store;
 mod node_context;
 mod ordered;
+mod owners;
 mod peer_probes;
 mod per_request;
 mod prefill;

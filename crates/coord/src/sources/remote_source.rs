@@ -8,11 +8,11 @@ use futures_util::future::try_join_all;
 use super::counter::Slots;
 use super::id_batch::IdBatch;
 use super::node_context::NodeContext;
+use super::owners::Owners;
 use super::shared_errors::{has_other_kind, needs_key, takes_no_key};
 use super::source_kind::SourceKind;
 use crate::error::{Error, Result};
 use crate::spec::{Kind, Order, Plan};
-use crate::store::owner_client::OwnerClient;
 
 /// Keys of one call that are requested from servers at the same time.
 const REQUESTS_MAX: usize = 64;
@@ -20,8 +20,7 @@ const REQUESTS_MAX: usize = 64;
 /// A source served by servers: each call is one request or more.
 pub(crate) struct RemoteSource {
     name: String,
-    owner_client: Arc<dyn OwnerClient>,
-    ctx: Arc<NodeContext>,
+    owners: Owners,
     /// Sections of a counter's keys; absent in a global-order source.
     slots: Option<Slots>,
 }
@@ -34,9 +33,7 @@ impl RemoteSource {
             Plan::Snowflake(plan) if plan.order == Order::Global => None,
             _ => return None,
         };
-        let owner_client = ctx.store.owner_client()?;
-        let (name, ctx) = (name.to_owned(), Arc::clone(ctx));
-        Some(Self { name, owner_client, ctx, slots })
+        Some(Self { name: name.to_owned(), owners: Owners::of(ctx)?, slots })
     }
 
     pub(super) async fn mint(
@@ -53,8 +50,8 @@ impl RemoteSource {
             (Some(_), None) => return Err(needs_key(&self.name)),
             (None, Some(_)) => return Err(takes_no_key(&self.name)),
             (None, None) => {
-                let request = self.owner_client.mint(&self.name, count, within_ms);
-                self.ctx.with_deadline(within_ms, request).await?
+                let owners = &self.owners;
+                owners.ask(within_ms, |owner| owner.mint(&self.name, count, within_ms)).await?
             }
         };
         Ok(IdBatch::Numbers(numbers))
@@ -62,13 +59,13 @@ impl RemoteSource {
 
     pub(super) async fn count(&self, key: &[u8], count: u64, within_ms: u64) -> Result<(u64, u64)> {
         self.section(key)?;
-        let request = self.owner_client.count(&self.name, key, count, within_ms);
-        self.ctx.with_deadline(within_ms, request).await
+        let owners = &self.owners;
+        owners.ask(within_ms, |owner| owner.count(&self.name, key, count, within_ms)).await
     }
 
     /// Requests a few keys at a time, to not flood a server.
     pub(super) async fn count_each(&self, keys: &[&[u8]], within_ms: u64) -> Result<Vec<u64>> {
-        let deadline = self.ctx.deadline(within_ms);
+        let deadline = self.owners.deadline(within_ms);
         let mut numbers = Vec::with_capacity(keys.len());
         for keys in keys.chunks(REQUESTS_MAX) {
             let left_ms = deadline.left_ms();
@@ -80,8 +77,8 @@ impl RemoteSource {
 
     pub(super) async fn bound_of(&self, key: &[u8], within_ms: u64) -> Result<u64> {
         self.section(key)?;
-        let request = self.owner_client.bound_of(&self.name, key, within_ms);
-        self.ctx.with_deadline(within_ms, request).await
+        let owners = &self.owners;
+        owners.ask(within_ms, |owner| owner.bound_of(&self.name, key, within_ms)).await
     }
 
     pub(super) fn section(&self, key: &[u8]) -> Result<u16> {
@@ -94,6 +91,9 @@ impl RemoteSource {
     /// Returns the error for a call that cannot wait: a remote source has nothing prefetched.
     #[cold]
     pub(super) fn at_once(&self) -> Error {
+        if let Err(doubt) = self.owners.check() {
+            return doubt;
+        }
         Error::unsupported(format!(
             "source {:?} is served by servers at each call; use a call that waits",
             self.name

@@ -91,6 +91,8 @@ pub(crate) struct RecalledBy<'a> {
     pub(crate) who: &'a str,
     /// Name of the secondary store; `None` for the primary store.
     pub(crate) secondary: Option<&'a str>,
+    /// Whether it reaches the store through servers, where alone the command can run.
+    pub(crate) is_program: bool,
     /// Whether the command needs a confirmation for the mark, which is far ahead.
     pub(crate) far_ahead: bool,
 }
@@ -144,9 +146,10 @@ pub(crate) fn check_recovered(
             format!("define as they were the sources that are lost ({}), and ", names.join(", "))
         }
     };
+    let place = if by.is_program { " at the store's servers" } else { "" };
     let message = format!(
         "store rolled back: {lacks}, as seen by {who}, without which the store was recovered; IDs \
-         in between may have come twice; to stop that and continue, {first}run {command}"
+         in between may have come twice; to stop that and continue, {first}run{place} {command}"
     );
     let (seen, found) = match below.first() {
         Some((_, seen, found)) => (*seen, *found),

@@ -360,7 +360,7 @@ fn store_recovered_below_a_journal_names_the_whole_command() {
     let ends = ends.map(|(name, end)| (name.to_owned(), end)).into();
     let known = Known { mark: 1_795_952_102_485, ends, ..Known::default() };
     let check = |known: &Known, mark, far_ahead| {
-        let by = RecalledBy { who: "the journal", secondary: None, far_ahead };
+        let by = RecalledBy { who: "the journal", secondary: None, is_program: false, far_ahead };
         check_recovered(&by, known, &stored, Mark::new(mark))
     };
     let error = check(&known, 1_795_952_102_484, false).unwrap_err();
@@ -393,7 +393,8 @@ fn ids_of_a_lost_stripe_are_compared_by_the_stored_one() {
     let stored = [Definition::fast_forwarded(None, "a", Mark::new(600))];
     let of = |name: &str, value| [(name.to_owned(), value)].into();
     let known = Known { ends: of("a", 301), ids: of("a", 4_806), ..Known::default() };
-    let by = RecalledBy { who: "the journal", secondary: None, far_ahead: false };
+    let by =
+        RecalledBy { who: "the journal", secondary: None, is_program: false, far_ahead: false };
     let check = |known: &Known| check_recovered(&by, known, &stored, Mark::ZERO);
     let error = check(&known).unwrap_err();
     assert!(error.message().ends_with("worker recover --segment a=4806"), "{error}");
@@ -403,11 +404,18 @@ fn ids_of_a_lost_stripe_are_compared_by_the_stored_one() {
 /// Only a running server recovers it.
 #[test]
 fn command_for_a_secondary_store_names_that_store() {
-    let by = RecalledBy { who: "the journal", secondary: Some("east"), far_ahead: false };
+    let by = |secondary, is_program| RecalledBy {
+        who: "the journal",
+        secondary,
+        is_program,
+        far_ahead: false,
+    };
     let known = Known { ends: [("a".to_owned(), 7)].into(), ..Known::default() };
-    let error = check_recovered(&by, &known, &[], Mark::ZERO).unwrap_err();
+    let named = |by| check_recovered(&by, &known, &[], Mark::ZERO).unwrap_err().to_string();
     let command = "run snowmint worker recover --secondary east --server URL --segment a=7";
-    assert!(error.message().ends_with(command), "{error}");
+    assert!(named(by(Some("east"), false)).ends_with(command));
+    let command = "run at the store's servers snowmint worker recover --segment a=7";
+    assert!(named(by(None, true)).ends_with(command));
 }
 
 #[test]

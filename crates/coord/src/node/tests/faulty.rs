@@ -28,6 +28,9 @@ impl fmt::Debug for Meanwhile {
 /// Verb, and the notification that it waits for.
 type HeldVerb = (&'static str, Arc<Notify>);
 
+/// Verbs that servers offer to no program.
+const UNTOLD: [&str; 6] = ["doubt", "report", "standing", "announce", "reclaim", "ground"];
+
 /// Faults of one handle. Tests keep a copy of the part that they change.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
@@ -56,6 +59,8 @@ pub(super) struct Faults {
     pub(super) releases: Arc<Mutex<Vec<Release>>>,
     /// Time reference that the store leads to, as a store of servers does.
     pub(super) time_reference: Option<Arc<dyn TimeReference>>,
+    /// Servers that own what a process does elsewhere, as a store of servers has.
+    pub(super) owner_client: Option<Arc<dyn OwnerClient>>,
     /// Place of each secondary store that a caller names, as a store of servers has.
     pub(super) secondary_store: Option<Arc<dyn StoreConnector>>,
 }
@@ -170,7 +175,7 @@ impl Store for Faulty {
     }
 
     fn owner_client(&self) -> Option<Arc<dyn OwnerClient>> {
-        self.store.owner_client()
+        self.faults.owner_client.clone().or_else(|| self.store.owner_client())
     }
 
     fn secondary_store(&self, name: &str) -> Option<Arc<dyn StoreConnector>> {
@@ -187,6 +192,9 @@ impl Store for Faulty {
                 self.faults.sent(release);
             }
             let op = call.verb().label();
+            if self.faults.owner_client.is_some() && UNTOLD.contains(&op) {
+                return Err(Error::unsupported("verb is not available through servers"));
+            }
             self.faults.verbs.lock().unwrap_or_else(PoisonError::into_inner).push(op);
             Faults::hold(&self.faults.held, op).await;
             self.faults.before(op)?;

@@ -40,6 +40,7 @@ mod sources;
 mod stats;
 mod supply;
 mod tails;
+mod through_servers;
 mod unreported;
 mod wrong_store;
 

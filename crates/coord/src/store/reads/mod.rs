@@ -134,7 +134,7 @@ impl SharedReads {
 
 /// Returns whether a caller of this verb gets something that a store without this write would hand
 /// out again.
-const fn hands_out(verb: Verb) -> bool {
+pub(crate) const fn hands_out(verb: Verb) -> bool {
     matches!(verb, Verb::Claim | Verb::Extend | Verb::Acquire | Verb::Reserve)
 }
 

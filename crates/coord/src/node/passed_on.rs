@@ -1,0 +1,50 @@
+//! A node's store as its server passes it on to programs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use crate::error::{Result, Verb};
+use crate::sources::NodeContext;
+use crate::store::reads::hands_out;
+use crate::store::{Store, StoreCall, StoreReply};
+
+/// A store whose callers get nothing while this node knows that servers further on have missed a
+/// rollback. A store of this node's own is put in doubt, and rejects such calls itself.
+pub(super) struct PassedOn {
+    store: Arc<dyn Store>,
+    ctx: Arc<NodeContext>,
+}
+
+impl PassedOn {
+    pub(super) fn of(ctx: &Arc<NodeContext>) -> Self {
+        Self { store: Arc::clone(&ctx.store), ctx: Arc::clone(ctx) }
+    }
+
+    fn check(&self, verb: Verb) -> Result<()> {
+        // A member that cannot renew its presence learns of the doubt.
+        let is_bound = hands_out(verb) || matches!(verb, Verb::Join | Verb::Renew);
+        if is_bound && self.store.owner_client().is_some() {
+            self.ctx.doubts.check()?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for PassedOn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PassedOn").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+impl Store for PassedOn {
+    crate::as_inner!(store);
+
+    fn call<'a>(&'a self, call: StoreCall<'a>) -> BoxFuture<'a, Result<StoreReply>> {
+        Box::pin(async move {
+            self.check(call.verb())?;
+            self.store.call(call).await
+        })
+    }
+}
