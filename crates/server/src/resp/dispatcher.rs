@@ -99,6 +99,7 @@ impl Dispatcher {
         self.session.is_executing = true;
         let executed = self.execute(transaction).await;
         self.session.is_executing = false;
+        self.session.wants_cache = false;
         executed
     }
 

@@ -122,6 +122,9 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
     if session.is_anonymous && !spec.is_for_all {
         return unauthenticated(session, output);
     }
+    if session.wants_cache && client::rejects_cached(spec, session, output) {
+        return Flow::Next;
+    }
     if session.transaction.is_some() && spec.waits_for_exec() {
         return queueing::queue(spec, session, command, output);
     }
