@@ -17,6 +17,7 @@ mod info;
 mod keys;
 mod mint;
 mod no_ops;
+mod owners;
 mod queueing;
 mod rejected;
 mod reply;

@@ -23,6 +23,15 @@ pub(super) fn unknown_subcommand(container: &str, given: &[u8], reply: &mut Enco
     reply.error("ERR", &format!("unknown subcommand '{given}'. Try {container} HELP."));
 }
 
+/// Writes the error of keys that no server has together, in Redis's words. A redirect would lead to
+/// the owner of one key, and from there to that of another.
+pub(super) fn cross_slot(session: &Session, output: &mut Vec<u8>) {
+    session.refused(Code::BadRequest, None);
+    let message = "Keys in request don't hash to the same slot, and different servers have them; \
+                   send them one by one, or set resp.forward_counters = true";
+    session.reply(output).error("CROSSSLOT", message);
+}
+
 /// Writes an error of the service, and counts it.
 pub(super) fn error(error: &Error, session: &Session, output: &mut Vec<u8>) {
     session.refused(error.code(), error.cause());

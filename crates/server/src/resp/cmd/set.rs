@@ -10,6 +10,7 @@ use super::keys::{self, KeyState};
 use super::rejected::{self, CHANGES_VALUE, EXPIRES};
 use super::reply::SYNTAX;
 use super::spec::{Flow, Query, Spec};
+use super::target;
 use crate::error::{Error, shown};
 use crate::resp::session::{IdTarget, Session};
 
@@ -111,7 +112,7 @@ fn prepare(
     output: &mut Vec<u8>,
     form: SetReply,
 ) -> Flow {
-    let target = keys::target(session, command.arg(1).unwrap_or_default());
+    let target = target::key(session, command.arg(1).unwrap_or_default());
     let value = || command.arg(2).unwrap_or_default().to_owned();
     let work = target.map(|target| Prepare { target, value: value(), reply: form });
     Flow::of(work, session, output)
