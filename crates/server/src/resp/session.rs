@@ -312,6 +312,9 @@ fn split(text: &str) -> (&str, Option<&str>) {
 pub(super) fn text(arg: &[u8]) -> Result<&str, Error> {
     str::from_utf8(arg).map_err(|_| {
         let lossy = String::from_utf8_lossy(arg);
-        Error::bad_request(format!("argument {} is not UTF-8; write it as UTF-8", shown(&lossy)))
+        Error::bad_request(format!(
+            "argument {} is not UTF-8; write it as UTF-8 (Spring: StringRedisTemplate)",
+            shown(&lossy)
+        ))
     })
 }

@@ -107,6 +107,23 @@ async fn unknown_source_names_the_default_counter_source() {
             "{reply}"
         );
     }
+    // These name their source: the setting changes nothing.
+    for command in [
+        &["HINCRBY", "views", "2", "1"][..],
+        &["HGET", "views", "2"],
+        &["MINT", "views"],
+        &["DECODE", "1", "views"],
+    ] {
+        for in_transaction in [false, true] {
+            if in_transaction {
+                assert_eq!(client.ask(&["MULTI"]).await, "+OK");
+            }
+            let reply = client.ask(command).await;
+            assert!(reply.starts_with("-ERR source \"views\" does not exist"), "{reply}");
+            assert!(!reply.contains("default_counter_source"), "{command:?}: {reply}");
+        }
+        assert_eq!(client.ask(&["DISCARD"]).await, "+OK");
+    }
     let default = |settings: &mut Settings| {
         settings.resp.default_counter_source = "counters".into();
     };

@@ -22,6 +22,8 @@ use crate::service::Route;
 struct QueuedRequest {
     targets: Vec<IdTarget>,
     check: KeyCheck,
+    /// Whether an argument names the source, and none is a key of another form.
+    names_source: bool,
 }
 
 /// Queues a command for `EXEC`.
@@ -124,7 +126,8 @@ fn request_of(
     // The owner of a field is called for the client.
     let route = if is_of_hash(spec) { Route::Owner } else { session.route() };
     let check = KeyCheck { right, route, takes_unknown: spec.has_many_keys() };
-    Some(targets.map(|targets| QueuedRequest { targets, check }))
+    let names_source = is_of_hash(spec) || matches!(spec.name, "mint" | "decode");
+    Some(targets.map(|targets| QueuedRequest { targets, check, names_source }))
 }
 
 fn is_of_hash(spec: &Spec) -> bool {
@@ -149,7 +152,11 @@ impl Query for QueuedRequest {
     }
 
     fn write_error(&self, error: &Error, session: &mut Session, output: &mut Vec<u8>) {
-        refuse(error, session, output);
+        if self.names_source {
+            return refuse(error, session, output);
+        }
+        session.abort_transaction();
+        reply::error_of_key(error, session, output);
     }
 }
 

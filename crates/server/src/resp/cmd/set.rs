@@ -7,8 +7,8 @@
 use snowmint_wire::resp::Command;
 
 use super::keys::{self, KeyState};
-use super::rejected::{self, CHANGES_VALUE, EXPIRES};
-use super::reply::SYNTAX;
+use super::rejected::{self, CHANGES_VALUE, EXPIRES, LOCKS};
+use super::reply::{self, SYNTAX};
 use super::spec::{Flow, Query, Spec};
 use super::target;
 use crate::error::{Error, shown};
@@ -42,6 +42,7 @@ fn set(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
             session.reply(output).error("ERR", SYNTAX);
             return Flow::Next;
         }
+        Some(Options { expires: true, nx: true, .. }) => LOCKS,
         Some(Options { expires: true, .. }) => EXPIRES,
         Some(Options { nx: false, .. }) => CHANGES_VALUE,
         Some(Options { get: true, .. }) => {
@@ -136,6 +137,11 @@ impl Query for Prepare {
             _ => Ok(named),
         }
     }
+
+    fn write_error(&self, error: &Error, session: &mut Session, output: &mut Vec<u8>) {
+        reply::error_of_key(error, session, output);
+    }
+
     fn write(&self, found: KeyState, session: &mut Session, output: &mut Vec<u8>) {
         match (found, self.reply) {
             (_, SetReply::Number) => session.reply(output).integer(0),
