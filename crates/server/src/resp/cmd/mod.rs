@@ -34,7 +34,7 @@ use snowmint_wire::resp::{Command, Encoder};
 pub(super) use self::spec::{CommandWork, Flow};
 pub(super) use self::target::target_of;
 
-use self::rejected::Rejected;
+use self::rejected::{CHANGES_VALUE, Rejected};
 use self::reply::wrong_arity;
 use self::spec::Spec;
 use super::session::Session;
@@ -130,6 +130,27 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
         return queueing::queue(spec, session, command, output);
     }
     (spec.run)(session, command, output)
+}
+
+/// Rejects a command that exceeds a limit: with the reason for which it is rejected in any length,
+/// or with the limit.
+pub(super) fn reject_oversized(
+    session: &mut Session,
+    command: &Command<'_>,
+    excess: &str,
+    output: &mut Vec<u8>,
+) {
+    session.abort_transaction();
+    let Some(spec) = find(command.arg(0).unwrap_or_default()) else {
+        run(session, command, output);
+        return;
+    };
+    if matches!(spec.name, "set" | "setnx") {
+        return rejected::write(spec.name, CHANGES_VALUE, session, output);
+    }
+    session.refused(Code::LimitExceeded, None);
+    let name = spec.name.to_ascii_uppercase();
+    session.reply(output).error("ERR", &format!("{name} has {excess}; send less at once"));
 }
 
 /// Returns the table's entry of a command, if its arguments fit the entry.
