@@ -55,7 +55,9 @@ impl Error {
 
     /// Creates an error for a count above the limit of this name.
     pub(crate) fn too_many(count: u64, limit: u64, limit_name: &str) -> Self {
-        let message = format!("count {count} exceeds {limit_name} ({limit}); ask for fewer");
+        // Longer digits are read as the highest count.
+        let more = if count == u64::MAX { " or more" } else { "" };
+        let message = format!("count {count}{more} exceeds {limit_name} ({limit}); ask for fewer");
         Self::new(Code::LimitExceeded, message)
     }
 

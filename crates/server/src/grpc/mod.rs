@@ -114,7 +114,7 @@ impl GrpcState {
         let long = LongCalls::new(service.access().is_some());
         let (clock, calls) = (Arc::clone(&timer), long.clone());
         let health = health::Health::new(service.clone(), offers, clock, settings, calls);
-        let reflection = Reflection::new().map_err(io::Error::other)?;
+        let reflection = Reflection::new(offers).map_err(io::Error::other)?;
         let mut routes = Routes::new(MintServer::new(mint).max_decoding_message_size(bytes_max));
         if let Some(store) = offered {
             let store_service = StoreService::new(store, service.clone(), machines_max)

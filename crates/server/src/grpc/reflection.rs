@@ -25,6 +25,8 @@ use tonic_reflection::pb::v1alpha;
 
 use crate::error::{Error, shown};
 
+/// Package of the store's service.
+const STORE_PACKAGE: &str = "snowmint.store.v1";
 /// Everything that is described.
 const SETS: [&[u8]; 4] = [
     FILE_DESCRIPTOR_SET,
@@ -60,15 +62,15 @@ struct Symbol {
 }
 
 impl Reflection {
-    /// Reads all descriptions.
+    /// Reads all descriptions; those of the store only if the server offers it.
     ///
     /// # Errors
     /// When they cannot be read, which a test would have found.
-    pub(super) fn new() -> Result<Self, DecodeError> {
+    pub(super) fn new(offers_store: bool) -> Result<Self, DecodeError> {
         let mut descriptions = Descriptions::default();
         for set in SETS {
             for file in RawFiles::decode(set)?.files {
-                descriptions.add(file)?;
+                descriptions.add(file, offers_store)?;
             }
         }
         Ok(Self(Arc::new(descriptions)))
@@ -76,8 +78,11 @@ impl Reflection {
 }
 
 impl Descriptions {
-    fn add(&mut self, file: Bytes) -> Result<(), DecodeError> {
+    fn add(&mut self, file: Bytes, offers_store: bool) -> Result<(), DecodeError> {
         let parsed = FileDescriptorProto::decode(file.clone())?;
+        if parsed.package() == STORE_PACKAGE && !offers_store {
+            return Ok(());
+        }
         let mut symbols = Symbols { file: &file, found: &mut self.symbols };
         let package = parsed.package();
         for message in &parsed.message_type {
@@ -238,7 +243,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_symbol_is_found_in_its_file() {
-        let Reflection(descriptions) = Reflection::new().unwrap();
+        let Reflection(descriptions) = Reflection::new(true).unwrap();
         for (symbol, file) in [
             ("snowmint.v1.Mint", "snowmint/v1/mint.proto"),
             ("snowmint.v1.Mint.MintStream", "snowmint/v1/mint.proto"),
@@ -259,8 +264,26 @@ mod tests {
     }
 
     #[test]
+    fn store_is_described_only_where_it_is_offered() {
+        for offered in [true, false] {
+            let Reflection(descriptions) = Reflection::new(offered).unwrap();
+            let MessageResponse::ListServicesResponse(ListServiceResponse { service }) =
+                descriptions.response(&MessageRequest::ListServices(String::new()))
+            else {
+                panic!("no list")
+            };
+            let has = |name: &str| service.iter().any(|service| service.name == name);
+            assert!(has("snowmint.v1.Mint") && has("grpc.health.v1.Health"), "{service:?}");
+            assert_eq!(has("snowmint.store.v1.Store"), offered, "{service:?}");
+            let symbol = "snowmint.store.v1.Store".to_owned();
+            let found = descriptions.response(&MessageRequest::FileContainingSymbol(symbol));
+            assert_eq!(named(found).is_some(), offered);
+        }
+    }
+
+    #[test]
     fn imports_of_all_files_are_described() {
-        let Reflection(descriptions) = Reflection::new().unwrap();
+        let Reflection(descriptions) = Reflection::new(true).unwrap();
         for (name, file) in &descriptions.files {
             let parsed = FileDescriptorProto::decode(file.clone()).unwrap();
             for import in &parsed.dependency {

@@ -95,8 +95,11 @@ fn refused_by_library(path: &str, headers: &HeaderMap) -> Option<Error> {
     let message = status.message();
     Some(match status.code() {
         GrpcCode::Unimplemented if message.is_empty() => {
+            let is_of_store = path.starts_with("/snowmint.store.");
             let path = shown(path);
-            let message = format!("method {path} does not exist; correct it, or update the server");
+            let offer = if is_of_store { ", or set store.offered = true there" } else { "" };
+            let message =
+                format!("method {path} does not exist; correct it, or update the server{offer}");
             Error::new(Code::Unsupported, message)
         }
         GrpcCode::Unimplemented => {

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use super::buffered_bytes::{self, BufferedBytes};
 use super::dispatcher::{Dispatcher, RemainingWork};
+use super::oversized::{Oversized, Skipped};
 use super::replies::Replies;
 use super::session::Session;
 use super::state::RespState;
@@ -54,6 +55,7 @@ pub(super) async fn converse(
         input: Vec::new(),
         buffered_bytes: BufferedBytes::default(),
         midway: false,
+        oversized: None,
     };
     let mut stopping = pin!(stopping(&mut closing));
     loop {
@@ -95,6 +97,8 @@ struct RespConnection {
     buffered_bytes: BufferedBytes,
     /// Whether the first of them has its time limit, which counts from its first byte.
     midway: bool,
+    /// Request above a limit, whose bytes are skipped.
+    oversized: Option<Oversized>,
 }
 
 enum Afterwards {
@@ -135,11 +139,32 @@ impl RespConnection {
     async fn respond(&mut self) -> io::Result<Afterwards> {
         let mut at: usize = 0;
         let mut requests: u64 = 0;
+        let was_skipping = self.oversized.is_some();
         let dispatcher = &mut self.dispatcher;
         let begun_us = dispatcher.session.service.now_us();
         dispatcher.session.follow();
         let outcome = loop {
             let unread = self.input.get(at..).unwrap_or_default();
+            if let Some(oversized) = &mut self.oversized {
+                match oversized.skip(unread) {
+                    Ok(Skipped::Part(bytes)) => {
+                        at = at.saturating_add(bytes);
+                        break Afterwards::Continue;
+                    }
+                    Ok(Skipped::Whole(bytes)) => {
+                        at = at.saturating_add(bytes);
+                        requests = requests.saturating_add(1);
+                        dispatcher.reject_oversized(oversized);
+                        self.oversized = None;
+                        self.parser = Parser::new();
+                        continue;
+                    }
+                    Err(error) => {
+                        dispatcher.reject_bytes(error);
+                        break Afterwards::Close;
+                    }
+                }
+            }
             let next = self.parser.next(unread);
             let length = match &next {
                 Ok(Next::Command { bytes, .. }) => *bytes,
@@ -157,9 +182,12 @@ impl RespConnection {
                 Ok(Next::Command { command, bytes }) => (command, bytes),
                 Ok(Next::Incomplete { .. }) => break Afterwards::Continue,
                 Err(error) => {
-                    // The beginning of the next request is unknown now.
-                    let output = &mut dispatcher.replies.unsent;
-                    dispatcher.session.reply(output).error("ERR", &error.to_string());
+                    self.oversized =
+                        Oversized::new(error).filter(|_| !dispatcher.session.is_anonymous);
+                    if self.oversized.is_some() {
+                        continue;
+                    }
+                    dispatcher.reject_bytes(error);
                     break Afterwards::Close;
                 }
             };
@@ -189,14 +217,17 @@ impl RespConnection {
         dispatcher.replies.send().await?;
         self.input.drain(..at.min(self.input.len()));
         match outcome {
-            Afterwards::Continue => self.keep_rest(at > 0).await,
+            Afterwards::Continue => {
+                let is_another = at > 0 && !(was_skipping && requests == 0);
+                self.keep_rest(is_another).await
+            }
             Afterwards::Close => Ok(outcome),
         }
     }
 
     /// Keeps the received part of the next request, if the limits permit it.
     async fn keep_rest(&mut self, is_another: bool) -> io::Result<Afterwards> {
-        if self.input.is_empty() {
+        if self.input.is_empty() && self.oversized.is_none() {
             self.midway = false;
             self.buffered_bytes = BufferedBytes::default();
             return Ok(Afterwards::Continue);

@@ -7,10 +7,11 @@ use std::task::Poll;
 
 use futures_util::future::Either;
 use opentelemetry::trace::FutureExt as _;
-use snowmint_wire::resp::{Command, Next, Parser};
+use snowmint_wire::resp::{Command, Next, Parser, ProtocolError};
 
 use super::access::CommandLog;
 use super::cmd::{self, CommandWork, Flow};
+use super::oversized::Oversized;
 use super::replies::Replies;
 use super::session::Session;
 use super::transaction::Transaction;
@@ -57,6 +58,27 @@ impl Dispatcher {
         }
     }
 
+    /// Rejects a request that was skipped.
+    pub(super) fn reject_oversized(&mut self, oversized: &Oversized) {
+        let Self { replies, session } = self;
+        let mut parser = Parser::new();
+        let Ok(Next::Command { command, .. }) = parser.next(oversized.name()) else { return };
+        let command_log = CommandLog::of(&command, session);
+        let begin = replies.unsent.len();
+        cmd::reject_oversized(session, &command, &oversized.excess(), &mut replies.unsent);
+        if let Some(command_log) = &command_log {
+            command_log.log_reply(replies.unsent.get(begin..).unwrap_or_default(), session);
+        }
+        if session.reply_mode.drops_reply() {
+            replies.unsent.truncate(begin);
+        }
+    }
+
+    /// Rejects bytes that are no request. The beginning of the next request is unknown after them.
+    pub(super) fn reject_bytes(&mut self, error: ProtocolError) {
+        self.session.reply(&mut self.replies.unsent).error("ERR", &error.to_string());
+    }
+
     /// Does the remaining work; returns whether there is a next command.
     pub(super) async fn finish(&mut self, rest: RemainingWork) -> io::Result<bool> {
         match rest {
@@ -99,6 +121,7 @@ impl Dispatcher {
         self.session.is_executing = true;
         let executed = self.execute(transaction).await;
         self.session.is_executing = false;
+        self.session.wants_cache = false;
         executed
     }
 

@@ -5,6 +5,7 @@ mod buffered_bytes;
 mod cmd;
 mod connection;
 mod dispatcher;
+mod oversized;
 mod replies;
 mod reply_mode;
 mod session;

@@ -47,6 +47,9 @@ pub(super) struct Session {
     pub(super) reply_mode: ReplyMode,
     /// `CLIENT TRACKING`, if it is on.
     pub(super) tracking: Option<Tracking>,
+    /// Whether the client has asked for a cache of the next command or transaction (`CLIENT
+    /// CACHING YES`).
+    pub(super) wants_cache: bool,
 }
 
 /// Database of a connection: all have the same sources.
@@ -92,6 +95,7 @@ impl Session {
             wants_strings: false,
             reply_mode: ReplyMode::default(),
             tracking: None,
+            wants_cache: false,
         };
         session.is_now(session.anonymous());
         session.select(Database::default());
@@ -248,6 +252,7 @@ impl Session {
     /// Sets what `CLIENT TRACKING` is from now on.
     pub(super) fn set_tracking(&mut self, tracking: Option<Tracking>) {
         self.tracking = tracking;
+        self.wants_cache = false;
         lock(&self.guard.connection().label).is_tracking = tracking.is_some();
     }
 
@@ -307,6 +312,9 @@ fn split(text: &str) -> (&str, Option<&str>) {
 pub(super) fn text(arg: &[u8]) -> Result<&str, Error> {
     str::from_utf8(arg).map_err(|_| {
         let lossy = String::from_utf8_lossy(arg);
-        Error::bad_request(format!("argument {} is not UTF-8; write it as UTF-8", shown(&lossy)))
+        Error::bad_request(format!(
+            "argument {} is not UTF-8; write it as UTF-8 (Spring: StringRedisTemplate)",
+            shown(&lossy)
+        ))
     })
 }

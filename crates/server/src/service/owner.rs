@@ -124,7 +124,7 @@ impl<T> OwnerSearch<'_, '_, T> {
                 result => return result.map_err(SearchError::Owner),
             };
             if passed_ms() >= self.within_ms {
-                return Err(SearchError::Owner(rejection));
+                return Err(SearchError::Owner(reported.unwrap_or(rejection)));
             }
         }
     }
@@ -277,6 +277,21 @@ mod tests {
             let longest_ms = 2 * WAIT_MAX_MS;
             assert!((longest_ms..=longest_ms + 30).contains(&took_ms), "{took_ms}: {refused}");
         }
+    }
+
+    /// This server names an owner that has died, until the time is over.
+    #[tokio::test]
+    async fn owner_that_is_gone_is_not_named_as_the_server_to_call() {
+        let here = || -> LocalCall<'_, ()> { Box::pin(async { Err(not_owner("dead:1")) }) };
+        let there = |_| -> OwnerCall<'_, ()> {
+            Box::pin(async {
+                Err(Error::new(Code::Unavailable, "owner not reached; retry").into())
+            })
+        };
+        let search = OwnerSearch { timer: &BootTimer, within_ms: 100, here: &here, there: &there };
+        let refused = search.run(not_owner("dead:1")).await.unwrap_err();
+        let is_its = |error: &Error| error.to_string() == "owner not reached; retry";
+        assert!(matches!(&refused, SearchError::Owner(error) if is_its(error)), "{refused:?}");
     }
 
     #[tokio::test]

@@ -153,6 +153,54 @@ async fn counter_of_another_server_is_redirected_while_queued() {
     owner.expect(&format!("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n{numbers}")).await;
 }
 
+/// A redirect would lead a client from one owner to the other, for ever.
+#[tokio::test]
+async fn keys_of_two_servers_are_not_redirected() {
+    let Pair { servers, clients: [mut client, mut owner], counters: [own, other] } =
+        pair(|_| {}).await;
+    let cross = "-CROSSSLOT Keys in request don't hash to the same slot, and different servers \
+                 have them; send them one by one, or set resp.forward_counters = true\r\n";
+    let moved = format!("-MOVED {} {}\r\n", hash_slot(other.as_bytes()), servers[1].resp);
+    for name in ["MGET", "EXISTS", "touch"] {
+        for keys in [[&own, &other], [&other, &own]] {
+            let both = request(&[name, keys[0], keys[1]]);
+            for client in [&mut client, &mut owner] {
+                client.send(&both).await;
+                client.expect(cross).await;
+                client.send(request(&["MULTI"]) + &both + &request(&["EXEC"])).await;
+                let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
+                client.expect(&format!("+OK\r\n{cross}{aborted}")).await;
+            }
+        }
+        // One server has these: a source is everywhere, and nothing is stored of the third.
+        let keys = request(&[name, "default", &other, "absent:x", &other]);
+        client.send(&keys).await;
+        client.expect(&moved).await;
+        client.send(request(&["MULTI"]) + &keys + &request(&["DISCARD"])).await;
+        client.expect(&format!("+OK\r\n{moved}+OK\r\n")).await;
+    }
+    owner.send(request(&["EXISTS", "default", &other, "absent:x", &other])).await;
+    owner.expect(":3\r\n").await;
+    // Neither of two keys is here.
+    client.send(request(&["EXISTS", &other, &other])).await;
+    client.expect(&moved).await;
+}
+
+/// A transaction is redirected for any of a command's keys.
+#[tokio::test]
+async fn second_key_that_moves_before_exec_redirects_the_transaction() {
+    let store = MemoryStore::new("test").unwrap();
+    let (first, second) = (Listeners::bind().await, Listeners::bind().await);
+    let [own, moving] = counters_of(&first, &second);
+    let server = first.start(&store, |_| {}).await;
+    let (mut client, mut other) = (server.resp().await, server.resp().await);
+    client.send(format!("MULTI\r\nMGET {own} {moving}\r\n")).await;
+    client.expect("+OK\r\n+QUEUED\r\n").await;
+    let _second = second.start(&store, |_| {}).await;
+    let moved = until(&mut other, &["INCR", &moving], "-MOVED ").await;
+    assert_eq!(client.ask(&["EXEC"]).await, moved);
+}
+
 /// As in Redis, `EXEC` runs none of the commands, and names the new owner.
 #[tokio::test]
 async fn section_that_moves_before_exec_redirects_the_transaction() {
@@ -251,6 +299,10 @@ async fn commands_are_forwarded_to_the_owner_if_configured() {
     ] {
         assert_eq!(client.ask(command).await, format!(":{}", last + added), "{command:?}");
     }
+    client.send(request(&["EXISTS", &own, &other])).await;
+    client.expect(":2\r\n").await;
+    client.send("MULTI\r\nEXISTS ".to_owned() + &own + " " + &other + "\r\nEXEC\r\n").await;
+    client.expect("+OK\r\n+QUEUED\r\n*1\r\n:2\r\n").await;
     client.send(request(&["MINT", &other, "2"]) + &request(&["GET", &other])).await;
     client.expect(&format!("*2\r\n:{}\r\n:{}\r\n", last + 15, last + 16)).await;
     assert_eq!(client.string().await, (last + 16).to_string());
@@ -306,8 +358,10 @@ async fn field_of_an_owner_without_http_gets_an_error_of_its_own() {
     let moved = format!("-MOVED {} 127.0.0.1:1", hash_slot(b"counters:k"));
     assert_eq!(client.ask(&["INCR", "counters:k"]).await, moved);
     for command in [&["HINCRBY", "counters", "k", "1"][..], &["HGET", "counters", "k"]] {
-        let refused = client.ask(command).await;
-        assert!(refused.starts_with("-TRYAGAIN "), "{refused}");
+        let section = hash_slot(b"counters:k");
+        let expected =
+            format!("-TRYAGAIN server of section {section} took no request from this one; retry");
+        assert_eq!(client.ask(command).await, expected);
     }
 }
 

@@ -185,6 +185,46 @@ async fn tracking_is_accepted_until_a_value_is_to_be_cached() {
     }
 }
 
+/// Some clients send it together with what they would cache, and do not read its error.
+#[tokio::test]
+async fn nothing_is_read_for_a_cache() {
+    let server = server().await;
+    let mut client = server.resp().await;
+    let reason = "a value here changes with each call, and a cache would return it twice; read \
+                  without a cache\r\n";
+    let yes = format!("-ERR CLIENT CACHING YES is rejected: {reason}");
+    let after = |name: &str| format!("-ERR {name} after CLIENT CACHING YES is rejected: {reason}");
+    let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
+    let (get, ttl) = (after("GET"), after("PTTL"));
+    for (commands, replies) in [
+        ("CLIENT TRACKING ON OPTIN|INCR counters:a", "+OK\r\n:1\r\n".to_owned()),
+        ("CLIENT CACHING YES|GET counters:a|GET counters:a", format!("{yes}{get}$1\r\n1\r\n")),
+        (
+            "CLIENT CACHING YES|MULTI|PTTL counters:a|GET counters:a|EXEC|GET counters:a",
+            format!("{yes}+OK\r\n{ttl}{get}{aborted}$1\r\n1\r\n"),
+        ),
+        (
+            "CLIENT CACHING YES|CLIENT GETREDIR|MGET counters:a|GET counters:a",
+            format!("{yes}:0\r\n{}$1\r\n1\r\n", after("MGET")),
+        ),
+        ("CLIENT CACHING YES|PING|GET counters:a", format!("{yes}+PONG\r\n$1\r\n1\r\n")),
+        (
+            "MULTI|CLIENT CACHING YES|GET counters:a|EXEC|GET counters:a",
+            format!("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n{yes}{get}$1\r\n1\r\n"),
+        ),
+        (
+            "CLIENT CACHING YES|MULTI|DISCARD|GET counters:a",
+            format!("{yes}+OK\r\n+OK\r\n$1\r\n1\r\n"),
+        ),
+        (
+            "CLIENT CACHING YES|CLIENT TRACKING OFF|GET counters:a",
+            format!("{yes}+OK\r\n$1\r\n1\r\n"),
+        ),
+    ] {
+        exchange(&mut client, commands, &replies).await;
+    }
+}
+
 #[tokio::test]
 async fn settings_of_a_connection_without_effect_are_accepted() {
     let server = server().await;

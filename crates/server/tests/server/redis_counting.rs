@@ -93,6 +93,66 @@ async fn counter_begins_at_no_other_value() {
     assert_eq!(client.ask(&["INCR", "counters:a"]).await, ":1");
 }
 
+/// The error names what helps the program that sends the command.
+#[tokio::test]
+async fn rejected_command_says_where_its_program_belongs() {
+    let server = server().await;
+    let mut client = server.resp().await;
+    for (command, part) in [
+        ("SET lock token NX PX 30000", "SET with NX and an expiry takes a lock"),
+        ("SET lock token PX 30000 NX", "keep locks in Redis"),
+        ("SET session text EX 60", "keep locks, sessions and caches in Redis"),
+        ("SETEX session 60 text", "keep locks, sessions and caches in Redis"),
+        ("DEL lock", "keep locks, sessions and caches in Redis"),
+        ("SET name text", "keep other values in Redis"),
+        ("EVAL script 0", "keep locks and queues in Redis"),
+        ("INCRBY counters:a 18446744073709551615", "count 18446744073709551615 or more exceeds"),
+        ("INCRBY counters:a 99999999999999999999", "count 18446744073709551615 or more exceeds"),
+    ] {
+        let reply = client.ask(&command.split(' ').collect::<Vec<_>>()).await;
+        assert!(reply.starts_with("-ERR ") && reply.contains(part), "{command}: {reply}");
+    }
+}
+
+/// A program of Redis may send long scripts and values, and gets the reason, on an open connection.
+#[tokio::test]
+async fn long_command_is_rejected_with_its_reason() {
+    let server = server().await;
+    let mut client = server.resp().await;
+    let long = "x".repeat(20_000);
+    let many = vec!["key"; 2_000];
+    let parts = vec![&long[..10_000]; 8];
+    let cases: &[(&[&str], &str)] = &[
+        (&["EVAL", &long, "0"], "-ERR EVAL runs a script"),
+        (&["script", "LOAD", &long], "-ERR SCRIPT runs a script"),
+        (&["SET", "key", &long], "-ERR SET sets a value"),
+        (&[&["DEL"], &many[..]].concat(), "-ERR DEL makes a key begin again"),
+        (&[&["RPUSH", "list"], &parts[..]].concat(), "-ERR RPUSH needs a value of another kind"),
+        (&["ECHO", &long], "-ERR ECHO has an argument above 16384 bytes; send less at once"),
+        (&[&["MGET"], &many[..]].concat(), "-ERR MGET has more than 1024 arguments; send less"),
+        (&[&["MGET"], &parts[..]].concat(), "-ERR MGET has more than 65536 bytes; send less"),
+        (&["NOPE", &long], "-ERR unknown command 'NOPE'"),
+    ];
+    for (command, reason) in cases {
+        // Requests around it get their replies.
+        let sent = [request(&["ECHO", "a"]), request(command), request(&["ECHO", "b"])];
+        client.send(sent.concat()).await;
+        client.expect("$1\r\na\r\n").await;
+        let reply = client.line().await;
+        assert!(reply.starts_with(reason), "{reason}: {reply}");
+        client.expect("$1\r\nb\r\n").await;
+    }
+    let sent = request(&["MULTI"]) + &request(cases[0].0) + &request(&["EXEC"]);
+    client.send(sent).await;
+    client.expect("+OK\r\n-ERR EVAL ").await;
+    client.line().await;
+    client.expect("-EXECABORT ").await;
+    client.line().await;
+    let skipped = request(&["CLIENT", "REPLY", "SKIP"]) + &request(cases[0].0);
+    client.send(skipped + &request(&["ECHO", "c"])).await;
+    client.expect("$1\r\nc\r\n").await;
+}
+
 /// The error for a key in the form of an application of Redis names the setting.
 #[tokio::test]
 async fn unknown_source_names_the_default_counter_source() {
@@ -106,6 +166,23 @@ async fn unknown_source_names_the_default_counter_source() {
             reply.ends_with(", or set resp.default_counter_source to count keys of any name"),
             "{reply}"
         );
+    }
+    // These name their source: the setting changes nothing.
+    for command in [
+        &["HINCRBY", "views", "2", "1"][..],
+        &["HGET", "views", "2"],
+        &["MINT", "views"],
+        &["DECODE", "1", "views"],
+    ] {
+        for in_transaction in [false, true] {
+            if in_transaction {
+                assert_eq!(client.ask(&["MULTI"]).await, "+OK");
+            }
+            let reply = client.ask(command).await;
+            assert!(reply.starts_with("-ERR source \"views\" does not exist"), "{reply}");
+            assert!(!reply.contains("default_counter_source"), "{command:?}: {reply}");
+        }
+        assert_eq!(client.ask(&["DISCARD"]).await, "+OK");
     }
     let default = |settings: &mut Settings| {
         settings.resp.default_counter_source = "counters".into();

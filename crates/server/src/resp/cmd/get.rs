@@ -52,6 +52,10 @@ impl Query for Get {
     }
 
     fn write_error(&self, error: &Error, session: &mut Session, output: &mut Vec<u8>) {
-        reply::error_at_owner(self.is_field, error, session, output);
+        if self.is_field {
+            reply::error_of_field(error, session, output);
+        } else {
+            reply::error_of_key(error, session, output);
+        }
     }
 }

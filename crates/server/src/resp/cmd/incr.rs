@@ -43,5 +43,6 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
         }
     }
     let target = IdTarget::counter(arg, &session.state.settings.default_counter_source);
-    Flow::of(target.map(|target| Mint { target, count: None, admitted }), session, output)
+    let mint = |target| Mint { target, count: None, admitted, is_incr: true };
+    Flow::of(target.map(mint), session, output)
 }

@@ -4,7 +4,10 @@ use snowmint_coord::spec::Kind;
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Command, Encoder};
 
+use super::owners::{KeyCheck, KeyOwners};
 use super::spec::{Flow, Query, Spec};
+use super::{reply, target};
+use crate::access::Right;
 use crate::error::Error;
 use crate::resp::session::{IdTarget, Session};
 
@@ -38,11 +41,6 @@ pub(super) async fn look_up(session: &Session, target: &IdTarget) -> Result<KeyS
             _ => KeyState::Source,
         },
     })
-}
-
-/// Reads an argument as a key.
-pub(super) fn target(session: &Session, arg: &[u8]) -> Result<IdTarget, Error> {
-    IdTarget::counter(arg, &session.state.settings.default_counter_source)
 }
 
 /// `EXISTS key [key...]`, and `TOUCH`, which is the same where no key is ever evicted.
@@ -146,12 +144,13 @@ struct ReadKeys {
 
 fn read(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>, write: Write) -> Flow {
     let targets: Result<_, Error> =
-        command.args().skip(1).map(|arg| target(session, arg)).collect();
+        command.args().skip(1).map(|arg| target::key(session, arg)).collect();
     Flow::of(targets.map(|targets| ReadKeys { targets, write }), session, output)
 }
 
 impl Query for ReadKeys {
-    type Found = Vec<KeyState>;
+    /// What the keys name; `None` when no server has all of them.
+    type Found = Option<Vec<KeyState>>;
 
     /// Looks up each key, one after the other. All of them together wait about as long as one key
     /// may.
@@ -173,13 +172,35 @@ impl Query for ReadKeys {
             }
             found.push(match look_up(session, target).await {
                 Err(error) if error.code() == Code::UnknownSource => KeyState::Absent,
+                Err(error) if error.code() == Code::NotOwner => {
+                    return self.redirect(error, session).await;
+                }
                 found => found?,
             });
         }
-        Ok(found)
+        Ok(Some(found))
     }
 
     fn write(&self, found: Self::Found, session: &mut Session, output: &mut Vec<u8>) {
-        (self.write)(&found, &mut session.reply(output));
+        match found {
+            Some(found) => (self.write)(&found, &mut session.reply(output)),
+            None => reply::cross_slot(session, output),
+        }
+    }
+}
+
+impl ReadKeys {
+    /// Returns the redirect of one key, if its owner has the others, too.
+    async fn redirect(
+        &self,
+        error: Error,
+        session: &Session,
+    ) -> Result<Option<Vec<KeyState>>, Error> {
+        let route = session.route();
+        let check = KeyCheck { right: Some(Right::Mint), route, takes_unknown: true };
+        match check.run(session, &self.targets).await? {
+            KeyOwners::Several => Ok(None),
+            KeyOwners::Here => Err(error),
+        }
     }
 }

@@ -30,13 +30,17 @@ pub(super) struct Mint {
     pub(super) count: Option<Count>,
     /// Whether the single ID was taken from the caller's rate already.
     pub(super) admitted: bool,
+    /// Whether the command is `INCR`, which may have a key in place of a source.
+    pub(super) is_incr: bool,
 }
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
     let count = command.arg(2).map(read_count).transpose();
-    let work =
-        count.and_then(|count| Ok(Mint { target: IdTarget::read(arg)?, count, admitted: false }));
+    let work = count.and_then(|count| {
+        let target = IdTarget::read(arg)?;
+        Ok(Mint { target, count, admitted: false, is_incr: false })
+    });
     Flow::of(work, session, output)
 }
 
@@ -75,7 +79,11 @@ impl CommandWork for Mint {
                 }
                 Err(error) => {
                     session.forget_source();
-                    reply::error(&error, session, output);
+                    if self.is_incr {
+                        reply::error_of_key(&error, session, output);
+                    } else {
+                        reply::error(&error, session, output);
+                    }
                     UnsentPermit::default()
                 }
             }

@@ -17,6 +17,7 @@ mod info;
 mod keys;
 mod mint;
 mod no_ops;
+mod owners;
 mod queueing;
 mod rejected;
 mod reply;
@@ -35,7 +36,7 @@ use snowmint_wire::resp::{Command, Encoder};
 pub(super) use self::spec::{CommandWork, Flow};
 pub(super) use self::target::target_of;
 
-use self::rejected::Rejected;
+use self::rejected::{CHANGES_VALUE, Rejected};
 use self::reply::wrong_arity;
 use self::spec::Spec;
 use super::session::Session;
@@ -124,10 +125,34 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
     if session.is_anonymous && !spec.is_for_all {
         return unauthenticated(session, output);
     }
+    if session.wants_cache && client::rejects_cached(spec, session, output) {
+        return Flow::Next;
+    }
     if session.transaction.is_some() && spec.waits_for_exec() {
         return queueing::queue(spec, session, command, output);
     }
     (spec.run)(session, command, output)
+}
+
+/// Rejects a command that exceeds a limit: with the reason for which it is rejected in any length,
+/// or with the limit.
+pub(super) fn reject_oversized(
+    session: &mut Session,
+    command: &Command<'_>,
+    excess: &str,
+    output: &mut Vec<u8>,
+) {
+    session.abort_transaction();
+    let Some(spec) = find(command.arg(0).unwrap_or_default()) else {
+        run(session, command, output);
+        return;
+    };
+    if matches!(spec.name, "set" | "setnx") {
+        return rejected::write(spec.name, CHANGES_VALUE, session, output);
+    }
+    session.refused(Code::LimitExceeded, None);
+    let name = spec.name.to_ascii_uppercase();
+    session.reply(output).error("ERR", &format!("{name} has {excess}; send less at once"));
 }
 
 /// Returns the table's entry of a command, if its arguments fit the entry.

@@ -5,9 +5,10 @@
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::Command;
 
+use super::owners::{KeyCheck, KeyOwners};
 use super::spec::{Flow, Query, Spec};
 use super::subcommand::Unfit;
-use super::target::target_of;
+use super::target::targets_of;
 use super::{client, cluster, command as command_table, config, reply};
 use crate::access::Right;
 use crate::error::Error;
@@ -19,10 +20,10 @@ use crate::service::Route;
 /// Check of a queued command, which may have to look its source up in the store.
 #[derive(Debug)]
 struct QueuedRequest {
-    target: IdTarget,
-    /// Right that the command needs; `None`: any right over the source.
-    right: Option<Right>,
-    route: Route,
+    targets: Vec<IdTarget>,
+    check: KeyCheck,
+    /// Whether an argument names the source, and none is a key of another form.
+    names_source: bool,
 }
 
 /// Queues a command for `EXEC`.
@@ -50,8 +51,8 @@ pub(super) fn queue(
             return Flow::Next;
         }
     };
-    if let (Some(QueuedRequest { target: IdTarget { key: Some(_), .. }, .. }), Some(transaction)) =
-        (&request, &mut session.transaction)
+    if let (Some(request), Some(transaction)) = (&request, &mut session.transaction)
+        && request.targets.iter().any(|target| target.key.is_some())
     {
         transaction.note_key();
     }
@@ -111,20 +112,22 @@ fn request_of(
     command: &Command<'_>,
     session: &Session,
 ) -> Option<Result<QueuedRequest, Error>> {
-    let (target, right) = match spec.name {
+    let (targets, right) = match spec.name {
         "decode" => {
             let source = text(command.arg(2).unwrap_or_default());
-            let target = source.map(|source| IdTarget { source: source.to_owned(), key: None });
-            (target, Some(Right::Decode))
+            let target = |source: &str| IdTarget { source: source.to_owned(), key: None };
+            (source.map(|source| vec![target(source)]), Some(Right::Decode))
         }
         "incr" | "incrby" | "mint" | "get" | "hincrby" | "hget" => {
-            (target_of(spec, command, session)?, Some(Right::Mint))
+            (targets_of(spec, command, session)?, Some(Right::Mint))
         }
-        _ => (target_of(spec, command, session)?, None),
+        _ => (targets_of(spec, command, session)?, None),
     };
     // The owner of a field is called for the client.
     let route = if is_of_hash(spec) { Route::Owner } else { session.route() };
-    Some(target.map(|target| QueuedRequest { target, right, route }))
+    let check = KeyCheck { right, route, takes_unknown: spec.has_many_keys() };
+    let names_source = is_of_hash(spec) || matches!(spec.name, "mint" | "decode");
+    Some(targets.map(|targets| QueuedRequest { targets, check, names_source }))
 }
 
 fn is_of_hash(spec: &Spec) -> bool {
@@ -132,19 +135,28 @@ fn is_of_hash(spec: &Spec) -> bool {
 }
 
 impl Query for QueuedRequest {
-    type Found = ();
+    type Found = KeyOwners;
 
-    async fn find(&self, session: &Session) -> Result<(), Error> {
-        let IdTarget { source, key } = &self.target;
-        session.service.check_request(self.right, source, key.as_deref(), self.route).await
+    async fn find(&self, session: &Session) -> Result<KeyOwners, Error> {
+        self.check.run(session, &self.targets).await
     }
 
-    fn write(&self, (): (), session: &mut Session, output: &mut Vec<u8>) {
-        session.reply(output).simple("QUEUED");
+    fn write(&self, owners: KeyOwners, session: &mut Session, output: &mut Vec<u8>) {
+        match owners {
+            KeyOwners::Here => session.reply(output).simple("QUEUED"),
+            KeyOwners::Several => {
+                session.abort_transaction();
+                reply::cross_slot(session, output);
+            }
+        }
     }
 
     fn write_error(&self, error: &Error, session: &mut Session, output: &mut Vec<u8>) {
-        refuse(error, session, output);
+        if self.names_source {
+            return refuse(error, session, output);
+        }
+        session.abort_transaction();
+        reply::error_of_key(error, session, output);
     }
 }
 
@@ -160,7 +172,8 @@ pub(super) fn moved(
     }
     transaction.find_map(|command| {
         let spec = known(command).filter(|spec| !is_of_hash(spec))?;
-        let IdTarget { source, key } = target_of(spec, command, session)?.ok()?;
-        session.service.moved(&source, &key?)
+        let targets = targets_of(spec, command, session)?.ok()?;
+        let is_moved = |target: IdTarget| session.service.moved(&target.source, &target.key?);
+        targets.into_iter().find_map(is_moved)
     })
 }

@@ -7,9 +7,10 @@
 use snowmint_wire::resp::Command;
 
 use super::keys::{self, KeyState};
-use super::rejected::{self, CHANGES_VALUE, EXPIRES};
-use super::reply::SYNTAX;
+use super::rejected::{self, CHANGES_VALUE, EXPIRES, LOCKS};
+use super::reply::{self, SYNTAX};
 use super::spec::{Flow, Query, Spec};
+use super::target;
 use crate::error::{Error, shown};
 use crate::resp::session::{IdTarget, Session};
 
@@ -41,6 +42,7 @@ fn set(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
             session.reply(output).error("ERR", SYNTAX);
             return Flow::Next;
         }
+        Some(Options { expires: true, nx: true, .. }) => LOCKS,
         Some(Options { expires: true, .. }) => EXPIRES,
         Some(Options { nx: false, .. }) => CHANGES_VALUE,
         Some(Options { get: true, .. }) => {
@@ -111,7 +113,7 @@ fn prepare(
     output: &mut Vec<u8>,
     form: SetReply,
 ) -> Flow {
-    let target = keys::target(session, command.arg(1).unwrap_or_default());
+    let target = target::key(session, command.arg(1).unwrap_or_default());
     let value = || command.arg(2).unwrap_or_default().to_owned();
     let work = target.map(|target| Prepare { target, value: value(), reply: form });
     Flow::of(work, session, output)
@@ -135,6 +137,11 @@ impl Query for Prepare {
             _ => Ok(named),
         }
     }
+
+    fn write_error(&self, error: &Error, session: &mut Session, output: &mut Vec<u8>) {
+        reply::error_of_key(error, session, output);
+    }
+
     fn write(&self, found: KeyState, session: &mut Session, output: &mut Vec<u8>) {
         match (found, self.reply) {
             (_, SetReply::Number) => session.reply(output).integer(0),

@@ -51,7 +51,12 @@ impl Spec {
     /// Returns the place of the last key, which is the first one unless there may be several;
     /// negative: counted from the end. Redis counts in this way.
     pub(super) fn last_key(&self) -> i64 {
-        if matches!(self.name, "exists" | "mget" | "touch" | "watch") { -1 } else { 1 }
+        if self.has_many_keys() { -1 } else { 1 }
+    }
+
+    /// Returns whether every argument is a key.
+    pub(super) fn has_many_keys(&self) -> bool {
+        matches!(self.name, "exists" | "mget" | "touch" | "watch")
     }
 
     /// Returns whether the command only reads.

@@ -31,7 +31,8 @@ pub fn readings(id: u64, now: UnixMillis) -> Vec<LayoutReading> {
     readings
 }
 
-/// Returns the layout of the source `default`, the named ones, and these with their other epochs.
+/// Returns the layout of the source `default`, the named ones, and then these with their other
+/// epochs: of readings with the same rank the earlier is listed first.
 fn candidates() -> impl Iterator<Item = Candidate> {
     let default = Layout::new(41, 10, 12).ok().map(|layout| layout.readable());
     let own = default.map(|layout| Candidate {
@@ -40,16 +41,16 @@ fn candidates() -> impl Iterator<Item = Candidate> {
         birth: layout.epoch(),
         any_worker: false,
     });
-    let named = PRESETS.iter().flat_map(|preset| {
+    let others = PRESETS.iter().flat_map(|preset| {
         let other = move |layout: ReadableLayout| Candidate {
             name: format!("{},epoch={}", preset.name(), epoch_text(&layout)),
             layout,
             birth: layout.epoch(),
             any_worker: preset.has_any_worker(),
         };
-        std::iter::once(of_preset(preset)).chain(preset.other_epochs().map(other))
+        preset.other_epochs().map(other)
     });
-    own.into_iter().chain(named)
+    own.into_iter().chain(PRESETS.iter().map(of_preset)).chain(others)
 }
 
 /// Returns the epoch, without a fraction of zero.
@@ -146,6 +147,15 @@ mod tests {
             assert!(readings.is_sorted_by_key(LayoutReading::rank));
             assert!(readings.iter().all(|reading| reading.plausible || reading.why.is_some()));
         }
+    }
+
+    /// Of Discord, in June 2026. Twitter's layout with another epoch reads it as well.
+    #[test]
+    fn named_layout_comes_before_another_epoch_of_one() {
+        let names = plausible(1_510_795_011_686_539_267);
+        let place = |name: &str| names.iter().position(|found| found == name);
+        let (named, other) = (place("discord"), place("twitter,epoch=2014-12-31T16:00:00Z"));
+        assert!(named.is_some() && other.is_some() && named < other, "{names:?}");
     }
 
     /// A wrong clock may have made such an ID, and the further ahead, the less likely.

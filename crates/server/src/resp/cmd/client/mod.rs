@@ -3,6 +3,8 @@
 mod list;
 mod tracking;
 
+pub(super) use self::tracking::rejects_cached;
+
 use snowmint_coord::lock;
 use snowmint_wire::resp::Command;
 

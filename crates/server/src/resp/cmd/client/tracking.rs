@@ -2,9 +2,11 @@
 //! with each call, so nothing is tracked. Clients that turn tracking on when they connect, with
 //! `OPTIN`, work; those that then ask for a cache get the reason.
 
+use snowmint_wire::error::Code;
 use snowmint_wire::resp::Command;
 
 use super::super::reply::SYNTAX;
+use super::super::spec::Spec;
 use crate::resp::session::{Session, Tracking};
 
 /// Reason why nothing is tracked.
@@ -72,6 +74,7 @@ fn read(command: &Command<'_>) -> Result<Option<Tracking>, String> {
 
 pub(super) fn caching(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) {
     let wanted = command.arg(2).unwrap_or_default();
+    session.wants_cache = wanted.eq_ignore_ascii_case(b"yes");
     let message = match session.tracking {
         None => {
             "CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or \
@@ -80,7 +83,7 @@ pub(super) fn caching(session: &mut Session, command: &Command<'_>, output: &mut
         Some(_) if wanted.eq_ignore_ascii_case(b"no") => {
             "CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
         }
-        Some(_) if wanted.eq_ignore_ascii_case(b"yes") => {
+        Some(_) if session.wants_cache => {
             let message =
                 format!("CLIENT CACHING YES is rejected: {CHANGES}; read without a cache");
             return session.reply(output).error("ERR", &message);
@@ -88,6 +91,32 @@ pub(super) fn caching(session: &mut Session, command: &Command<'_>, output: &mut
         Some(_) => SYNTAX,
     };
     session.reply(output).error("ERR", message);
+}
+
+/// Rejects a command whose reply the client would cache: some clients ignore the error of `CLIENT
+/// CACHING YES`. As in Redis, this command is for the next one, or for all up to `EXEC`, and those of
+/// `CLIENT` do not count. Returns whether the error is written.
+#[cold]
+pub(in crate::resp::cmd) fn rejects_cached(
+    spec: &Spec,
+    session: &mut Session,
+    output: &mut Vec<u8>,
+) -> bool {
+    if spec.name == "client" {
+        return false;
+    }
+    let is_queued = session.transaction.is_some() && spec.waits_for_exec();
+    session.wants_cache = is_queued || session.is_executing || spec.name == "multi";
+    if !spec.takes_source {
+        return false;
+    }
+    session.abort_transaction();
+    session.refused(Code::BadRequest, None);
+    let name = spec.name.to_ascii_uppercase();
+    let message =
+        format!("{name} after CLIENT CACHING YES is rejected: {CHANGES}; read without a cache");
+    session.reply(output).error("ERR", &message);
+    true
 }
 
 pub(super) fn info(session: &mut Session, _: &Command<'_>, output: &mut Vec<u8>) {
