@@ -251,7 +251,7 @@ mod tests {
     /// Returns a line of a command with these options, each with a value that it accepts.
     fn line(command: &clap::Command, options: &[&clap::Arg]) -> Vec<OsString> {
         const VALUES: [&str; 8] = ["x", "1", "1s", "1=x", "x=1", "dns", "twitter", "+1h"];
-        let name = command.get_bin_name().unwrap();
+        let name = command.get_bin_name().unwrap_or("snowmint");
         let mut line: Vec<OsString> = name.split(' ').map(OsString::from).collect();
         for option in options {
             line.push(format!("--{}", option.get_long().unwrap()).into());
@@ -288,7 +288,7 @@ mod tests {
                         let is_rejected = own.iter().any(|one| one.get_id() == other.get_id());
                         let [option, other, needed] =
                             [*option, other, needed].map(|one| one.get_id().as_str());
-                        let name = command.get_bin_name().unwrap();
+                        let name = command.get_bin_name().unwrap_or("snowmint");
                         assert!(is_rejected, "{name}: {option} needs {needed}, not {other}");
                     }
                 }
