@@ -80,7 +80,10 @@ export const layout = async (layout) => parse(await call("GET", "/v1/layouts/{la
 /** Mints with a POST, so that a URL contains no key, and a page reload mints nothing. */
 export const mint = async (source, wish) =>
   parse(await call("POST", "/v1/ids/{source}", { parts: { source }, body: write(wish) }));
-/** `by` is either a `source` or a `layout`; without both, the server reads the ID by all that it knows. */
+/**
+ * `by` has either a `source` or a `layout`, and a `format` unless it is the source's own or decimal; without both, the
+ * server reads the ID by all that it knows.
+ */
 export const decode = async (id, by) => parse(await call("GET", "/v1/decode/{id}", { parts: { id }, query: by }));
 export const bound = async (source, key) =>
   parse(await call("GET", "/v1/counters/{source}/{key}", { parts: { source, key } }));

@@ -121,7 +121,7 @@ function rowsOf(workers) {
       empty: "The store lists no members.",
       marks: ({ own }) => own && "open",
     }),
-    old > 0 && el("p", { class: "empty" }, `Not shown: ${grouped(old)} members that left more than 10 minutes ago.`),
+    old > 0 && el("p", { class: "empty" }, members.leftText(old)),
   ];
 }
 

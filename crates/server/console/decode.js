@@ -16,7 +16,8 @@ const CALLS_MAX = 6;
 
 const by = byId("decode-by");
 const zone = byId("decode-zone");
-/** An ID that another part offers for decoding. */
+const form = byId("decode-format");
+/** An ID that another part offers for decoding: `{ id, source, format }`. */
 let offered;
 /** The decoded IDs: `{ id, read, error }`. */
 let decoded = [];
@@ -28,7 +29,13 @@ export function begin() {
   const shows = () => {
     byId("decode-source-box").hidden = by.value !== "source";
     byId("decode-layout-box").hidden = by.value !== "layout";
+    byId("decode-format-box").hidden = by.value === "any";
   };
+  fill(
+    form,
+    el("option", { value: "" }, "the source’s own, or decimal"),
+    formsOf(byId("mint-format")).map((name) => el("option", {}, name)),
+  );
   by.addEventListener("change", shows);
   shows();
   fill(
@@ -46,9 +53,12 @@ export function begin() {
   onSubmit(byId("decode-form"), decode);
 }
 
-/** Shows this part, and decodes an ID of a source. */
-export function offer(id, source) {
-  offered = { id, source };
+/** Returns the forms that the page offers for minting. */
+const formsOf = (select) => [...select.options].map(({ value }) => value).filter(Boolean);
+
+/** Shows this part, and decodes an ID of a source, which has this form if it has one. */
+export function offer(wanted) {
+  offered = wanted;
   location.hash = "#decode";
 }
 
@@ -61,6 +71,7 @@ export async function load() {
   if (!wanted) return;
   by.value = "source";
   by.dispatchEvent(new Event("change"));
+  form.value = wanted.format;
   byId("decode-id").value = wanted.id;
   await decode();
 }
@@ -85,6 +96,7 @@ async function decode() {
     if (ids.length === 0) throw new Error("no ID was entered; enter one or more");
     if (ids.length > IDS_MAX) throw new Error(`${counted(ids.length, "ID")} exceed the limit of ${IDS_MAX}; enter fewer`);
     const query = by.value === "any" ? {} : { [by.value]: byId(`decode-${by.value}`).value.trim() };
+    if (by.value !== "any" && form.value) query.format = form.value;
     decoded = await all(ids, query);
     byAny = by.value === "any";
     shown = 0;

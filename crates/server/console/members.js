@@ -45,6 +45,10 @@ export function stateOf({ live, http, own, report, error }) {
 export const isOld = ({ live, own, last_renewed: renewed }, nowMs) =>
   !live && !own && nowMs - Date.parse(renewed) > GONE_SHOWN_MS;
 
+/** Returns the sentence on members that are only counted. */
+export const leftText = (count) =>
+  `Not shown: ${grouped(count)} ${count === 1 ? "member" : "members"} that left more than 10 minutes ago.`;
+
 export const isDoubted = (aheadMs) => Math.abs(aheadMs ?? 0) >= CLOCK_DOUBT_MS;
 
 /** Returns the offset of a clock in words. */

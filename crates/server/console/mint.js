@@ -19,7 +19,8 @@ export function begin() {
   byId("mint-copy").addEventListener("click", copy);
   byId("mint-decode").addEventListener("click", () => {
     const [first] = byId("mint-ids").value.split("\n");
-    decode.offer(first, byId("mint-result").dataset.source);
+    const { source: from, format } = byId("mint-result").dataset;
+    decode.offer({ id: first, source: from, format });
   });
 }
 
@@ -49,7 +50,7 @@ async function mint() {
     byId("mint-result").hidden = true;
     const { ids } = await api.mint(from, wish);
     byId("mint-ids").value = ids.join("\n");
-    byId("mint-result").dataset.source = from;
+    Object.assign(byId("mint-result").dataset, { source: from, format: wish.format ?? "" });
     byId("mint-result").hidden = false;
     showNotice(byId("mint-done"), `Minted from ${from}: ${grouped(ids.length)}.`);
   });

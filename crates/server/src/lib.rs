@@ -32,8 +32,8 @@ mod trail;
 /// IDs whose source and layout are unknown.
 pub mod decoding {
     pub use crate::service::decoding::{
-        Age, Dce, ForeignId, Id, LayoutReading, UuidFacts, layout_to_read, misplaced, read,
-        read_ulid, readings, unix_ms,
+        Age, Dce, ForeignId, FormReading, Id, LayoutReading, UuidFacts, layout_to_read, misplaced,
+        plausible_by_form, read, read_ulid, readings, unix_ms,
     };
 }
 
@@ -50,7 +50,7 @@ pub use config::{
 };
 pub use handle::{Handle, ServerDeps, start};
 pub use http::bodies::{recovery_body, source_body};
-pub use http::decoded::reading_body;
+pub use http::decoded::{form_reading_body, reading_body};
 pub use net::tls::{Pems, Tls, certificate_names};
 pub use observe::trace::Traces;
 pub use service::layout_advice::cannot_mint;

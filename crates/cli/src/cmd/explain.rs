@@ -11,8 +11,12 @@ use crate::terminal::near::near;
 use crate::terminal::output::{Output, print};
 use crate::terminal::table::{Column, Table};
 
-/// Longest line of a paragraph.
+/// Longest line.
 const LINE_MAX: usize = 80;
+/// Spaces before each line of a paragraph.
+const INDENT: usize = 2;
+/// Narrowest paragraph.
+const FILLED_MIN: usize = 20;
 
 /// Print the meaning of an error's code, its causes and the remedy.
 ///
@@ -108,7 +112,7 @@ fn code(text: &str) -> Outcome<Code> {
 
 fn list(all: &[Explanation]) -> Table {
     let mut table = Table::new([
-        Column::Text("CODE"),
+        Column::Whole("CODE"),
         Column::Number("EXIT"),
         Column::Number("HTTP"),
         Column::Text("MEANING"),
@@ -132,21 +136,23 @@ fn write(one: &Explanation, out: &mut Output) -> Outcome {
             one.http, one.grpc, one.resp, one.exit
         ),
     ];
+    let width = out.width().map_or(LINE_MAX, |width| width.min(LINE_MAX));
     for paragraph in paragraphs {
-        for line in filled(&paragraph) {
-            out.line(format_args!("  {line}"))?;
+        for line in filled(&paragraph, width.saturating_sub(INDENT)) {
+            out.line(format_args!("{:INDENT$}{line}", ""))?;
         }
     }
     Ok(())
 }
 
-/// Returns a paragraph in lines.
-fn filled(paragraph: &str) -> Vec<String> {
+/// Returns a paragraph in lines of this width.
+fn filled(paragraph: &str, width: usize) -> Vec<String> {
+    let width = width.max(FILLED_MIN);
     let mut lines = vec![String::new()];
     for word in paragraph.split_whitespace() {
         match lines.last_mut() {
             Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.len() + 1 + word.len() <= LINE_MAX => {
+            Some(line) if line.len() + 1 + word.len() <= width => {
                 line.push(' ');
                 line.push_str(word);
             }
@@ -193,6 +199,18 @@ mod tests {
             assert_eq!(documentation.split("\n\n Causes: ").count(), 2, "{code}");
             assert_eq!(documentation.split("\n\n Remedy: ").count(), 2, "{code}");
         }
+    }
+
+    #[test]
+    fn lines_fit_the_width_with_their_indent() {
+        for one in Explanation::all() {
+            for width in [30, 60, 78] {
+                let lines = filled(&one.causes, width);
+                assert!(lines.iter().all(|line| line.len() <= width), "{lines:?}");
+                assert_eq!(lines.join(" "), one.causes);
+            }
+        }
+        assert_eq!(filled("one two", 0), ["one two"]);
     }
 
     #[test]

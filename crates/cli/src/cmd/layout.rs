@@ -11,6 +11,7 @@ use snowmint_wire::error::Code;
 use crate::cmd::values;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::output::Output;
+use crate::terminal::plural::{after, counted};
 use crate::terminal::table::{Column, Table};
 use crate::terminal::when::{self, Zone};
 
@@ -129,31 +130,7 @@ impl Layout {
             }
             return Ok(());
         }
-        let mut table = Table::new([
-            Column::Text("NAME"),
-            Column::Text("BITS"),
-            Column::Number("UNIT"),
-            Column::Text("EPOCH"),
-            Column::Text("ENDS"),
-            Column::Number("WORKERS"),
-            Column::Number("IDS/S/WORKER"),
-            Column::Text("ABOUT"),
-        ]);
-        for preset in &PRESETS {
-            let layout = preset.layout();
-            let facts = LayoutFacts::of(&layout, now);
-            table.row([
-                preset.name().to_owned(),
-                shape(&layout),
-                unit(&layout),
-                day(&facts.epoch).to_owned(),
-                day(&facts.end).to_owned(),
-                facts.workers.to_string(),
-                facts.ids_per_second_per_worker.to_string(),
-                preset.about().to_owned(),
-            ]);
-        }
-        out.table(&table)
+        out.table(&table(now))
     }
 
     fn show(&self, layout: &ReadableLayout, now: UnixMillis, out: &mut Output) -> Outcome {
@@ -181,9 +158,10 @@ impl Layout {
                 _ => String::new(),
             };
             out.line(format_args!(
-                "    {:<9} {bits:>2} bits, {to} to {}{split}",
+                "    {:<9} {bits:>2} {}, {}{split}",
                 field.name(),
-                from - 1
+                after(bits.into(), "bit", "bits"),
+                if bits == 1 { to.to_string() } else { format!("{to} to {}", from - 1) }
             ))?;
             from = to;
         }
@@ -217,11 +195,66 @@ impl Layout {
             }
             out.line(&facts.layout)?;
             out.line(format_args!(
-                "  {} bits, {} workers, {} IDs/s each, {}",
-                facts.bits, facts.workers, facts.ids_per_second_per_worker, facts.lifetime
+                "  {} bits, {}, {} IDs/s each, {}",
+                facts.bits,
+                counted(facts.workers, "worker"),
+                facts.ids_per_second_per_worker,
+                facts.lifetime
             ))?;
         }
         Ok(())
+    }
+}
+
+/// Returns the table of the named layouts. `IDS/S` is the rate of one worker.
+fn table(now: UnixMillis) -> Table {
+    let mut table = Table::new([
+        Column::Whole("NAME"),
+        Column::Whole("BITS"),
+        Column::Number("UNIT"),
+        Column::Whole("EPOCH"),
+        Column::Whole("ENDS"),
+        Column::Number("WORKERS"),
+        Column::Number("IDS/S"),
+        Column::Text("ABOUT"),
+    ]);
+    for preset in &PRESETS {
+        let layout = preset.layout();
+        let facts = LayoutFacts::of(&layout, now);
+        table.row([
+            preset.name().to_owned(),
+            shape(&layout),
+            unit(&layout),
+            day(&facts.epoch).to_owned(),
+            day(&facts.end).to_owned(),
+            facts.workers.to_string(),
+            short(facts.ids_per_second_per_worker),
+            preset.about().to_owned(),
+        ]);
+    }
+    table
+}
+
+/// Returns a number from 10,000 on with three digits and a unit: `4.10 M`.
+fn short(number: u128) -> String {
+    const UNITS: [(u128, &str); 4] =
+        [(1_000_000_000_000, "T"), (1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")];
+    if number < 10_000 {
+        return number.to_string();
+    }
+    let mut place = 1;
+    while number / place >= 1_000 {
+        place *= 10;
+    }
+    let rounded = number.saturating_add(place / 2) / place * place;
+    let found = UNITS.into_iter().find(|(unit, _)| rounded >= *unit);
+    let (unit, name) = found.unwrap_or((1, ""));
+    let hundredths = rounded.saturating_mul(100) / unit;
+    let (whole, rest) = (hundredths / 100, hundredths % 100);
+    match whole {
+        0..10 => format!("{whole}.{rest:02} {name}"),
+        10..100 => format!("{whole}.{} {name}", rest / 10),
+        _ => format!("{whole} {name}"),
     }
 }
 
@@ -267,6 +300,29 @@ mod tests {
         assert_eq!(unit(&IdLayout::SONYFLAKE.readable()), "10 ms");
         assert_eq!(unit(&IdLayout::BAIDU.readable()), "1 s");
         assert_eq!(unit(&ReadableLayout::COCKROACHDB), "10 us");
+    }
+
+    #[test]
+    fn list_fits_80_columns_with_all_its_numbers() {
+        let (head, rows) = table(UnixMillis::new(1_795_000_000_000)).lines(Some(80));
+        assert!(head.ends_with("WORKERS   IDS/S"), "{head}");
+        assert!(rows[0].ends_with(" 2010-11-04  2080-07-10       1024  4.10 M"), "{rows:?}");
+        assert!(rows.iter().all(|row| row.len() <= 80 && !row.contains('\u{2026}')), "{rows:?}");
+    }
+
+    #[test]
+    fn long_rates_have_three_digits() {
+        for (number, text) in [
+            (9_999, "9999"),
+            (10_000, "10.0 k"),
+            (25_600, "25.6 k"),
+            (999_999, "1.00 M"),
+            (4_096_000, "4.10 M"),
+            (4_294_967_296, "4.29 G"),
+            (u128::from(u64::MAX), "18400000 T"),
+        ] {
+            assert_eq!(short(number), text);
+        }
     }
 
     #[test]

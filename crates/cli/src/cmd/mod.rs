@@ -24,7 +24,7 @@ mod worker;
 
 use std::ffi::OsString;
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use self::dressed::{after_help, dressed};
 use crate::terminal::exit::Outcome;
@@ -82,7 +82,7 @@ impl Snowmint {
     /// Reads the command line.
     pub(crate) fn read(arguments: &[OsString]) -> Result<Self, clap::Error> {
         let matches = Self::described().try_get_matches_from(arguments)?;
-        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::described()))
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut named_by(&matches)))
     }
 
     pub(crate) fn run(self) -> Outcome {
@@ -110,12 +110,38 @@ impl Snowmint {
     }
 }
 
+/// Returns the command that a command line names: usage is shown for it.
+fn named_by(mut matches: &ArgMatches) -> clap::Command {
+    let mut root = Snowmint::described();
+    root.build();
+    let mut command = &root;
+    while let Some((name, below)) = matches.subcommand() {
+        let Some(found) = command.find_subcommand(name) else { break };
+        (command, matches) = (found, below);
+    }
+    command.clone()
+}
+
 #[cfg(test)]
 mod tests {
     use clap::error::ErrorKind::{InvalidValue, MissingRequiredArgument, ValueValidation};
     use clap::error::{ContextKind, ContextValue};
 
     use super::*;
+
+    #[test]
+    fn usage_after_a_wrong_key_is_that_of_its_command() {
+        for (line, usage) in [
+            (&["source", "define", "x", "--kind", "bogus"][..], "snowmint source define [OPTIONS]"),
+            (&["source", "alter", "x", "--first", "abc"], "snowmint source alter [OPTIONS]"),
+        ] {
+            let line = [&["snowmint"], line].concat();
+            let error = Snowmint::read(&line.into_iter().map(OsString::from).collect::<Vec<_>>());
+            let text = error.unwrap_err().to_string();
+            assert!(text.contains(&format!("\n\nUsage: {usage}")), "{text}");
+            assert!(!text.contains("\n\n\n"), "{text}");
+        }
+    }
 
     /// Commands that print files, only a first line, or a screen.
     const WITHOUT_JSON: [&str; 5] = ["serve", "config schema", "top", "completions", "man"];

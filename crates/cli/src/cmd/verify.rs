@@ -12,6 +12,7 @@ use crate::cmd::values;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::input::{self, AnyLines};
 use crate::terminal::output::print;
+use crate::terminal::plural::{after, counted};
 use crate::unique::{NumberKey, SortKey, Sorter, TextKey, WideKey};
 
 /// Number of duplicates that are named.
@@ -238,21 +239,20 @@ impl Verify {
             if let Some(Fall { line, id, after }) = &report.not_increasing {
                 out.line(format_args!("not increasing: line {line} has {id} after {after}"))?;
             }
-            let ids = report.ids;
+            let ids = counted(report.ids, "ID");
             // The order of texts differs from that of the numbers in them.
             let form = match report.compared_as {
                 Some(TextKey::FORM) => ", compared as text",
                 _ => "",
             };
             match report.repeated {
-                0 if report.not_increasing.is_none() && report.increasing => {
-                    out.line(format_args!(
-                        "{ids} IDs, all different, each greater than the one before{form}"
-                    ))
-                }
-                0 => out.line(format_args!("{ids} IDs, all different{form}")),
+                0 if report.not_increasing.is_none() && report.increasing => out.line(
+                    format_args!("{ids}, all different, each greater than the one before{form}"),
+                ),
+                0 => out.line(format_args!("{ids}, all different{form}")),
                 repeated => {
-                    out.line(format_args!("{ids} IDs, {repeated} repeat an earlier one{form}"))
+                    let repeat = after(repeated, "repeats", "repeat");
+                    out.line(format_args!("{ids}, {repeated} {repeat} an earlier one{form}"))
                 }
             }
         })?;

@@ -1,5 +1,6 @@
 //! Ends of a command: the table of exit codes, and the error that carries one.
 
+use std::error::Error as _;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{IsTerminal as _, Write as _};
@@ -8,6 +9,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use snowmint_coord::error::json;
 use snowmint_coord::label::Visible;
 use snowmint_wire::error::Code;
 
@@ -148,8 +150,25 @@ pub(crate) fn unparsed(error: clap::Error, arguments: &[OsString]) -> ExitCode {
         let _ = error.print();
         return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
     }
-    let _ = writeln!(anstream::stderr(), "{}", with_code(&error.render().ansi().to_string()));
+    let rendered = in_plain_words(&error, error.render().ansi().to_string());
+    let _ = writeln!(anstream::stderr(), "{}", with_code(&rendered));
     Exit::Usage.into()
+}
+
+/// Replaces the text of the language's own parser, such as that of a number, in an error about the
+/// command line.
+fn in_plain_words(error: &clap::Error, rendered: String) -> String {
+    let Some(cause) = error.source().map(ToString::to_string) else { return rendered };
+    let plain = within(&cause).or_else(|| json::in_plain_words(&cause).map(str::to_owned));
+    let Some(plain) = plain else { return rendered };
+    rendered.replacen(&format!(": {cause}"), &format!(": {plain}"), 1)
+}
+
+/// Returns the bounds of a number as people write them; `None` for another error.
+fn within(cause: &str) -> Option<String> {
+    let (_, range) = cause.split_once(" is not in ")?;
+    let (from, to) = range.split_once("..=")?;
+    Some(format!("expected {from} to {to}"))
 }
 
 /// Adds the code to the message of an error about the command line, which tips and usage follow.

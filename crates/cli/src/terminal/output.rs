@@ -40,6 +40,11 @@ impl Output {
         Self { inner, line: String::new(), width, is_coloured }
     }
 
+    /// Returns the width of the terminal, if it is one.
+    pub(crate) const fn width(&self) -> Option<usize> {
+        self.width
+    }
+
     /// Writes one line of any origin: control characters and line ends are made visible.
     pub(crate) fn line(&mut self, line: impl fmt::Display) -> Outcome {
         self.line.clear();

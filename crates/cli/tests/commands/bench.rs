@@ -240,6 +240,16 @@ fn server_stall_shows_in_all_delayed_requests() {
 }
 
 #[test]
+fn server_that_does_not_respond_is_named() {
+    // No process listens on port 1.
+    for url in ["http://127.0.0.1:1", "redis://127.0.0.1:1"] {
+        let ran = bench(&[url, "-n", "1"]);
+        assert_eq!((ran.code, ran.out.as_str()), (4, ""), "{url}: {}", ran.err);
+        assert!(ran.err.contains("no response from 127.0.0.1:1: "), "{url}: {}", ran.err);
+    }
+}
+
+#[test]
 fn restarted_server_is_called_again() {
     let folder = tempfile::tempdir().unwrap();
     let start = |http: &str| {

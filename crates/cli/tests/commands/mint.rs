@@ -35,6 +35,33 @@ fn wrong_usage_is_reported_before_any_request() {
     }
 }
 
+/// Texts of the language's parsers mean nothing to users.
+#[test]
+fn wrong_values_are_explained_in_plain_words() {
+    for (args, wanted) in [
+        (
+            &["layout", "--workers", "x", "--rate", "1", "--years", "1"][..],
+            "invalid value 'x' for '--workers <N>': expected a whole number [bad_request]",
+        ),
+        (
+            &["layout", "--workers", "1", "--rate", "1", "--years", "99999999999"],
+            "invalid value '99999999999' for '--years <Y>': expected 0 to 4294967295 [bad_request]",
+        ),
+        (
+            &["source", "define", "x", "--kind", "bogus"],
+            "kind = \"bogus\" is not possible: it takes one of snowflake, segment, counter, uuid, ulid",
+        ),
+        (
+            &["source", "define", "x", "--uuid.version", "four"],
+            "uuid.version = \"four\" is not possible: it takes a whole number of at least 0",
+        ),
+    ] {
+        let ran = run(args);
+        assert_eq!(ran.code, 2, "{args:?}: {}", ran.err);
+        assert!(ran.err.contains(wanted), "{args:?}: {}", ran.err);
+    }
+}
+
 /// An ignored option would yield another ID than requested.
 #[test]
 fn option_without_effect_is_rejected() {

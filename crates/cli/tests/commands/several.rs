@@ -172,7 +172,7 @@ fn exhaustion_of_worker_numbers_is_visible() {
     let file = servers_dir.config(2, &layout);
     let ran = run(&["doctor", "--config", &file, "--store", &servers_dir.store()]);
     assert_eq!(ran.code, 1, "{}", ran.out);
-    let expected = "of 2 worker numbers of pool workers-1 2 are held by live members";
+    let expected = "of 2 worker numbers of pool workers-1, live members hold 2";
     assert!(ran.out.contains(expected), "{}", ran.out);
 }
 
@@ -262,7 +262,7 @@ fn doctor_warns_of_a_full_pool_of_a_catalog_source() {
     for server in [&one, &two] {
         assert_eq!(server.mint(&["orders"]).code, 0);
     }
-    let expected = "of 2 worker numbers of pool workers-1 2 are held by live members";
+    let expected = "of 2 worker numbers of pool workers-1, live members hold 2";
     let store = servers_dir.store();
     let doctor = |config: &str| {
         let file = servers_dir.config(2, config);

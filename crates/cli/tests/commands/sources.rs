@@ -44,6 +44,40 @@ fn source_is_enabled_again_and_deleted() {
 }
 
 #[test]
+fn id_minted_in_a_chosen_form_is_decoded_by_its_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(serve(folder.path(), &[]));
+    let asked = ["--source", "default", "--server", &server.http, "--json"];
+    for format in ["base62", "hex-padded", "friendly"] {
+        let minted = server.mint(&["--format", format]).ok();
+        let id = minted.trim();
+        let decoded = json(&run(&[&["decode", id, "--format", format], &asked[..]].concat()).ok());
+        assert_eq!(decoded["id"], id, "{format}: {decoded}");
+        assert!(decoded["worker"].is_u64(), "{format}: {decoded}");
+        // Without its form, the error names the one in which the text was read.
+        let refused = run(&[&["decode", id], &asked[..]].concat());
+        assert_eq!(refused.code, 2, "{refused:?}");
+        let part = format!("{id:?} in decimal, the form of source");
+        assert!(refused.err.contains(&part), "{}", refused.err);
+    }
+    // A friendly text has its time in the zone of the output.
+    let minted = server.mint(&["--format", "friendly"]).ok();
+    let local = |hours: u64| {
+        let (time, rest) = minted.trim().split_at(17);
+        let first =
+            format!("{}-{}-{}T{}:00:00Z", &time[..4], &time[4..6], &time[6..8], &time[8..10]);
+        let snowmint_core::Rfc3339(at) = first.parse().unwrap();
+        let shown = snowmint_core::Rfc3339(at.saturating_add(hours * 3_600_000)).to_string();
+        format!("{}{}{rest}", &shown[..13].replace(['-', 'T'], ""), &time[10..])
+    };
+    let read = |id: &str, zone: &str| {
+        let form = ["decode", id, "--format", "friendly", "--zone", zone];
+        json(&run(&[&form, &asked[..]].concat()).ok())["number"].clone()
+    };
+    assert_eq!(read(&local(8), "+08:00"), read(minted.trim(), "UTC"));
+}
+
+#[test]
 fn encode_brackets_the_ids_of_a_source() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(serve(folder.path(), &[]));

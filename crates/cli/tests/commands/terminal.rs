@@ -31,6 +31,21 @@ fn table_fits_the_terminal_and_is_whole_in_a_pipe() {
     assert!(cut.contains('\u{2026}') && !cut.contains('\u{1b}'), "{cut}");
 }
 
+/// A word that a terminal breaks is hard to read.
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs script: --features real-servers")]
+fn explanation_is_filled_to_the_width_of_the_terminal() {
+    let code = "store_rolled_back";
+    let piped = run(&["explain", code]).ok();
+    let longest = |text: &str| text.lines().map(|line| line.trim_end().chars().count()).max();
+    assert!((70..=80).contains(&longest(&piped).unwrap()), "{piped}");
+    let line = format!("NO_COLOR=1 {} explain {code}", program());
+    let shown = String::from_utf8(on_terminal(&line).output().unwrap().stdout).unwrap();
+    assert!((50..=60).contains(&longest(&shown).unwrap()), "{shown}");
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&shown), words(&piped));
+}
+
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs script: --features real-servers")]
 fn terminal_gets_a_hint_at_the_explanation() {

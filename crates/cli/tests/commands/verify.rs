@@ -60,7 +60,7 @@ fn negative_numbers_are_below_the_others() {
     let ran = run_with(&["verify", "--increasing"], "5\n-3\n-3\n");
     assert_eq!(
         ran.out,
-        "duplicate -3 occurs 2 times\nnot increasing: line 2 has -3 after 5\n3 IDs, 1 repeat an earlier one\n"
+        "duplicate -3 occurs 2 times\nnot increasing: line 2 has -3 after 5\n3 IDs, 1 repeats an earlier one\n"
     );
 }
 
@@ -69,7 +69,7 @@ fn equal_and_lower_ids_do_not_increase() {
     let ran = run_with(&["verify", "--increasing"], "5\n5\n");
     assert_eq!(
         ran.out,
-        "duplicate 5 occurs 2 times\nnot increasing: line 2 has 5 after 5\n2 IDs, 1 repeat an earlier one\n"
+        "duplicate 5 occurs 2 times\nnot increasing: line 2 has 5 after 5\n2 IDs, 1 repeats an earlier one\n"
     );
     let ran = run_with(&["verify", "--increasing"], "-2\n-3\n");
     assert_eq!(ran.out, "not increasing: line 2 has -3 after -2\n2 IDs, all different\n");

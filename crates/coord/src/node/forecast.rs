@@ -132,17 +132,18 @@ impl fmt::Display for Forecast {
                     Some(used_up) => {
                         write!(
                             f,
-                            "{used_up} of {numbers} numbers of pool {pool} are used up for good"
+                            "of {numbers} numbers of pool {pool}, {used_up} {} used up for good",
+                            if *used_up == 1 { "is" } else { "are" }
                         )?;
                     }
                     None => write!(
                         f,
-                        "of {numbers} worker numbers of pool {pool} {held} are held by live members \
-                         and {ahead} have a mark ahead of the clock"
+                        "of {numbers} worker numbers of pool {pool}, live members hold {held}; marks \
+                         ahead of the clock: {ahead}"
                     )?,
                 }
                 if *excluded > 0 && used_up.is_none() {
-                    write!(f, ", {excluded} are excluded for ever")?;
+                    write!(f, "; excluded for ever: {excluded}")?;
                 }
                 if used.is_short() {
                     f.write_str(": plan a layout with more worker bits, or run fewer processes")?;

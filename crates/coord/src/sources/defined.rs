@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use snowmint_core::text::Format;
 
 use super::id_batch::Decoded;
-use super::id_codec::IdCodec;
+use super::id_codec::{IdCodec, quoted};
 use crate::error::{Error, Result};
 use crate::model::catalog::SourceState;
 use crate::spec::{Plan, SegmentPlan, SourceSpec};
@@ -33,12 +33,15 @@ impl Defined {
         text: &str,
         format: Option<Format>,
     ) -> Result<Decoded> {
-        let number = || self.id_codec.reveal(name, self.id_codec.decode(text, format)?);
+        let number = || self.id_codec.reveal(name, self.id_codec.decode(name, text, format)?);
         match &self.plan {
             Plan::Snowflake(plan) => {
                 let id = number()?;
                 let layout = plan.layout;
-                let parts = layout.unpack(id).map_err(|error| Error::invalid(error.to_string()))?;
+                let parts = layout.unpack(id).map_err(|error| {
+                    let text = quoted(text);
+                    Error::invalid(format!("invalid ID {text} of source {name:?}: {error}"))
+                })?;
                 Ok(Decoded::Snowflake { id, parts, time: layout.start_of(parts.tick), layout })
             }
             Plan::Segment(SegmentPlan { serial: Some(serial), .. }) => {
@@ -54,10 +57,4 @@ impl Defined {
             _ => Ok(Decoded::Number { id: number()? }),
         }
     }
-}
-
-/// Returns a caller's text in quotes, cut after 80 characters.
-pub(super) fn quoted(text: &str) -> String {
-    let shown: String = text.chars().take(80).collect();
-    format!("{shown:?}")
 }

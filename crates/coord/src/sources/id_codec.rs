@@ -70,18 +70,30 @@ impl IdCodec {
             .map_err(|error| Error::invalid(error.to_string()))
     }
 
-    /// Returns the shown ID of a text, read in `format`, or else in the source's own or in decimal.
-    pub(crate) fn decode(&self, text: &str, format: Option<Format>) -> Result<u64> {
+    /// Returns the shown ID of a text of the source `name`, read in `format`, or else in the source's
+    /// own or in decimal.
+    pub(crate) fn decode(&self, name: &str, text: &str, format: Option<Format>) -> Result<u64> {
         let layout = self.layout.as_ref();
         let wanted = format.unwrap_or(self.format);
-        wanted
-            .decode(text, layout)
-            .or_else(|error| match format {
-                None => Format::default().decode(text, layout).map_err(|_| error),
-                Some(_) => Err(error),
-            })
-            .map_err(|error| Error::invalid(error.to_string()))
+        let (read, whose) = match format {
+            Some(_) => (wanted.decode(text, layout), String::new()),
+            None => {
+                let decimal = |error| Format::default().decode(text, layout).map_err(|_| error);
+                let whose = format!(", the form of source {name:?}");
+                (wanted.decode(text, layout).or_else(decimal), whose)
+            }
+        };
+        read.map_err(|error| {
+            let text = quoted(text);
+            Error::invalid(format!("invalid ID {text} in {wanted}{whose}: {error}"))
+        })
     }
+}
+
+/// Returns a caller's text in quotes, cut after 80 characters.
+pub(super) fn quoted(text: &str) -> String {
+    let shown: String = text.chars().take(80).collect();
+    format!("{shown:?}")
 }
 
 fn make(
@@ -163,4 +175,28 @@ pub(crate) fn compare_check(
         "key of source {name:?} has check value {own}, the catalog has {stored}; give this server \
          the original key in disguise.keys (a derived key also depends on namespace and name)"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_core::text::Radix;
+
+    use super::*;
+    use crate::spec::SourceSpec;
+
+    #[test]
+    fn unreadable_text_is_named_with_the_form_in_which_it_was_read() {
+        let spec: SourceSpec = serde_json::from_str(r#"{"kind":"segment","text":"hex"}"#).unwrap();
+        let plan = spec.check().unwrap();
+        let codec = IdCodec::new(("ids", "bills"), &plan, &Keyrings::default()).unwrap();
+        let base62 = Some(Format::Number(Radix::Base62));
+        assert_eq!(codec.decode("bills", "z", base62).unwrap(), 61);
+        for (text, format, first) in [
+            ("zz", None, "invalid ID \"zz\" in hex, the form of source \"bills\": 'z' at byte 0"),
+            ("-", base62, "invalid ID \"-\" in base62: '-' at byte 0"),
+        ] {
+            let error = codec.decode("bills", text, format).unwrap_err().to_string();
+            assert!(error.starts_with(first), "{error}");
+        }
+    }
 }

@@ -10,8 +10,9 @@ use snowmint_core::text::Format;
 use ulid::Ulid;
 use uuid::{ContextV7, Timestamp, Uuid};
 
-use super::defined::{Defined, quoted};
+use super::defined::Defined;
 use super::id_batch::Decoded;
+use super::id_codec::quoted;
 use super::source_kind::SourceKind;
 use crate::error::{Error, Result};
 use crate::platform::clock::NodeClock;

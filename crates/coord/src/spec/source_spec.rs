@@ -257,6 +257,9 @@ impl SourceSpec {
         let refused =
             |reason: String| SpecError::Value { key: key.name, value: text.into(), reason };
         let value = match key.takes {
+            Takes::Word(words) if !words().contains(&text) => {
+                return Err(refused(format!("it takes one of {}", words().join(", "))));
+            }
             Takes::Text | Takes::Word(_) | Takes::Duration => text.into(),
             Takes::Number => text
                 .parse::<u64>()

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { forget, learn, placeOf, summaryOf } from "../members.js";
+import { forget, learn, leftText, placeOf, summaryOf } from "../members.js";
 
 const NOW = Date.parse("2026-11-20T00:10:00Z");
 const member = (number, more = {}) => ({
@@ -43,6 +43,11 @@ test("the summary names each server that needs a look", () => {
   ]) {
     assert.deepEqual(summaryOf(rows, NOW), { words, isWell });
   }
+});
+
+test("one member that left is singular", () => {
+  assert.equal(leftText(1), "Not shown: 1 member that left more than 10 minutes ago.");
+  assert.equal(leftText(1_200), "Not shown: 1,200 members that left more than 10 minutes ago.");
 });
 
 test("a member keeps its place while the page is open", () => {

@@ -109,10 +109,12 @@ impl mint_server::Mint for MintService {
             Id::Number(number) => number.to_string(),
         };
         let decoded = match (id, by) {
-            (Id::Text(id), By::Source(source)) => service.decode_by_source(&id, &source).await?,
+            (Id::Text(id), By::Source(source)) => {
+                service.decode_by_source(&id, &source, None).await?
+            }
             (Id::Number(id), By::Source(source)) => service.decode_number(id, &source).await?,
             (_, By::Layout(layout)) => {
-                let parts = service.decode_by_layout(&text, &layout)?;
+                let parts = service.decode_by_layout(&text, &layout, None)?;
                 return Ok(Response::new(admin::decoded(text, &parts)));
             }
         };

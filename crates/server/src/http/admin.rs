@@ -23,7 +23,7 @@ use super::for_caller::ForCaller;
 use super::response::{self, ErrorResponse};
 use super::state::HttpState;
 use crate::error::Error;
-use crate::service::{DecodedParts, layout_named, spec_of};
+use crate::service::{DecodedParts, format_named, layout_named, spec_of};
 
 /// Returns the paths of these handlers.
 pub(super) fn routes() -> OpenApiRouter<Arc<HttpState>> {
@@ -39,7 +39,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<HttpState>> {
         .routes(routes!(decode))
 }
 
-/// Decodes an ID. With neither source nor layout, reads it in every form and by every known layout.
+/// Decodes an ID. With neither source nor layout, reads it in every form, or in the named one, and by
+/// every known layout.
 #[utoipa::path(
     get,
     path = "/v1/decode/{id}",
@@ -52,18 +53,18 @@ pub(super) async fn decode(
     PathPart(id): PathPart<String>,
     uri: Uri,
 ) -> Result<Response, ErrorResponse> {
-    let body = match response::query(&uri)? {
-        DecodeQuery { source: Some(source), layout: None } => {
-            let decoded = state.service.decode_by_source(&id, &source).await?;
+    let DecodeQuery { source, layout, format } = response::query(&uri)?;
+    let format = format.as_deref().map(format_named).transpose()?;
+    let body = match (source, layout) {
+        (Some(source), None) => {
+            let decoded = state.service.decode_by_source(&id, &source, format).await?;
             decoded_body(&id, &DecodedParts::of(&decoded))
         }
-        DecodeQuery { source: None, layout: Some(layout) } => {
-            decoded_body(&id, &state.service.decode_by_layout(&id, &layout)?)
+        (None, Some(layout)) => {
+            decoded_body(&id, &state.service.decode_by_layout(&id, &layout, format)?)
         }
-        DecodeQuery { source: None, layout: None } => {
-            unknown_body(&id, &state.service.decode_unknown(&id)?)
-        }
-        DecodeQuery { source: Some(_), layout: Some(_) } => {
+        (None, None) => unknown_body(&id, &state.service.decode_unknown(&id, format)?),
+        (Some(_), Some(_)) => {
             let message = "query has both source and layout; send one of them";
             return Err(ErrorResponse(Error::bad_request(message)));
         }

@@ -20,17 +20,28 @@ pub(super) fn unknown_body(text: &str, id: &UnknownId) -> DecodedBody {
         uuid_version: id.uuid_version,
         kind: id.kind.map(str::to_owned),
         more: more.collect(),
-        readings: id.readings.iter().map(of_form).collect(),
+        readings: id.readings.iter().map(in_full).collect(),
         ..DecodedBody::default()
     }
 }
 
-fn of_form(FormReading { form, reading }: &FormReading) -> ReadingBody {
+fn in_full(found: &FormReading) -> ReadingBody {
     ReadingBody {
-        in_full: Some(reading.layout.to_string()),
+        in_full: Some(found.reading.layout.to_string()),
+        ..form_reading_body(found, in_utc)
+    }
+}
+
+/// Returns the reading of a layout, with the form of the text that it read.
+#[must_use]
+pub fn form_reading_body(
+    FormReading { form, reading }: &FormReading,
+    show: impl Fn(UnixMillis) -> String,
+) -> ReadingBody {
+    ReadingBody {
         format: form.map(|(format, _)| format.name().to_owned()),
         number: form.map(|(_, number)| number.to_string()),
-        ..reading_body(reading, in_utc)
+        ..reading_body(reading, show)
     }
 }
 

@@ -19,7 +19,7 @@ use super::for_caller::{ForCaller, route};
 use super::response::{self, ErrorResponse, ResponseFormat};
 use super::state::{HttpState, issued};
 use crate::error::{Error, shown};
-use crate::service::Service;
+use crate::service::{Service, format_named};
 
 /// Returns the paths of these handlers.
 pub(super) fn routes() -> OpenApiRouter<Arc<HttpState>> {
@@ -143,12 +143,7 @@ impl IdEncoding {
         match format {
             None => Ok(Self::Own),
             Some("number") => Ok(Self::Number),
-            Some(name) => name.parse().map(Self::As).map_err(|_| {
-                let names: Vec<_> = Format::ALL.iter().map(|format| format.name()).collect();
-                let names = names.join(", ");
-                let message = format!("unknown format {}; expected number, {names}", shown(name));
-                ErrorResponse(Error::bad_request(message))
-            }),
+            Some(name) => Ok(Self::As(format_named(name)?)),
         }
     }
 }

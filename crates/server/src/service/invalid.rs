@@ -70,7 +70,7 @@ mod tests {
         for (cause, expected) in [
             (
                 "count: invalid digit found in string",
-                "query parameter \"count\": invalid digit found in string; correct it",
+                "query parameter \"count\": expected a whole number; correct it",
             ),
             (
                 "cuont: unknown field `cuont`, expected `count`",

@@ -45,12 +45,12 @@ use snowmint_coord::catalog::check_name;
 use snowmint_coord::spec::SourceSpec;
 use snowmint_coord::{Decoded, Incarnation, Node, NumberRange, Source};
 use snowmint_core::layout::ReadableLayout;
-use snowmint_core::text::{Format, decode_signed};
+use snowmint_core::text::Format;
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code;
 use tokio::sync::watch;
 
-use self::decoding::{UnknownId, read_unknown};
+use self::decoding::{UnknownId, read_number, read_unknown};
 use self::order_forwarder::OrderForwarder;
 use self::state::Tallied;
 use self::throttled_log::ThrottledLog;
@@ -229,13 +229,18 @@ impl Service {
         Ok(range)
     }
 
-    /// Decodes an ID of a source.
+    /// Decodes an ID of a source: a text in this form, or else in the source's own or in decimal.
     ///
     /// # Errors
     /// Without the right; when the source cannot have minted the text as an ID.
-    pub async fn decode_by_source(&self, id: &str, source: &str) -> Result<Decoded, Error> {
+    pub async fn decode_by_source(
+        &self,
+        id: &str,
+        source: &str,
+        format: Option<Format>,
+    ) -> Result<Decoded, Error> {
         self.admit(Right::Decode, source).await?;
-        Ok(self.opened(source).await?.decode(id, None)?)
+        Ok(self.opened(source).await?.decode(id, format)?)
     }
 
     /// Decodes an ID of a source, given as the minted number.
@@ -243,11 +248,11 @@ impl Service {
     /// # Errors
     /// Without the right; when the source cannot have minted it as an ID.
     pub async fn decode_number(&self, id: u64, source: &str) -> Result<Decoded, Error> {
-        self.admit(Right::Decode, source).await?;
-        Ok(self.opened(source).await?.decode(&id.to_string(), Some(Format::default()))?)
+        self.decode_by_source(&id.to_string(), source, Some(Format::default())).await
     }
 
-    /// Decodes a decimal ID, negative or not, by a layout, given in any form of the configuration.
+    /// Decodes an ID by a layout, given in any form of the configuration: a text in this form, or else
+    /// in decimal, negative or not.
     ///
     /// # Errors
     /// Without the right to decode anything; when the layout is invalid, or the text is not an ID
@@ -256,22 +261,30 @@ impl Service {
         &self,
         id: &str,
         layout: &str,
+        format: Option<Format>,
     ) -> Result<DecodedParts<'static>, Error> {
         self.caller.may_somewhere(Right::Decode)?;
         let layout = layout_of(layout)?;
-        let number = decode_signed(id)
-            .map_err(|error| Error::bad_request(format!("invalid ID {}: {error}", shown(id))))?;
-        let parts = layout.unpack(number).map_err(|error| Error::bad_request(error.to_string()))?;
+        let number = read_number(id, format.unwrap_or_default(), Some(&layout))
+            .map_err(Error::bad_request)?;
+        let parts = layout.unpack(number).map_err(|error| {
+            let id = shown(id);
+            Error::bad_request(format!("invalid ID {id} of layout {layout}: {error}"))
+        })?;
         Ok(DecodedParts::of_snowflake(number, parts, layout))
     }
 
-    /// Decodes an ID of which only the text is known.
+    /// Decodes an ID of which only the text is known, and perhaps its form.
     ///
     /// # Errors
-    /// Without the right to decode anything; when no form has this text.
-    pub(crate) fn decode_unknown(&self, id: &str) -> Result<UnknownId, Error> {
+    /// Without the right to decode anything; when no form, or not this one, has this text.
+    pub(crate) fn decode_unknown(
+        &self,
+        id: &str,
+        format: Option<Format>,
+    ) -> Result<UnknownId, Error> {
         self.caller.may_somewhere(Right::Decode)?;
-        read_unknown(id, SystemClock.unix_ms()).map_err(Error::bad_request)
+        read_unknown(id, format, SystemClock.unix_ms()).map_err(Error::bad_request)
     }
 
     /// Returns this server's current member of the store: slots with this holder are its own.
@@ -302,6 +315,20 @@ pub fn spec_of(keys: Map<String, Value>) -> Result<SourceSpec, Error> {
 pub fn layout_of(text: &str) -> Result<ReadableLayout, Error> {
     decoding::layout_to_read(text)
         .map_err(|error| Error::bad_request(format!("layout {}: {error}", shown(text))))
+}
+
+/// Returns the text form of a number that a request names; `number` is decimal.
+///
+/// # Errors
+/// When no form has this name; the message lists them.
+pub(crate) fn format_named(name: &str) -> Result<Format, Error> {
+    if name == "number" {
+        return Ok(Format::default());
+    }
+    name.parse().map_err(|_| {
+        let names = Format::ALL.map(Format::name).join(", ");
+        Error::bad_request(format!("unknown format {}; expected number, {names}", shown(name)))
+    })
 }
 
 /// Returns a layout that a request names.

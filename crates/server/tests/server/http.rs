@@ -216,6 +216,41 @@ async fn layouts_are_described_and_ids_decoded() {
 }
 
 #[tokio::test]
+async fn id_minted_in_a_chosen_form_is_decoded_in_it() {
+    let server = server().await;
+    for form in ["number", "decimal", "hex", "base62", "base58-padded", "friendly"] {
+        let minted = server.get(&format!("/v1/ids/default?format={form}")).await.json();
+        let id = minted["ids"][0].to_string();
+        let id = id.trim_matches('"');
+        let path = format!("/v1/decode/{id}?format={form}");
+        let decoded = server.get(&format!("{path}&source=default")).await.json();
+        assert_eq!(decoded["id"], id, "{form}: {decoded}");
+        assert!(decoded["tick"].is_u64(), "{form}: {decoded}");
+        let layout = decoded["layout"].as_str().unwrap();
+        let by_layout = server.get(&format!("{path}&layout={layout}")).await.json();
+        assert_eq!(by_layout["number"], decoded["number"], "{form}: {by_layout}");
+    }
+    let unknown = server.get("/v1/decode/1ptWyK4WgZU?format=base62").await.json();
+    assert_eq!(unknown["number"], "1541815603606036480", "{unknown}");
+    for (path, part) in [
+        (
+            "1ptWyK4WgZU?source=default",
+            "\"1ptWyK4WgZU\" in decimal, the form of source \"default\"",
+        ),
+        ("1ptWyK4WgZU?source=default&format=hex", "\"1ptWyK4WgZU\" in hex: 'p'"),
+        ("1ptWyK4WgZU?layout=twitter", "\"1ptWyK4WgZU\" in decimal: 'p'"),
+        ("18446744073709551615?layout=twitter", "\"18446744073709551615\" of layout time=41"),
+        ("18446744073709551615?source=default", "\"18446744073709551615\" of source \"default\""),
+        ("1?source=default&format=base64", "unknown format \"base64\"; expected number, decimal"),
+    ] {
+        let response = server.get(&format!("/v1/decode/{path}")).await;
+        assert_eq!((response.status, response.code().as_str()), (400, "bad_request"), "{path}");
+        let message = response.json()["error"]["message"].clone();
+        assert!(message.as_str().unwrap().contains(part), "{path}: {message}");
+    }
+}
+
+#[tokio::test]
 async fn health_follows_the_server_state() {
     let server = server().await;
     assert_eq!(server.get("/livez").await.status, 200);

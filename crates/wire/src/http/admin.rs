@@ -117,7 +117,7 @@ pub struct UnreadableBody {
 }
 
 /// The query of `GET /v1/decode/{id}`: either a source or a layout; without both, the response has
-/// the readings of all known layouts.
+/// the readings of all known layouts. A text form may be named with each of the three.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
@@ -129,6 +129,10 @@ pub struct DecodeQuery {
     /// The layout to decode with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<String>,
+    /// The text form in which the ID was minted, as in `GET /v1/ids/{source}`; `number` is decimal.
+    /// Without it: the source's own form or decimal, decimal for a layout, any form without both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
 }
 
 /// The parts of an ID: the body of `GET /v1/decode/{id}`. Parts that the source or layout does not

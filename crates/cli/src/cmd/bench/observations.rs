@@ -8,6 +8,7 @@ use snowmint_coord::BootTimer;
 
 use super::check::{Chunk, Keeper};
 use super::shared::SharedState;
+use crate::terminal::plural::counted;
 
 /// Precision of latencies: three digits, at any size.
 const DIGITS: u8 = 3;
@@ -86,7 +87,8 @@ impl Observations {
     pub(super) fn responded_at(&mut self, load_request: LoadRequest, now_ns: u64) {
         let count = std::mem::take(&mut self.current);
         if count != load_request.count {
-            let message = format!("server sent {count} IDs, expected {}", load_request.count);
+            let (sent, expected) = (counted(count, "ID"), load_request.count);
+            let message = format!("server sent {sent}, expected {expected}");
             return self.refused("wrong_count", &message);
         }
         // The histogram grows as needed, so no value is too long for it.

@@ -11,6 +11,7 @@ use super::load::Sum;
 use super::work::BenchWork;
 use crate::terminal::exit::Outcome;
 use crate::terminal::output::Output;
+use crate::terminal::plural::after;
 
 /// Waiting time for a processor, as a fraction of the run, from which the figures are called too
 /// low.
@@ -145,10 +146,11 @@ impl BenchReport {
             writeln!(f, "  errors     {} × {}: {}", grouped(*count), shown(code), shown(example))?;
         }
         if self.unsent > 0 {
-            let unsent = grouped(self.unsent);
+            let (unsent, count) = (grouped(self.unsent), self.unsent);
+            let requests = after(count, "request was", "requests were");
             writeln!(
                 f,
-                "  unsent     {unsent} requests were due and not sent before the end: the rate is too high"
+                "  unsent     {unsent} {requests} due and not sent before the end: the rate is too high"
             )?;
         }
         Ok(())
@@ -166,9 +168,13 @@ impl BenchReport {
         };
         let verdict = match repeated {
             0 => "all different".to_owned(),
-            repeated => format!("{} repeat an earlier one", grouped(*repeated)),
+            repeated => {
+                let repeat = after(*repeated, "repeats", "repeat");
+                format!("{} {repeat} an earlier one", grouped(*repeated))
+            }
         };
-        writeln!(f, "  unique     {which} IDs compared: {verdict}")
+        let ids = after(*compared, "ID", "IDs");
+        writeln!(f, "  unique     {which} {ids} compared: {verdict}")
     }
 }
 

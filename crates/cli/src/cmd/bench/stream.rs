@@ -1,6 +1,6 @@
 //! A connection over TCP or TLS. It sends bytes and buffers responses, which each protocol parses.
 
-use std::io;
+use std::{fmt, io};
 
 use hyper_util::rt::TokioIo;
 use snowmint_coord::{BootTimer, Timer as _};
@@ -33,10 +33,11 @@ impl Stream {
         let socket = tokio::select! {
             socket = connected(server) => socket.map_err(|error| {
                 snowmint_client::tls_failure(&server.target.address, &error)
-                    .unwrap_or_else(|| error.to_string())
+                    .unwrap_or_else(|| no_response(&server.target.address, &error))
             }),
             () = BootTimer.sleep_ms(CONNECT_MS_MAX) => {
-                Err(format!("server did not connect within {CONNECT_MS_MAX} ms"))
+                let late = format_args!("it did not connect within {CONNECT_MS_MAX} ms");
+                Err(no_response(&server.target.address, &late))
             }
         }?;
         Ok(Self { socket: TokioIo::new(socket), input: Vec::new(), used: 0, output: Vec::new() })
@@ -77,6 +78,11 @@ impl Stream {
             Err(error) => Err(error.to_string()),
         }
     }
+}
+
+/// Returns the error of a server that could not be connected to.
+fn no_response(address: &str, reason: &impl fmt::Display) -> String {
+    format!("no response from {address}: {reason}")
 }
 
 async fn connected(server: &BenchServer) -> io::Result<Socket> {

@@ -20,6 +20,7 @@ use crate::cmd::values;
 use crate::terminal::exit::{Exit, Failure, Outcome, report};
 use crate::terminal::input;
 use crate::terminal::output::Output;
+use crate::terminal::plural::after;
 use crate::terminal::when::{self, Zone};
 use line::DecodedLine;
 use reading::{worker_text, write_readings};
@@ -32,7 +33,8 @@ use view::DecodeView;
 /// number of 64 bits that SQL and Java show so.
 ///
 /// Without a layout or a source, shows the reading of each known layout and epoch: the most
-/// plausible first, and what speaks against the others.
+/// plausible first, and what speaks against the others. A text that may be a number in several forms
+/// has the plausible readings of each.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint decode 175928847299117063 --layout discord
@@ -41,6 +43,7 @@ use view::DecodeView;
   snowmint decode 01939c2b-5a3b-7cc4-8f3d-6b4f5d2a1c9e 01ARZ3NDEKTSV4RRFFQ69G5FAV
   snowmint decode --layout baidu-2016 -- -7055142081907384320
   snowmint decode 3RsPZs4yMtx --source orders
+  snowmint decode 8fqFh6A95s --source default --format base62
   snowmint decode 20220320133617924-5-0 --format friendly --layout cosid --zone Asia/Shanghai
   psql -Atc 'select id from orders' | snowmint decode --json | jq -r .time")]
 pub(crate) struct Decode {
@@ -50,14 +53,16 @@ pub(crate) struct Decode {
     /// Layout: a name, a name with overrides, or its fields in written order.
     #[arg(long, value_name = "L", add = values::layouts(), value_parser = layout_to_read)]
     layout: Option<ReadableLayout>,
-    /// Source of the IDs; a server reads them with the source's layout, text form and disguise.
+    /// Source of the IDs; a server reads them with the source's layout, disguise, and text form
+    /// unless --format names another.
     #[arg(long, value_name = "S", add = values::sources(), conflicts_with = "layout")]
     source: Option<String>,
     /// Server that has the source.
     #[arg(long, value_name = "URL", requires = "source", default_value = DEFAULT_SERVER)]
     server: String,
     /// Text form of the IDs: decimal, hex, base36, base62, base32, base58 or friendly, or one of
-    /// these with `-padded`.
+    /// these with `-padded`. Without it: a source's own form or decimal, decimal for a layout, any
+    /// form without both.
     #[arg(long, value_name = "F", add = values::formats())]
     format: Option<Format>,
     /// Time zone of the output, and of the time in friendly texts: UTC, local, an offset such as +08:00, or a name such as
@@ -71,14 +76,11 @@ pub(crate) struct Decode {
 
 impl Decode {
     pub(crate) fn run(self) -> Outcome {
-        if self.source.is_some() && self.format.is_some() {
+        let has_layout = self.layout.is_some() || self.source.is_some();
+        if self.format.is_some_and(Format::needs_layout) && !has_layout {
             return Err(Failure::usage(
-                "--format cannot be used with --source, which decides the form; leave out \
-                 --format, or for IDs in another form name --layout in place of --source",
+                "friendly forms need a layout; name it with --layout, or the source with --source",
             ));
-        }
-        if self.format.is_some_and(Format::needs_layout) && self.layout.is_none() {
-            return Err(Failure::usage("friendly forms need a layout; name it with --layout"));
         }
         let mut out = Output::new();
         let client = self.source.is_some().then(|| ApiClient::new(&self.server)).transpose()?;
@@ -112,29 +114,40 @@ impl Decode {
         }
         out.flush()?;
         if unread > 0 {
-            return Err(Failure::usage(format!(
-                "{unread} of {seen} IDs are invalid; correct them"
-            )));
+            return Err(Failure::usage(match seen {
+                1 => "the only ID is invalid; correct it".to_owned(),
+                _ => {
+                    let (are, them) = (after(unread, "is", "are"), after(unread, "it", "them"));
+                    format!("{unread} of {seen} IDs {are} invalid; correct {them}")
+                }
+            }));
         }
         Ok(())
     }
 
     fn decode(&self, text: &str, client: Option<&ApiClient>, out: &mut Output) -> Outcome {
         let view = DecodeView { zone: &self.zone, now: when::now() };
-        if let (Some(name), Some(client)) = (&self.source, client) {
-            let line = source::line(text, name, client, &view)?;
-            return self.write(&line, out);
-        }
         let friendly = self.format.is_some_and(Format::needs_layout);
         let in_utc = if friendly { self.zone.friendly_in_utc(text) } else { Ok(text.into()) };
         let text_in_utc = in_utc.map_err(Failure::usage)?;
-        let id = read(&text_in_utc, self.format, self.layout.as_ref()).map_err(Failure::usage)?;
-        let line = match (id, &self.layout) {
-            (Id::Number(number), Some(layout)) => number::with_layout(text, number, layout, &view)?,
-            (Id::Number(number), None) => number::with_every_layout(text, number, &view),
-            (Id::Uuid(uuid), _) => uuid::line(text, uuid, &view),
-            (Id::Ulid(ulid), _) => ulid_line(text, ulid, &view),
-            (Id::Foreign(id), _) => foreign_line(text, id, &view),
+        if let (Some(name), Some(client)) = (&self.source, client) {
+            let mut line = source::line(&text_in_utc, (name, self.format), client, &view)?;
+            line.body.id = text.to_owned();
+            return self.write(&line, out);
+        }
+        let line = match (read(&text_in_utc, self.format, self.layout.as_ref()), &self.layout) {
+            (Ok(Id::Number(number)), Some(layout)) => {
+                number::with_layout(text, number, layout, &view)?
+            }
+            (Ok(Id::Number(number)), None) => number::with_every_layout(text, number, &view),
+            (Ok(Id::Uuid(uuid)), _) => uuid::line(text, uuid, &view),
+            (Ok(Id::Ulid(ulid)), _) => ulid_line(text, ulid, &view),
+            (Ok(Id::Foreign(id)), _) => foreign_line(text, id, &view),
+            (Err(error), layout) => {
+                let is_unknown = layout.is_none() && self.format.is_none();
+                let line = is_unknown.then(|| number::in_every_form(text, &view)).flatten();
+                line.ok_or_else(|| Failure::usage(error))?
+            }
         };
         self.write(&line, out)
     }

@@ -2,8 +2,8 @@
 
 use snowmint_core::OutOfRange;
 use snowmint_core::layout::{Field, ReadableLayout};
-use snowmint_server::decoding::{Age, misplaced, readings};
-use snowmint_server::reading_body;
+use snowmint_server::decoding::{Age, misplaced, plausible_by_form, readings};
+use snowmint_server::{form_reading_body, reading_body};
 use snowmint_wire::http::DecodedBody;
 
 use super::line::DecodedLine;
@@ -54,6 +54,16 @@ pub(super) fn with_every_layout(text: &str, id: u64, view: &DecodeView<'_>) -> D
         },
         ..DecodedLine::default()
     }
+}
+
+/// Reads a text in every form of a number that it may have; `None` if no form gives a plausible
+/// number.
+pub(super) fn in_every_form(text: &str, view: &DecodeView<'_>) -> Option<DecodedLine> {
+    let found = plausible_by_form(text, view.now);
+    let show = |time| view.zone.show(time);
+    let readings = found.iter().map(|found| form_reading_body(found, show)).collect();
+    let body = DecodedBody { id: text.into(), readings, ..DecodedBody::default() };
+    (!found.is_empty()).then(|| DecodedLine { body, ..DecodedLine::default() })
 }
 
 fn refused(text: &str, layout: &ReadableLayout, error: &OutOfRange) -> Failure {

@@ -6,6 +6,7 @@ use super::finding::Finding;
 use crate::config::Config;
 use crate::security::{Security, check_public_texts, warnings};
 use crate::terminal::exit::Failure;
+use crate::terminal::plural::counted;
 use crate::terminal::when::Zone;
 
 const SUBJECT: &str = "access";
@@ -61,7 +62,10 @@ fn expiry(name: &str, expires: UnixMillis, now: UnixMillis) -> Option<Finding> {
         return None;
     }
     let shown = Zone::default().show(expires);
-    let days = left_ms / DAY_MS;
+    let within = match left_ms / DAY_MS {
+        0 => "within a day".to_owned(),
+        days => format!("in {}", counted(days, "day")),
+    };
     let message = match left_ms {
         0 => {
             format!(
@@ -69,7 +73,7 @@ fn expiry(name: &str, expires: UnixMillis, now: UnixMillis) -> Option<Finding> {
             )
         }
         _ => format!(
-            "token {name} expires at {shown}, in {days} days; make another (snowmint token new), \
+            "token {name} expires at {shown}, {within}; make another (snowmint token new), \
              and move its clients"
         ),
     };
@@ -86,7 +90,9 @@ mod tests {
         let after = |days: u64| UnixMillis::new(now.get() + days * DAY_MS);
         let text = |expires| expiry("orders", expires, now).map(|finding| finding.message);
         assert_eq!(text(after(31)), None);
-        assert!(text(after(30)).unwrap().contains("in 30 days"));
+        assert!(text(after(30)).unwrap().contains("in 30 days;"));
+        assert!(text(after(1)).unwrap().contains("in 1 day;"));
+        assert!(text(UnixMillis::new(now.get() + 1)).unwrap().contains("within a day;"));
         assert!(text(after(0)).unwrap().starts_with("token orders expired at 2027-"));
         assert!(text(UnixMillis::new(0)).unwrap().contains("expired at 1970-"));
     }

@@ -10,9 +10,10 @@ use std::path::Path;
 use anstyle::AnsiColor;
 use clap::Args;
 use rtime_clock::adjtime::{Timex, adjtimex};
+use snowmint_coord::external::is_external;
 use snowmint_coord::journal::Past;
 use snowmint_coord::spec::{Plan, SourceSpec};
-use snowmint_coord::{Definition, Forecast, SlotInfo, forecast};
+use snowmint_coord::{Definition, Forecast, SlotInfo, forecast, is_worker_pool};
 use snowmint_core::UnixMillis;
 use snowmint_core::layout::EPOCH_DEFAULT;
 
@@ -22,6 +23,7 @@ use crate::open::store;
 use crate::system::ntp::Ntp;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::output::print;
+use crate::terminal::plural::{after, counted};
 use crate::terminal::when::{self, Zone};
 use finding::{Finding, Severity};
 use journal::{JournalCheck, Store};
@@ -250,13 +252,16 @@ async fn in_doubt(store: &dyn snowmint_coord::Store) -> Outcome<Vec<Finding>> {
         )
     });
     let own = standing.doubt.map(|doubt| {
-        let reported = standing.journals.len().saturating_sub(missing);
+        let reported = standing.journals.len().saturating_sub(missing) as u64;
+        let has = after(reported, "has", "have");
+        let (reported, missing) = (counted(reported, "journal"), missing as u64);
+        let lacks = after(missing, "has", "have");
         let error = doubt.into_error();
         Finding::error(
             "store",
             format!(
-                "store is in doubt, and no server mints: {error}; {reported} journals have \
-                 reported, and {missing} have not; run snowmint worker recover --dry-run"
+                "store is in doubt, and no server mints: {error}; {reported} {has} reported, and \
+                 {missing} {lacks} not; run snowmint worker recover --dry-run"
             ),
         )
     });
@@ -309,16 +314,14 @@ async fn look_into(
     let identity = store.identity().await?;
     let catalog = store.list().await?;
     let workers = store.workers(now).await?;
-    let live = workers.iter().filter(|slot| slot.live).count();
     let mut findings = vec![Finding::ok(
         "store",
         format!(
-            "{shown} responds: identity {}, {} writes; namespace {namespace} has {} sources, and \
-             live members hold {live} of {} worker numbers that were ever claimed",
+            "{shown} responds: identity {}, {}; namespace {namespace} has {}, and {}",
             identity.store(),
-            identity.writes,
-            catalog.definitions.len(),
-            workers.len()
+            counted(identity.writes, "write"),
+            counted(catalog.definitions.len(), "source"),
+            claimed(&workers)
         ),
     )];
     if let Some(past) = past {
@@ -333,6 +336,20 @@ async fn look_into(
     findings.extend(supplies(config, &catalog.definitions, &workers, now));
     store.close().await?;
     Ok(findings)
+}
+
+/// Says how many worker numbers were ever claimed, and how many live members hold. Sections of
+/// counters and of global order are slots as well, and no worker numbers.
+fn claimed(slots: &[SlotInfo]) -> String {
+    let is_worker = |slot: &&SlotInfo| is_worker_pool(&slot.pool) || is_external(&slot.pool);
+    let (mut all, mut live) = (0_u64, 0_u64);
+    for slot in slots.iter().filter(is_worker) {
+        all += 1;
+        live += u64::from(slot.live);
+    }
+    let were = after(all, "was", "were");
+    let numbers = counted(all, "worker number");
+    format!("{numbers} {were} ever claimed, of which live members hold {live}")
 }
 
 /// Returns the reason why the first start cannot create the missing file of a store. It creates the
@@ -398,6 +415,8 @@ fn lasts(forecast: &Forecast) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use snowmint_coord::{Mark, Term};
+
     use super::*;
 
     #[test]
@@ -418,6 +437,31 @@ mod tests {
         }
         // The result depends on the machine; it always has a message.
         assert!(!kernel_clock().message.is_empty());
+    }
+
+    #[test]
+    fn sections_of_counters_are_no_worker_numbers() {
+        let slot = |pool: &str, slot, live| SlotInfo {
+            pool: pool.into(),
+            slot,
+            term: Term::new(1),
+            mark: Mark::new(0),
+            owner: String::new(),
+            holder: None,
+            host: None,
+            process: None,
+            joined_at: None,
+            held_since: UnixMillis::ZERO,
+            renewed_at: None,
+            live,
+            kept_away: false,
+        };
+        let mut slots = vec![slot("counters-16384", 7, true), slot("workers-10", 0, true)];
+        let one = "1 worker number was ever claimed, of which live members hold 1";
+        assert_eq!(claimed(&slots), one);
+        slots.extend([slot("workers-10", 1, false), slot("orders-order", 1, true)]);
+        let two = "2 worker numbers were ever claimed, of which live members hold 1";
+        assert_eq!(claimed(&slots), two);
     }
 
     #[test]

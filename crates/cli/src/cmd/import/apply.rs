@@ -7,6 +7,7 @@ use snowmint_wire::error::Code;
 use super::common::Common;
 use crate::terminal::exit::{Failure, Outcome, complain};
 use crate::terminal::output::Output;
+use crate::terminal::plural::after;
 
 /// Action about one thing, or the reason why the whole plan is rejected.
 pub(super) type Step<A> = Result<A, String>;
@@ -64,8 +65,9 @@ pub(super) fn refused_keys<'a, A: 'a>(
 
 /// Returns the failure of a key, and how many were done before it.
 pub(super) fn stopped(failure: impl Into<Failure>, done: usize, all: usize, key: &str) -> Failure {
+    let are = after(done as u64, "is", "are");
     failure.into().after(&format!(
-        "{done} of {all} keys are done, and {key} is not; correct this error and repeat the command"
+        "{done} of {all} keys {are} done, and {key} is not; correct this error and repeat the command"
     ))
 }
 

@@ -19,6 +19,7 @@ use crate::open::node::{self, JournalUse};
 use crate::open::store;
 use crate::terminal::exit::{Failure, Outcome, complain};
 use crate::terminal::output::Output;
+use crate::terminal::plural::counted;
 
 /// Longest time for one counter in the store.
 const RAISE_MS: u64 = 10_000;
@@ -347,9 +348,9 @@ fn problems(both: &[String], came: &[String]) -> Outcome {
     }
     if let Some(one) = came.first() {
         problems.push(format!(
-            "{} keys appeared in Redis during the import, such as {one:?}; repeat this command \
+            "{} appeared in Redis during the import, such as {one:?}; repeat this command \
              once no client counts there",
-            came.len()
+            counted(came.len(), "key")
         ));
     }
     if problems.is_empty() { Ok(()) } else { Err(Failure::no(Code::Conflict, problems.join("; "))) }

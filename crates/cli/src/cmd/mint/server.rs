@@ -6,6 +6,7 @@ use super::Mint;
 use super::printed::{CHUNK, Printed};
 use crate::client::{ApiClient, CallError, segment};
 use crate::terminal::exit::Failure;
+use crate::terminal::plural::counted;
 
 impl Mint {
     /// Requests IDs until the count is reached, and prints them as they come.
@@ -26,8 +27,8 @@ impl Mint {
             let IdsBody { ids } = client.post(&path, &request)?;
             if ids.len() as u64 != wanted {
                 return Err(CallError::Failed(Failure::internal(format_args!(
-                    "server sent {} IDs, expected {wanted}",
-                    ids.len()
+                    "server sent {}, expected {wanted}",
+                    counted(ids.len(), "ID")
                 ))));
             }
             for id in &ids {

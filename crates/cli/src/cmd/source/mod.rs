@@ -3,6 +3,7 @@
 mod restripe;
 mod shown;
 
+use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use serde_json::{Value, json};
 use snowmint_coord::spec::{SourceSpec, Takes, keys};
@@ -138,9 +139,8 @@ impl FromArgMatches for SourceKeys {
         let mut spec = SourceSpec::default();
         for key in keys::KEYS {
             if let Ok(Some(text)) = matches.try_get_one::<String>(key.name) {
-                spec.set(key.name, text).map_err(|error| {
-                    clap::Error::raw(clap::error::ErrorKind::InvalidValue, format!("{error}\n"))
-                })?;
+                spec.set(key.name, text)
+                    .map_err(|error| clap::Error::raw(ErrorKind::InvalidValue, error))?;
             }
         }
         Ok(Self(spec))

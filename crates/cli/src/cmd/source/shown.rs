@@ -2,12 +2,15 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use snowmint_coord::spec::{Plan, SegmentPlan, SourceSpec};
+use snowmint_core::UnixMillis;
 use snowmint_server::shards;
 use snowmint_wire::http::{SourceBody, StoreStatusBody};
 
 use crate::client::segment;
 use crate::terminal::exit::Outcome;
 use crate::terminal::output::Output;
+use crate::terminal::when;
 
 /// Returns the path of a source on a server.
 pub(super) fn path(name: &str) -> String {
@@ -30,10 +33,7 @@ pub(super) fn show(source: &SourceBody, json: bool, out: &mut Output) -> Outcome
     if json {
         return out.json(&ShownSource { source, shard_spread });
     }
-    match &source.next {
-        Some(next) => out.line(format_args!("# version {}, next number {next}", source.version))?,
-        None => out.line(format_args!("# version {}", source.version))?,
-    }
+    out.line(format_args!("# version {}{}", source.version, next(source, when::now())))?;
     for StoreStatusBody { store, serving, offset, increment, worker, error } in &source.store_status
     {
         let part = match (offset, increment, worker) {
@@ -54,6 +54,27 @@ pub(super) fn show(source: &SourceBody, json: bool, out: &mut Output) -> Outcome
     lines.into_iter().try_for_each(|line| out.line(line))
 }
 
+/// Returns the next number of a segment source, for a serial its text.
+fn next(source: &SourceBody, now: UnixMillis) -> String {
+    let Some(next) = &source.next else { return String::new() };
+    match serial(source, next, now) {
+        Some(text) => format!(", next {text}"),
+        None => format!(", next number {next}"),
+    }
+}
+
+/// Returns the serial of the next number, in the period of now if the number's own is over; `None`
+/// for a source of another kind.
+fn serial(source: &SourceBody, next: &str, now: UnixMillis) -> Option<String> {
+    let keys = Value::Object(source.keys.clone()).to_string();
+    let plan = SourceSpec::from_json(&keys).and_then(|spec| spec.check()).ok()?;
+    let Plan::Segment(SegmentPlan { serial: Some(serial), stripe, .. }) = plan else { return None };
+    let number: u64 = next.parse().ok()?;
+    let current = serial.at(now).map_or(0, |period| period.first);
+    let is_over = number < current;
+    serial.text_of(if is_over { stripe.id_of(stripe.number_from(current)) } else { number })
+}
+
 /// Returns a name as a TOML key: unquoted dots would make tables.
 fn toml_key(name: &str) -> String {
     if name.contains('.') { format!("\"{name}\"") } else { name.into() }
@@ -65,6 +86,35 @@ fn flatten(prefix: &str, table: &Map<String, Value>, lines: &mut Vec<String>) {
             Value::Object(inner) => flatten(&format!("{prefix}{key}."), inner, lines),
             // JSON and TOML write strings, numbers and booleans alike.
             value => lines.push(format!("{prefix}{key} = {value}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_core::Rfc3339;
+
+    use super::*;
+
+    #[test]
+    fn next_number_of_a_serial_is_shown_as_its_text() {
+        let Rfc3339(now) = "2026-11-29T23:30:00Z".parse().unwrap();
+        let dated = r#""serial":{"prefix":"R-","date":"yyyyMMdd","width":6,"zone":"Asia/Tokyo"}"#;
+        for (keys, number, text) in [
+            (r#""first":1"#, "17", ", next number 17"),
+            (r#""serial":{"prefix":"T-","width":6}"#, "17", ", next T-000017"),
+            // An unused source begins in 1970, and mints its first serial today.
+            (dated, "1", ", next R-20261130000001"),
+            (dated, "20787000042", ", next R-20261130000042"),
+            (r#""offset":2,"increment":3,"serial":{"date":"yyyy"}"#, "2", ", next 2026000001"),
+        ] {
+            let keys = format!(r#"{{"kind":"segment",{keys}}}"#);
+            let source = SourceBody {
+                next: Some(number.into()),
+                keys: serde_json::from_str(&keys).unwrap(),
+                ..serde_json::from_str(r#"{"name":"bills","version":3}"#).unwrap()
+            };
+            assert_eq!(next(&source, now), text, "{keys}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use snowmint_coord::spec::Span;
 
 use super::figures::span;
+use super::overall::overall;
 use super::state::State;
 use super::table::{Cell, Tone};
 use crate::terminal::when::Zone;
@@ -27,11 +28,23 @@ pub(super) fn place(state: &State) -> Vec<String> {
     ]
 }
 
-/// Returns whether the server can mint, or why not.
+/// Returns whether the server can mint, or why not; and the sentence on all servers.
 pub(super) fn standing(state: &State) -> Cell {
     if state.is_paused {
         return Cell::new("paused: p continues", Tone::Doubt);
     }
+    let called = of_called(state);
+    let is_current = state.silent_ms().is_none() && state.ready.value().is_some();
+    let Some((words, is_well)) = overall(state).filter(|_| is_current) else { return called };
+    let tone = match called.tone {
+        Tone::Good if !is_well => Tone::Doubt,
+        other => other,
+    };
+    Cell::new(format!("{}; {words}", called.text), tone)
+}
+
+/// Returns whether the called server can mint, or why not.
+fn of_called(state: &State) -> Cell {
     let ready = state.ready.value();
     if let Some(silent_ms) = state.silent_ms() {
         let last = match ready {

@@ -8,6 +8,7 @@ mod history;
 mod keys;
 mod live;
 mod metrics;
+mod overall;
 mod plain;
 mod servers;
 mod sources;

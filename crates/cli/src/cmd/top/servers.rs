@@ -10,6 +10,7 @@ use super::figures::{Rate, grouped, offset, span};
 use super::history::newest;
 use super::state::{Focus, Order, State, key_of};
 use super::table::{Cell, Column, Row, Table, Tone};
+use crate::terminal::plural::{after, counted};
 
 const COLUMNS: [Column; 10] = [
     Column::left("SERVER", 0),
@@ -33,8 +34,8 @@ const CLOCK_DOUBT_MS: u64 = 1_000;
 const RUNWAY_DOUBT_MS: u64 = 10_000;
 
 /// A member, and all that is known of it.
-struct Server<'s> {
-    member: MemberBody,
+pub(super) struct Server<'s> {
+    pub(super) member: MemberBody,
     /// Whether the report is from before the server stopped responding.
     is_old: bool,
     report: Option<&'s ServerReportBody>,
@@ -59,7 +60,8 @@ pub(super) fn table(state: &State) -> Table {
         notices.push(format!("the store did not list its members: {error}"));
     }
     if left > 0 {
-        notices.push(format!("{left} members that left more than 10 minutes ago"));
+        let left = counted(left, "member");
+        notices.push(format!("{left} that left more than 10 minutes ago"));
     }
     Table {
         title: "Servers",
@@ -73,7 +75,7 @@ pub(super) fn table(state: &State) -> Table {
 }
 
 /// Returns the members, and the number of those that left long ago.
-fn servers(state: &State) -> (Vec<Server<'_>>, usize) {
+pub(super) fn servers(state: &State) -> (Vec<Server<'_>>, usize) {
     let listed = state.members.value().map(|members| members.servers.clone());
     let mut servers: Vec<MemberBody> = listed.unwrap_or_else(|| own(state).into_iter().collect());
     let all = servers.len();
@@ -122,7 +124,7 @@ impl Server<'_> {
     }
 
     /// Returns the state in words.
-    fn standing(&self) -> (&'static str, Tone) {
+    pub(super) fn standing(&self) -> (&'static str, Tone) {
         let MemberBody { live, own, http, report, error, .. } = &self.member;
         match report {
             Some(report) if report.ready => ("ready", Tone::Good),
@@ -135,8 +137,37 @@ impl Server<'_> {
         }
     }
 
-    fn is_server(&self) -> bool {
+    pub(super) fn is_server(&self) -> bool {
         self.member.own || self.member.http.is_some()
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.member.report.as_ref().is_some_and(|report| report.ready)
+    }
+
+    /// Returns the name, with the process where several have one label.
+    pub(super) fn label(&self, all: &[Self]) -> String {
+        let label = name(&self.member);
+        let is_shared = all.iter().filter(|other| name(&other.member) == label).count() > 1;
+        let process = self.member.process.filter(|_| is_shared);
+        process.map_or(label.clone(), |process| format!("{label} ({process})"))
+    }
+
+    /// Returns the milliseconds since the last sign of life in the store.
+    pub(super) fn silent_ms(&self, state: &State) -> Option<u64> {
+        since(state, self.member.last_renewed.as_deref())
+    }
+
+    /// Returns the milliseconds by which the clock is ahead of its time reference, or behind it.
+    fn clock_ahead_ms(&self) -> Option<i64> {
+        let reported = self.report.and_then(|report| report.clock_ahead_ms);
+        // A caller that may not list servers has it from the history alone.
+        reported.or_else(|| self.history.and_then(|history| *history.clock_ahead_ms.last()?))
+    }
+
+    /// Returns the same from the offset on from which an alert would fire.
+    pub(super) fn doubted_clock_ms(&self) -> Option<i64> {
+        self.clock_ahead_ms().filter(|ms| ms.unsigned_abs() >= CLOCK_DOUBT_MS)
     }
 }
 
@@ -151,8 +182,7 @@ fn name(member: &MemberBody) -> String {
 fn summary(servers: &[Server<'_>]) -> String {
     let all: Vec<&Server<'_>> =
         servers.iter().filter(|server| server.is_server() && server.member.live).collect();
-    let is_ready = |server: &&&Server<'_>| server.standing() == ("ready", Tone::Good);
-    let ready = all.iter().filter(is_ready).count();
+    let ready = all.iter().filter(|server| server.is_ready()).count();
     let current = || all.iter().filter(|server| !server.is_old);
     let ids: Rate = current().filter_map(|server| server.ids()).sum();
     let errors: Rate = current().filter_map(|server| server.errors()).sum();
@@ -165,18 +195,11 @@ fn summary(servers: &[Server<'_>]) -> String {
 fn row(state: &State, server: &Server<'_>, all: &[Server<'_>]) -> Row {
     let Server { member, is_old, report, history } = server;
     let (word, tone) = server.standing();
-    let label = name(member);
-    // Several processes may have one label.
-    let is_shared = all.iter().filter(|other| name(&other.member) == label).count() > 1;
-    let process = member.process.filter(|_| is_shared);
-    let label = process.map_or(label.clone(), |process| format!("{label} ({process})"));
+    let label = server.label(all);
     let runway_ms = history.and_then(|history| history.window_runway_ms.last().copied()?);
     let runway_doubt = runway_ms.is_some_and(|ms| ms < RUNWAY_DOUBT_MS);
-    let ahead_ms = report.and_then(|report| report.clock_ahead_ms);
-    // A caller that may not list servers has it from the history alone.
-    let ahead_ms =
-        ahead_ms.or_else(|| history.and_then(|history| *history.clock_ahead_ms.last()?));
-    let clock_doubt = ahead_ms.is_some_and(|ms| ms.unsigned_abs() >= CLOCK_DOUBT_MS);
+    let ahead_ms = server.clock_ahead_ms();
+    let clock_doubt = server.doubted_clock_ms().is_some();
     let errors = server.errors();
     let doubt = |is_doubt: bool| if is_doubt { Tone::Doubt } else { Tone::Plain };
     let toned = |cell: Cell, tone: Tone| Cell { tone, ..cell }.old_if(*is_old);
@@ -185,7 +208,7 @@ fn row(state: &State, server: &Server<'_>, all: &[Server<'_>]) -> Row {
             state.members.error()?;
             state.members.age_ms(state.now.elapsed)
         }),
-        None => since(state, member.last_renewed.as_deref()),
+        None => server.silent_ms(state),
     };
     let seen = match (&member.report, seen_ms) {
         (_, Some(ms)) => Some(format!("{} ago", span(ms))),
@@ -263,7 +286,9 @@ fn detail(state: &State, server: &Server<'_>) -> String {
         host,
         member.process.map(|process| format!("process {process}")),
         report.map(|report| format!("version {}", report.version)),
-        report.map(|report| format!("{} IDs issued", grouped(report.issued))),
+        report.map(|report| {
+            format!("{} {} issued", grouped(report.issued), after(report.issued, "ID", "IDs"))
+        }),
         joined.map(|ms| format!("joined {} ago", span(ms))),
     ];
     facts.into_iter().flatten().collect::<Vec<_>>().join(" · ")

@@ -102,8 +102,11 @@ pub(super) struct Table {
 
 /// Narrowest picture.
 const PICTURE_MIN: usize = 12;
-/// Longest text of another cell.
+/// Longest text of another cell, unless there is room to spare.
 const CELL_MAX: usize = 40;
+/// Width to which names are cut, so that the columns up to this rank stay.
+const NAME_MIN: usize = 12;
+const RANK_KEPT: u8 = 2;
 /// Spaces between columns.
 pub(super) const GAP: usize = 1;
 
@@ -113,20 +116,34 @@ pub(super) fn width(text: &str) -> usize {
 }
 
 impl Table {
-    /// Returns the columns that fit, in order, each with its width. The first one always does.
+    /// Returns the columns that fit, in order, each with its width. The first one always does; it has
+    /// names, and becomes narrower before a column of the first ranks goes.
     pub(super) fn fit(&self, available: usize) -> Vec<(usize, usize)> {
         let mut chosen: Vec<(usize, usize)> =
             self.columns.iter().enumerate().map(|(at, _)| (at, self.least(at))).collect();
         while sum(&chosen) > available && chosen.len() > 1 {
             let rank = |(at, _): &(usize, usize)| self.columns.get(*at).map(|column| column.rank);
             let Some(last) = chosen.iter().map(rank).max() else { break };
-            chosen.retain(|column| rank(column) != last);
+            let over = sum(&chosen) - available;
+            match chosen.first_mut() {
+                Some((_, name)) if last <= Some(RANK_KEPT) && *name >= NAME_MIN + over => {
+                    *name -= over;
+                }
+                _ => chosen.retain(|column| rank(column) != last),
+            }
         }
-        let rest = available.saturating_sub(sum(&chosen));
-        for (at, width) in &mut chosen {
-            let column = self.columns.get(*at);
-            if column.is_some_and(|column| column.align == Align::Picture) {
-                *width = (*width + rest).min(self.widest(*at));
+        if let [(_, only)] = &mut chosen[..] {
+            *only = (*only).min(available.max(1));
+        }
+        // Texts come before pictures.
+        for of_pictures in [false, true] {
+            for at in 0..chosen.len() {
+                let rest = available.saturating_sub(sum(&chosen));
+                let Some((column, width)) = chosen.get_mut(at) else { continue };
+                let align = self.columns.get(*column).map(|column| column.align);
+                if (align == Some(Align::Picture)) == of_pictures {
+                    *width = (*width + rest).min(self.widest(*column));
+                }
             }
         }
         chosen
@@ -180,11 +197,30 @@ mod tests {
             (39, &[(0, 6), (1, 5), (2, 14)]),
             (26, &[(0, 6), (1, 5)]),
             (11, &[(0, 6)]),
-            (0, &[(0, 6)]),
+            (5, &[(0, 5)]),
+            (0, &[(0, 1)]),
         ] {
             assert_eq!(table.fit(available), columns, "{available}");
         }
         assert_eq!(Table::default().fit(80), []);
+    }
+
+    #[test]
+    fn long_names_are_cut_before_a_rate_goes() {
+        let mut table = table();
+        table.rows[0].cells[0] = Cell::plain("x".repeat(41));
+        for (available, columns) in [
+            (200, &[(0, 41), (1, 5), (2, 14), (3, 60)][..]),
+            (62, &[(0, 41), (1, 5), (2, 14)]),
+            (61, &[(0, 40), (1, 5), (2, 14)]),
+            (60, &[(0, 39), (1, 5), (2, 14)]),
+            (40, &[(0, 19), (1, 5), (2, 14)]),
+            (32, &[(0, 26), (1, 5)]),
+            (18, &[(0, 12), (1, 5)]),
+            (17, &[(0, 17)]),
+        ] {
+            assert_eq!(table.fit(available), columns, "{available}");
+        }
     }
 
     #[test]

@@ -11,9 +11,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use snowmint_core::{ElapsedMillis, Rfc3339};
 
+use super::heading::standing;
 use super::keys::action;
 use super::metrics::Metrics;
 use super::state::{Action, Focus, Moment, State, Update};
+use super::table::{Cell, Tone};
 use super::tables::table;
 use super::view::{Theme, draw};
 
@@ -222,6 +224,115 @@ fn screen_shows_a_server_that_was_never_reached() {
     state.apply(Update::Members(Err(error.clone())));
     state.apply(Update::Metrics("ids-1:7700".into(), Box::new(Err(error))));
     compare("unreachable.txt", &state, (80, 24));
+}
+
+/// Returns the second line, and its tone, for these servers.
+fn second_line(servers: &[Value]) -> (String, Tone) {
+    let mut state = healthy();
+    state.apply(Update::Members(Ok(read(json!({ "servers": servers })))));
+    let Cell { text, tone } = standing(&state);
+    (text, tone)
+}
+
+#[test]
+fn second_line_says_which_servers_need_a_look() {
+    let with = |number: u64, more: Value| {
+        let mut one = member(number);
+        one["report"]["clock_ahead_ms"] = json!(0);
+        one.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        one
+    };
+    let well = |number| with(number, json!({}));
+    let report = |ready: bool, ahead_ms: i64| {
+        json!({ "report": { "version": "0.1.0", "ready": ready, "codes": [], "presence_ms": 1,
+            "clock_ahead_ms": ahead_ms, "sections": 0, "issued": 0 } })
+    };
+    let silent = json!({ "report": null, "error": "server sent no report within 2000 ms" });
+    let gone = json!({ "report": null, "live": false, "last_renewed": "2026-11-29T10:38:17.000Z" });
+    for (servers, text, tone) in [
+        (vec![well(1)], "ready", Tone::Good),
+        (vec![well(1), well(2), well(3)], "ready; all 3 servers are ready", Tone::Good),
+        (
+            vec![well(1), with(2, gone.clone()), well(3)],
+            "ready; 2 of 2 servers are ready; ids-2 has been gone for 4 min",
+            Tone::Doubt,
+        ),
+        (
+            vec![well(1), with(2, silent.clone()), with(3, report(true, -3_800))],
+            "ready; 2 of 3 servers are ready; ids-2 does not respond; \
+             the clock of ids-3 is 3.8 s behind",
+            Tone::Doubt,
+        ),
+        (
+            vec![with(1, report(true, 1_000))],
+            "ready; the clock of ids-1 is 1.0 s ahead",
+            Tone::Doubt,
+        ),
+        (
+            vec![well(1), with(2, report(false, 0))],
+            "ready; 1 of 2 servers are ready; ids-2 is not ready",
+            Tone::Doubt,
+        ),
+        (
+            // Programs that mint themselves are no servers.
+            vec![well(1), with(2, json!({ "http": null, "report": null }))],
+            "ready",
+            Tone::Good,
+        ),
+        (
+            (1..=6)
+                .map(|at| {
+                    if at == 1 {
+                        well(1)
+                    } else {
+                        let name = format!("ids-{at}");
+                        let mut one = with(2, silent.clone());
+                        (one["member"], one["owner"]) = (json!(id(at)), json!(name));
+                        one
+                    }
+                })
+                .collect(),
+            "ready; 1 of 6 servers are ready; ids-2 does not respond; ids-3 does not respond; \
+             ids-4 does not respond; 2 more need a look",
+            Tone::Doubt,
+        ),
+    ] {
+        assert_eq!(second_line(&servers), (text.to_owned(), tone));
+    }
+}
+
+#[test]
+fn second_line_of_a_silent_server_says_nothing_of_others() {
+    let mut state = one_gone();
+    assert!(standing(&state).text.contains("ids-2 does not respond"));
+    state.tick(moment(60_000));
+    assert!(!standing(&state).text.contains("ids-2"), "{}", standing(&state).text);
+}
+
+#[test]
+fn screen_of_forty_columns_has_rates_beside_a_long_name() {
+    let mut state = healthy();
+    let long = "production-orders-of-the-european-region-1";
+    let named = json!([{ "name": long, "version": 1, "kind": "snowflake" }]);
+    state.apply(Update::Sources(Ok(read(named))));
+    let shown = screen(&state, (40, 24));
+    let row = shown.lines().find(|line| line.starts_with("production")).unwrap();
+    assert!(row.contains("\u{2026} "), "{shown}");
+    assert!(row.trim_end().ends_with('0') || row.trim_end().ends_with('-'), "{shown}");
+    assert!(shown.lines().any(|line| line.starts_with("SOURCE") && line.contains("IDS/S")));
+    // With room to spare it is whole.
+    assert!(screen(&state, (120, 24)).contains(&format!("{long} snowflake")));
+}
+
+#[test]
+fn one_member_that_left_is_singular() {
+    let mut state = healthy();
+    let left = json!({ "live": false, "last_renewed": "2026-11-29T09:00:00Z", "report": null });
+    let mut old = member(2);
+    old.as_object_mut().unwrap().extend(left.as_object().unwrap().clone());
+    state.apply(Update::Members(Ok(read(json!({ "servers": [member(1), old] })))));
+    let notice = table(&state, Focus::Servers).notice.unwrap();
+    assert_eq!(notice, "1 member that left more than 10 minutes ago");
 }
 
 #[test]

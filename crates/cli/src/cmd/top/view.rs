@@ -13,6 +13,7 @@ use super::heading::{place, standing};
 use super::state::{Focus, State};
 use super::table::{Align, Cell, GAP, Row, Table, Tone, width};
 use super::tables::table;
+use crate::terminal::table::cut;
 
 /// Smallest useful height of a table: its title, its columns and a row.
 const TABLE_ROWS_MIN: u16 = 3;
@@ -233,7 +234,7 @@ fn drawn<'c>(cell: &Cell, align: Align, room: usize, look: Look) -> TableCell<'c
     let text = match align {
         // Bars are one column wide each.
         Align::Picture => cell.text.chars().skip(spare).collect(),
-        Align::Left | Align::Right => cell.text.clone(),
+        Align::Left | Align::Right => cut(&cell.text, room),
     };
     let line = Line::from(Span::styled(text, look.theme.of(tone)));
     TableCell::from(match align {

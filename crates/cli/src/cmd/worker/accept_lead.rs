@@ -13,6 +13,7 @@ use crate::config::ConfigArgs;
 use crate::open::store;
 use crate::terminal::exit::{Failure, Outcome, complain};
 use crate::terminal::output::{Output, print};
+use crate::terminal::plural::counted;
 use crate::terminal::when::{self, Zone};
 
 /// Assign worker numbers with marks ahead of the clock, so that their IDs lead the clock.
@@ -57,7 +58,7 @@ impl AcceptLead {
         let floor = floor.filter(|floor| *floor > now);
         let ahead: Vec<_> = slots.iter().filter(|slot| lies_ahead(slot, now)).collect();
         if let Some(until) = until {
-            let before = format!("{} marks ahead", ahead.len());
+            let before = format!("{} ahead", counted(ahead.len(), "mark"));
             let after = Zone::default().show(until);
             audit::leave(&config.server.data_dir, "worker accept-lead", before, after);
         }

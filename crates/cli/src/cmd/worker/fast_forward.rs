@@ -27,6 +27,7 @@ use crate::audit;
 use crate::config::{Config, ConfigArgs};
 use crate::open::{node, store};
 use crate::terminal::exit::{Failure, Outcome, complain};
+use crate::terminal::plural::counted;
 use crate::terminal::when;
 
 /// Notice before the error of a definition.
@@ -338,7 +339,7 @@ fn leave_trail(
     forward: &Forward,
 ) {
     let shown = |identity: &StoreIdentity| {
-        format!("store {} with {} writes", identity.store(), identity.writes)
+        format!("store {} with {}", identity.store(), counted(identity.writes, "write"))
     };
     let before = before.map_or_else(|| "not known".to_owned(), shown);
     let after = format!("{}, {}", shown(after), moved_to(forward));

@@ -13,7 +13,7 @@ use snowmint_wire::http::{WorkerBody, WorkersBody};
 
 use crate::client::{ApiClient, DEFAULT_SERVER};
 use crate::terminal::exit::Outcome;
-use crate::terminal::output::{Output, print};
+use crate::terminal::output::print;
 use crate::terminal::table::{Column, Table};
 
 /// Show the holder of each worker number and the end of its lease; recover stores and pools.
@@ -69,11 +69,11 @@ impl Worker {
 impl List {
     fn run(self) -> Outcome {
         let WorkersBody { workers } = ApiClient::new(&self.server)?.get("/v1/workers")?;
-        print(self.json, &workers, |out| table(&workers, out))
+        print(self.json, &workers, |out| out.table(&table(&workers)))
     }
 }
 
-fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
+fn table(workers: &[WorkerBody]) -> Table {
     let mut table = Table::new([
         Column::Text("POOL"),
         Column::Number("NUMBER"),
@@ -82,11 +82,12 @@ fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
         Column::Text("HOST"),
         Column::Number("PROCESS"),
         Column::Number("TERM"),
-        Column::Text("MARK"),
-        Column::Text("LAUNCHED"),
-        Column::Text("HELD SINCE"),
-        Column::Text("LAST RENEWED"),
-    ]);
+        Column::Whole("MARK"),
+        Column::Whole("LAUNCHED"),
+        Column::Whole("HELD SINCE"),
+        Column::Whole("LAST RENEWED"),
+    ])
+    .keeping("MARK");
     for worker in workers {
         let state = match worker {
             WorkerBody { live: true, own: true, .. } => "own",
@@ -112,5 +113,33 @@ fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
             shown(&worker.last_renewed),
         ]);
     }
-    out.table(&table)
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mark_is_whole_on_a_terminal_of_80_columns() {
+        let worker = WorkerBody {
+            pool: "workers-10".into(),
+            number: 1_023,
+            owner: Some("ids-1.production.example.com".into()),
+            host: Some("ids-1-6d4cf56db6-x2vkq".into()),
+            process: Some(4_194_304),
+            launched: Some("2026-11-29T09:12:00.000Z".into()),
+            term: 4_294_967_297,
+            mark: "2026-11-29T10:42:47.123Z".into(),
+            held_since: None,
+            last_renewed: None,
+            live: true,
+            own: false,
+            excluded: false,
+            external: false,
+        };
+        let (_, rows) = table(&[worker]).lines(Some(80));
+        assert!(rows[0].ends_with(" 2026-11-29T10:42:47.123Z"), "{rows:?}");
+        assert!(rows[0].starts_with("workers-10    1023  held   ids-1.product"), "{rows:?}");
+    }
 }

@@ -9,6 +9,7 @@ use snowmint_wire::http::{JournalBody, RecoveryBody};
 
 use crate::terminal::exit::{Failure, Outcome, complain};
 use crate::terminal::output::Output;
+use crate::terminal::plural::counted;
 
 pub(super) const NOTHING_TO_RECOVER: &str = "the store is not in doubt: nothing to recover. After a \
     restore, repeat this once a server is not ready. If servers reject the store after a failover, repeat this with \
@@ -92,7 +93,11 @@ impl Recovered {
     /// Prints the store after the move.
     pub(super) fn stored(&mut self, body: &RecoveryBody) -> Outcome {
         if let (false, Some(store)) = (self.json, &body.store) {
-            self.out.line(format_args!("store: {} with {} writes", store.id, store.writes))?;
+            self.out.line(format_args!(
+                "store: {} with {}",
+                store.id,
+                counted(&store.writes, "write")
+            ))?;
         }
         self.out.flush()
     }

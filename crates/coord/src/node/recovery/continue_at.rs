@@ -124,7 +124,7 @@ impl Target<'_> {
             None => {
                 let whole = Plan::Segment(plan.clone());
                 let codec = IdCodec::new((self.namespace, name), &whole, self.keyrings)?;
-                codec.reveal(name, codec.decode(text, None)?)?
+                codec.reveal(name, codec.decode(name, text, None)?)?
             }
         };
         if id > NUMBER_MAX {

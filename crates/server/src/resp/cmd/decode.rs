@@ -35,7 +35,7 @@ impl Query for Decode {
     type Found = Decoded;
 
     async fn find(&self, session: &Session) -> Result<Decoded, Error> {
-        session.service.decode_by_source(&self.id, &self.source).await
+        session.service.decode_by_source(&self.id, &self.source, None).await
     }
 
     fn write(&self, decoded: Decoded, session: &mut Session, output: &mut Vec<u8>) {

@@ -7,6 +7,7 @@ use ulid::Ulid;
 use uuid::Uuid;
 
 use super::foreign_id::ForeignId;
+use crate::error::shown;
 
 /// Kinds of IDs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,14 +41,10 @@ pub fn read(
     format: Option<Format>,
     layout: Option<&ReadableLayout>,
 ) -> Result<Id, String> {
-    let refused = |reason: &dyn std::fmt::Display| format!("invalid ID {text:?}: {reason}");
-    if format == Some(Format::default()) {
-        return decode_signed(text).map(Id::Number).map_err(|error| refused(&error));
-    }
     if let Some(format) = format {
-        let layout = layout.filter(|_| format.needs_layout()).map(mintable).transpose()?;
-        return format.decode(text, layout.as_ref()).map(Id::Number).map_err(|e| refused(&e));
+        return read_number(text, format, layout).map(Id::Number);
     }
+    let refused = |reason: &dyn std::fmt::Display| format!("invalid ID {}: {reason}", shown(text));
     let decimal = decode_signed(text);
     if let Ok(number) = decimal {
         return Ok(Id::Number(number));
@@ -67,6 +64,23 @@ pub fn read(
               instagram",
         )),
     }
+}
+
+/// Reads a number in a form; a decimal one may be negative.
+///
+/// # Errors
+/// When the text has not this form; the message quotes it, and names the form.
+pub(crate) fn read_number(
+    text: &str,
+    format: Format,
+    layout: Option<&ReadableLayout>,
+) -> Result<u64, String> {
+    let layout = layout.filter(|_| format.needs_layout()).map(mintable).transpose()?;
+    let number = match format {
+        _ if format == Format::default() => decode_signed(text),
+        _ => format.decode(text, layout.as_ref()),
+    };
+    number.map_err(|error| format!("invalid ID {} in {format}: {error}", shown(text)))
 }
 
 /// Returns the layout of friendly forms, which only layouts that mint have.

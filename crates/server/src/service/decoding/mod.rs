@@ -10,8 +10,10 @@ mod uuid_facts;
 
 pub use age::Age;
 pub use foreign_id::ForeignId;
+pub(crate) use id::read_number;
 pub use id::{Id, read, read_ulid};
 pub use reading::{LayoutReading, misplaced};
 pub use readings::{layout_to_read, readings};
-pub(crate) use unknown::{FormReading, UnknownId, read_unknown};
+pub use unknown::{FormReading, plausible_by_form};
+pub(crate) use unknown::{UnknownId, read_unknown};
 pub use uuid_facts::{Dce, UuidFacts, unix_ms};

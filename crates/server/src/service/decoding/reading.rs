@@ -70,10 +70,11 @@ impl LayoutReading {
         }
     }
 
-    /// Returns the key by which readings are listed: the most plausible one has the lowest.
+    /// Returns the key by which readings are listed: the most plausible one has the lowest. A reading
+    /// with a reason against it comes after all without one.
     #[must_use]
-    pub const fn rank(&self) -> (bool, u64) {
-        (!self.plausible, self.cost)
+    pub const fn rank(&self) -> (bool, bool, u64) {
+        (!self.plausible, self.why.is_some(), self.cost)
     }
 }
 

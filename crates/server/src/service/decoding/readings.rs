@@ -135,6 +135,20 @@ mod tests {
         }
     }
 
+    /// A doubtful reading may have a nearer time than one that nothing speaks against.
+    #[test]
+    fn no_doubtful_reading_comes_before_one_without_doubt() {
+        // The ID of a tweet.
+        let readings = readings(1_541_815_603_606_036_480);
+        let place = |name: &str| readings.iter().position(|reading| reading.name == name).unwrap();
+        let (twitter, discord) = (place("twitter"), place("discord"));
+        assert!(readings[twitter].why.is_none() && readings[discord].why.is_some());
+        assert!(readings[discord].plausible && readings[discord].cost < readings[twitter].cost);
+        assert!(twitter < discord, "{twitter} {discord}");
+        let plausible = readings.iter().filter(|reading| reading.plausible);
+        assert!(plausible.is_sorted_by_key(|reading| reading.why.is_some()));
+    }
+
     #[test]
     fn the_nearest_time_and_the_smallest_worker_come_first() {
         assert_eq!(plausible(7_102_577_116_159_582_209)[0], "unix");

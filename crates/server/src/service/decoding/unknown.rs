@@ -32,19 +32,25 @@ pub(crate) struct UnknownId {
 
 /// A number of a text, as one layout reads it.
 #[derive(Debug)]
-pub(crate) struct FormReading {
-    /// Form of the text, and its number; `None` for a decimal text.
-    pub(crate) form: Option<(Format, u64)>,
-    pub(crate) reading: LayoutReading,
+pub struct FormReading {
+    /// Form of the text, and its number; `None` for a text of which the form is known.
+    pub form: Option<(Format, u64)>,
+    /// The number's reading.
+    pub reading: LayoutReading,
 }
 
-/// Returns the content of an ID in any form. A text that several forms of a number share has the
-/// plausible readings of each; a decimal number has those of all layouts.
+/// Returns the content of an ID in the given form, or else in any. A text that several forms of a
+/// number share has the plausible readings of each; a decimal number, and one in the given form, has
+/// those of all layouts.
 ///
 /// # Errors
-/// When no form has this text; the message quotes it.
-pub(crate) fn read_unknown(text: &str, now: UnixMillis) -> Result<UnknownId, String> {
-    match read(text, None, None) {
+/// When no form, or not the given one, has this text; the message quotes it.
+pub(crate) fn read_unknown(
+    text: &str,
+    format: Option<Format>,
+    now: UnixMillis,
+) -> Result<UnknownId, String> {
+    match read(text, format, None) {
         Ok(Id::Number(number)) => {
             let decimal = |reading| FormReading { form: None, reading };
             let readings = readings(number, now).into_iter().map(decimal).collect();
@@ -56,6 +62,7 @@ pub(crate) fn read_unknown(text: &str, now: UnixMillis) -> Result<UnknownId, Str
             Ok(of_kind("ULID", Some(ulid.timestamp_ms()), more))
         }
         Ok(Id::Foreign(id)) => Ok(of_foreign(id)),
+        Err(error) if format.is_some() => Err(error),
         Err(error) => match plausible_by_form(text, now) {
             // About digits, the error of the decimal form says most.
             found if found.is_empty() && is_decimal(text) => Err(error),
@@ -75,11 +82,18 @@ fn is_decimal(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns the plausible readings of the text by each form of a number that it may have.
-fn plausible_by_form(text: &str, now: UnixMillis) -> Vec<FormReading> {
-    let forms = RADIXES.iter().flat_map(|radix| [Format::Number(*radix), Format::Padded(*radix)]);
-    let mut found: Vec<FormReading> = forms
-        .filter_map(|format| Some((format, format.decode(text, None).ok()?)))
+/// Returns the plausible readings of the text by each form of a number that it may have, the most
+/// plausible first.
+#[must_use]
+pub fn plausible_by_form(text: &str, now: UnixMillis) -> Vec<FormReading> {
+    // A text of full length without a leading zero has both forms of a radix, and one number.
+    let of_radix = |radix: &Radix| {
+        let mut forms = [Format::Number(*radix), Format::Padded(*radix)].into_iter();
+        forms.find_map(|format| Some((format, format.decode(text, None).ok()?)))
+    };
+    let mut found: Vec<FormReading> = RADIXES
+        .iter()
+        .filter_map(of_radix)
         .flat_map(|form| {
             let of_form = move |reading| FormReading { form: Some(form), reading };
             readings(form.1, now).into_iter().map(of_form)
@@ -139,12 +153,18 @@ fn of_kind<const N: usize>(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use snowmint_core::Rfc3339;
 
     use super::*;
 
     fn at(text: &str) -> Result<UnknownId, String> {
-        read_unknown(text, "2026-11-20T00:00:00Z".parse::<Rfc3339>().unwrap().0)
+        in_form(text, None)
+    }
+
+    fn in_form(text: &str, format: Option<Format>) -> Result<UnknownId, String> {
+        read_unknown(text, format, "2026-11-20T00:00:00Z".parse::<Rfc3339>().unwrap().0)
     }
 
     #[test]
@@ -169,6 +189,33 @@ mod tests {
                 })
             };
             assert!(id.readings.iter().any(of_form), "{text}: {:?}", id.readings);
+            let number = |found: &FormReading| (found.form.unwrap().1, found.reading.name.clone());
+            let once: BTreeSet<_> = id.readings.iter().map(number).collect();
+            assert_eq!(once.len(), id.readings.len(), "{text}: {:?}", id.readings);
+        }
+    }
+
+    #[test]
+    fn text_in_a_named_form_is_read_in_no_other() {
+        let base62 = Some(Format::Number(Radix::Base62));
+        let id = in_form("1ptWyK4WgZU", base62).unwrap();
+        assert_eq!(id.number, Some(1_541_815_603_606_036_480));
+        assert!(id.readings.iter().any(|found| !found.reading.plausible), "as of a decimal number");
+        assert_eq!(
+            in_form("1541815603606036480", Some(Format::default())).unwrap().number,
+            id.number
+        );
+        for (text, format, part) in [
+            (
+                "1ptWyK4WgZU",
+                Some(Format::Number(Radix::Hex)),
+                "invalid ID \"1ptWyK4WgZU\" in hex: 'p'",
+            ),
+            ("01ARZ3NDEKTSV4RRFFQ69G5FAV", base62, "in base62: 26 characters are too many"),
+            ("1", Some(Format::Friendly), "name the layout"),
+        ] {
+            let error = in_form(text, format).unwrap_err();
+            assert!(error.contains(part), "{error}");
         }
     }
 

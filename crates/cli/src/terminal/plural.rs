@@ -1,0 +1,28 @@
+//! Counts with their nouns.
+
+use std::fmt::Display;
+
+/// Returns a count with its noun: `1 source`, `2 sources`.
+pub(crate) fn counted(count: impl Display, noun: &str) -> String {
+    let count = count.to_string();
+    let end = if count == "1" { "" } else { "s" };
+    format!("{count} {noun}{end}")
+}
+
+/// Returns the form of a word that follows a count: `has` for one, `have` for all others.
+pub(crate) const fn after<'w>(count: u64, one: &'w str, others: &'w str) -> &'w str {
+    if count == 1 { one } else { others }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_is_singular() {
+        for (count, text) in [("0", "0 IDs"), ("1", "1 ID"), ("1,000", "1,000 IDs")] {
+            assert_eq!(counted(count, "ID"), text);
+        }
+        assert_eq!([0, 1, 2].map(|count| after(count, "has", "have")), ["have", "has", "have"]);
+    }
+}
