@@ -301,7 +301,8 @@ codes! {
     ///
     /// Causes: a data directory that was copied, moved or restored from a backup.
     ///
-    /// Remedy: use the right directory. If the store is intact, move the journal away.
+    /// Remedy: use the right directory. Numbers that a restored journal lacks would repeat: name them
+    /// (docs/how-to/recover-a-store.md#a-rejected-journal).
     JournalRefused =        "journal_refused",         503, Err,      3,  14;
     /// Another process uses the data directory.
     ///

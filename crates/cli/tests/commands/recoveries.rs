@@ -1,4 +1,5 @@
-//! Recoveries with stopped servers: values of segment sources, and journals of several directories.
+//! Recoveries with stopped servers: values of segment sources, journals of several directories, and
+//! journals that may be old copies.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +15,10 @@ struct Place {
 
 impl Place {
     fn new(config: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::in_folder(tempfile::tempdir().unwrap(), config)
+    }
+
+    fn in_folder(folder: TempDir, config: &str) -> Self {
         std::fs::write(folder.path().join("snowmint.toml"), config).unwrap();
         Self { folder }
     }
@@ -184,4 +188,156 @@ fn secondary_store_is_moved_by_its_own_directory() {
     let after = place.mint("a", "bills", 3_000);
     let twice: Vec<_> = after.iter().filter(|id| before.contains(*id)).collect();
     assert_eq!((after.len(), twice), (3_000, Vec::new()));
+}
+
+/// Replaces a data directory by a copy of it, as new files.
+fn restore_directory(copy: &str, to: &str) {
+    std::fs::remove_dir_all(to).ok();
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(copy).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), Path::new(to).join(entry.file_name())).unwrap();
+    }
+}
+
+/// Server `a` and its store, of which a backup has all but the last 500 numbers.
+struct Backup {
+    place: Place,
+    dir: String,
+    store: std::path::PathBuf,
+    lost: BTreeSet<u64>,
+}
+
+impl Backup {
+    /// Also mints with the server `c`, whose journal knows no lost number.
+    fn new() -> Self {
+        let place = Place::new(NUMBERS);
+        let (dir, store) = (place.path("a.backup"), place.folder.path().join("backup.db"));
+        place.mint("c", "bills", 100);
+        place.mint("a", "bills", 100);
+        restore_directory(&place.path("a"), &dir);
+        std::fs::copy(place.path("ids.db"), &store).unwrap();
+        let lost = numbers(&place.mint("a", "bills", 500));
+        Self { place, dir, store, lost }
+    }
+
+    fn highest(&self) -> String {
+        format!("bills=id:{}", self.lost.last().unwrap())
+    }
+
+    /// Checks that the server mints, and no lost number.
+    fn repeats_nothing(&self, server: &str) {
+        let minted = numbers(&self.place.mint(server, "bills", 1_000));
+        assert_eq!(minted.len(), 1_000);
+        let twice = minted.intersection(&self.lost).count();
+        assert_eq!(twice, 0, "{minted:?} and {:?}", self.lost);
+    }
+}
+
+fn numbers(minted: &[String]) -> BTreeSet<u64> {
+    minted.iter().map(|id| id.parse().unwrap()).collect()
+}
+
+#[track_caller]
+fn needs_values(ran: &Ran, sources: &[&str]) {
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(ran.out.contains(": read here, perhaps an old copy"), "{}", ran.out);
+    for source in sources {
+        assert!(ran.err.contains(&format!("--segment {source}=id:ID")), "{source}: {}", ran.err);
+    }
+    assert!(ran.err.contains("--journal-is-complete"), "{}", ran.err);
+}
+
+/// The steps that the message of the start names, and recover-a-store.md.
+#[test]
+fn restored_data_directory_repeats_no_number() {
+    let backup = Backup::new();
+    let place = &backup.place;
+    restore_directory(&backup.dir, &place.path("a"));
+    place.restore(Some(&backup.store));
+    let refused = place.run("a", &["mint", "bills"]);
+    assert_eq!(refused.code, 3, "{}", refused.err);
+    for part in ["journal is a copy", "snowmint worker fast-forward --data-dir DIR"] {
+        assert!(refused.err.contains(part), "{part}: {}", refused.err);
+    }
+    let highest = backup.highest();
+    let values = ["--segment", &highest, "--segment", "striped=1", "--segment", "numbers=1"];
+    let forward = |more: &[&str]| place.fast_forward("a", &["c"], more);
+    needs_values(&forward(&["--dry-run"]), &["bills", "striped", "numbers"]);
+    needs_values(&forward(&[]), &["bills", "striped", "numbers"]);
+    needs_values(&forward(&values[..4]), &["numbers"]);
+    assert!(forward(&[&values[..], &["--dry-run"]].concat()).ok().contains("an old copy"));
+    let moved = forward(&values).ok();
+    assert!(moved.contains("journal: set aside as "), "{moved}");
+    for server in ["a", "c"] {
+        backup.repeats_nothing(server);
+    }
+}
+
+/// The server of the copied directory is lost.
+#[test]
+fn old_copy_of_a_lost_journal_repeats_no_number() {
+    let backup = Backup::new();
+    let place = &backup.place;
+    std::fs::remove_dir_all(place.path("a")).unwrap();
+    place.restore(Some(&backup.store));
+    let forward = |more: &[&str]| place.fast_forward("c", &["a.backup"], more);
+    needs_values(&forward(&[]), &["bills", "striped", "numbers"]);
+    // The same while servers may run. The write beyond those of the store puts it in doubt.
+    let [own, copy] = ["c", "a.backup"].map(|dir| place.path(dir));
+    let doubt = place.run("c", &["mint", "bills"]);
+    if doubt.code == 3 {
+        let recover = ["worker", "recover", "--journal", &own, "--journal", &copy];
+        needs_values(&place.run("other", &recover), &["bills", "striped", "numbers"]);
+    }
+    let highest = backup.highest();
+    forward(&["--segment", &highest, "--segment", "striped=1", "--segment", "numbers=1"]).ok();
+    backup.repeats_nothing("c");
+}
+
+/// An operator confirms that no server ran on the original since.
+#[test]
+fn complete_copy_of_a_directory_continues() {
+    let backup = Backup::new();
+    let place = &backup.place;
+    restore_directory(&place.path("a"), &place.path("copy"));
+    let refused = place.run("copy", &["mint", "bills"]);
+    assert_eq!(refused.code, 3, "{}", refused.err);
+    let forward = |more: &[&str]| place.fast_forward("copy", &["c"], more);
+    needs_values(&forward(&[]), &["bills"]);
+    forward(&["--journal-is-complete"]).ok();
+    let trail = std::fs::read_to_string(place.path("copy/audit.log")).unwrap();
+    assert!(trail.contains("worker fast-forward --journal-is-complete"), "{trail}");
+    backup.repeats_nothing("copy");
+}
+
+/// The store has lost nothing, and is not in the directory.
+#[test]
+fn journal_is_moved_away_from_an_intact_store() {
+    let backup = Backup::new();
+    let dir = backup.place.path("a");
+    restore_directory(&backup.dir, &dir);
+    assert_eq!(backup.place.run("a", &["mint", "bills"]).code, 3);
+    std::fs::rename(format!("{dir}/journal"), backup.place.path("journal.away")).unwrap();
+    backup.repeats_nothing("a");
+}
+
+/// It is the file that the server wrote last, which needs no word.
+#[test]
+fn journal_of_a_moved_directory_is_complete() {
+    use std::os::unix::fs::MetadataExt as _;
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let device = folder.path().metadata().unwrap().dev();
+    let place = Place::in_folder(folder, NUMBERS);
+    for server in ["a", "c"] {
+        place.mint(server, "bills", 50);
+    }
+    std::fs::rename(place.path("a"), place.path("moved")).unwrap();
+    place.restore(None);
+    let ran = place.fast_forward("c", &["moved"], &[]);
+    // Without a device (major number 0), a snapshot looks the same.
+    match (device >> 8) & 0xfff {
+        0 => assert_eq!(ran.code, 3, "{ran:?}"),
+        _ => assert!(!ran.ok().contains("an old copy")),
+    }
 }

@@ -66,6 +66,15 @@ impl Binding {
         }
         None
     }
+
+    /// Returns whether `self` is the file that was written at the place `remembered`, perhaps moved
+    /// with its directory. A snapshot on a file system without a device has the same numbers, at
+    /// another path.
+    pub(super) fn is_same_file(&self, remembered: &Self) -> bool {
+        let there = Self { path: remembered.path.clone(), ..self.clone() };
+        let is_on_a_device = self.device.is_some() && self.device == remembered.device;
+        there.differs_from(remembered).is_none() && (self.path == remembered.path || is_on_a_device)
+    }
 }
 
 #[cfg(test)]
@@ -95,6 +104,26 @@ mod tests {
         for other in others {
             assert!(other.differs_from(&binding()).is_some(), "{other:?}");
         }
+    }
+
+    #[test]
+    fn file_that_was_moved_is_the_same_and_a_copy_is_not() {
+        let moved = Binding { path: "/moved".into(), ..binding() };
+        assert!(binding().is_same_file(&binding()) && moved.is_same_file(&binding()));
+        let others = [
+            Binding { machine: "n".into(), ..binding() },
+            Binding { device: Some((8, 2)), ..moved.clone() },
+            Binding { inode: 43, ..moved.clone() },
+            Binding { born: Some((1, 3)), ..moved.clone() },
+            // A snapshot of a volume without a device.
+            Binding { device: None, ..moved },
+        ];
+        for other in others {
+            assert!(!other.is_same_file(&binding()), "{other:?}");
+        }
+        let bare = Binding { device: None, ..binding() };
+        assert!(bare.is_same_file(&bare));
+        assert!(!Binding { path: "/snapshot".into(), ..bare.clone() }.is_same_file(&bare));
     }
 
     #[test]

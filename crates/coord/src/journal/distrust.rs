@@ -6,9 +6,10 @@ use super::binding::Difference;
 use super::disk::FileTime;
 use crate::error::Error;
 
-/// Remedy for a journal of another place or time. `DIR` is in the detail of the error.
+/// Remedy for a journal of another place or time, which may lack the newest numbers: the command
+/// says what to add. `DIR` is in the detail of the error.
 const FAST_FORWARD: &str = "once no other process uses this data, run snowmint worker \
-                            fast-forward --data-dir DIR";
+                            fast-forward --data-dir DIR, which names what it needs";
 
 /// Reason why a journal cannot be trusted here.
 #[derive(Debug)]

@@ -214,17 +214,34 @@ impl Journal {
     }
 }
 
-/// Reads a journal, whatever its place and its writer, for display to an operator: nothing may be
-/// minted on it.
-///
-/// # Errors
-/// As [`Journal::open`], except for the place; `NotFound` when the journal is missing.
-pub fn inspect(dir: &DataDir) -> Result<Record> {
-    read_record(&dir.path().join(JOURNAL_FILE), dir.path())
+/// Journal that was read for an operator: nothing may be minted on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inspected {
+    /// Content of the file.
+    pub record: Record,
+    /// Whether the journal's process may know more: the file is not surely the one that it wrote
+    /// last, but perhaps a copy or a restored older state.
+    pub is_perhaps_old: bool,
 }
 
-/// Reads the journals that were set aside in a directory, as [`inspect`] does. They change no more,
-/// so the directory's lock is not needed. Damaged ones are left out: their knowledge is lost.
+impl From<Record> for Inspected {
+    fn from(record: Record) -> Self {
+        Self { record, is_perhaps_old: false }
+    }
+}
+
+/// Reads a journal, whatever its place and its writer. A file that was moved with its directory is
+/// the same file.
+///
+/// # Errors
+/// As [`Journal::open`], except for the place and the time; `NotFound` when the journal is missing.
+pub fn inspect(dir: &DataDir) -> Result<Inspected> {
+    read_journal(&dir.path().join(JOURNAL_FILE), dir.path())
+}
+
+/// Reads the journals that were set aside in a directory. They change no more, so the directory's
+/// lock is not needed, and a copy of one has all that it knew. Damaged ones are left out: their
+/// knowledge is lost.
 ///
 /// # Errors
 /// When the directory cannot be read. One that is missing has none.
@@ -239,25 +256,32 @@ pub fn inspect_set_aside(dir: &Path) -> Result<Vec<Record>> {
         let name = entry.map_err(|error| Error::io(dir, error))?.file_name();
         let is_aside = name.to_str().is_some_and(|name| name.starts_with(ASIDE_PREFIX));
         if is_aside {
-            records.extend(read_record(&dir.join(&name), dir));
+            records.extend(read_journal(&dir.join(&name), dir).map(|read| read.record));
         }
     }
     Ok(records)
 }
 
-fn read_record(path: &Path, dir: &Path) -> Result<Record> {
+fn read_journal(path: &Path, dir: &Path) -> Result<Inspected> {
+    let failed = |error| Error::io(path, error);
     let file = File::open(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             Error::not_found("journal does not exist; check the data directory")
                 .with_detail(format!("{path:?}"))
         }
-        _ => Error::io(path, error),
+        _ => failed(error),
     })?;
     let refused = |distrust: Distrust| distrust.into_error(path, dir);
-    let Newest { frame, .. } =
-        newest(&file).map_err(|error| Error::io(path, error))?.map_err(refused)?;
-    let content = read_content(&frame).map_err(refused)?;
-    content.into_record().map_err(Distrust::Incarnation).map_err(refused)
+    let status = JournalFile::status(&file).map_err(failed)?;
+    let newest = newest(&file).map_err(failed)?.map_err(refused)?;
+    let is_last_write = newest.is_last_write(&status);
+    let content = read_content(&newest.frame).map_err(refused)?;
+    // A machine whose identity cannot be read may be another one.
+    let is_same_file = LocalDisk
+        .machine()
+        .is_ok_and(|here| Binding::new(&here, dir, &status).is_same_file(&content.binding));
+    let record = content.into_record().map_err(Distrust::Incarnation).map_err(refused)?;
+    Ok(Inspected { record, is_perhaps_old: !(is_last_write && is_same_file) })
 }
 
 /// Returns the state that opening the journal of a directory would find, or the error; `None` when
@@ -337,9 +361,25 @@ impl Newest {
     /// Compares the kernel's stamps with the recorded times of this state: either copy may have
     /// been written last, and long after the other.
     fn stamp(&self, status: &FileStatus) -> Stamp {
-        let twin = self.other.iter().filter(|other| other.sequence == self.frame.sequence);
-        let best = twin.chain([&self.frame]).map(|copy| stamp(status, copy.written_at)).min();
+        let best = self.written_at().map(|written_at| stamp(status, written_at)).min();
         best.unwrap_or(Stamp::Rewritten)
+    }
+
+    /// Returns whether nothing about the file changed after the last write of this state. A machine
+    /// that lost power leaves earlier stamps; a restore with the old times leaves a later change.
+    fn is_last_write(&self, status: &FileStatus) -> bool {
+        let left = -STAMP_EARLY_SECONDS..=STAMP_LATE_SECONDS;
+        self.written_at().any(|written_at| {
+            [status.modified, status.changed]
+                .iter()
+                .all(|time| left.contains(&time.seconds.saturating_sub(written_at.seconds)))
+        })
+    }
+
+    /// Returns the times recorded in the copies of this state.
+    fn written_at(&self) -> impl Iterator<Item = FileTime> {
+        let twin = self.other.iter().filter(|other| other.sequence == self.frame.sequence);
+        twin.chain([&self.frame]).map(|copy| copy.written_at)
     }
 }
 

@@ -106,7 +106,7 @@ fn last_write_is_read_back() {
     journal.write(&record(4_000)).unwrap();
     drop(journal);
     assert_eq!(scratch.read().unwrap(), record(4_000));
-    assert_eq!(inspect(&scratch.lock()).unwrap(), record(4_000));
+    assert_eq!(inspect(&scratch.lock()).unwrap(), record(4_000).into());
 }
 
 /// A directory that reads its clock long before the file is written, in the given number of calls.
@@ -274,7 +274,7 @@ fn two_garbled_copies_are_rejected_with_a_remedy() {
     assert!(is_refused(&read), "{read:?}");
     let message = read.unwrap_err().to_string();
     assert!(message.contains("damaged") && message.contains("fast-forward"), "{message}");
-    assert!(is_refused(&inspect(&scratch.lock())));
+    assert!(is_refused(&inspect(&scratch.lock()).map(|read| read.record)));
 }
 
 #[test]
@@ -590,4 +590,47 @@ fn a_lock_and_a_journal_are_their_owners_alone() {
     std::fs::set_permissions(&lock, Permissions::from_mode(0o644)).unwrap();
     let _locked = DataDir::lock(&path).unwrap();
     assert_eq!(mode(&lock), 0o600);
+}
+
+/// Changes the times that the copies of a journal recorded, by seconds.
+fn shift_recorded(scratch: &Scratch, seconds: i64) -> File {
+    let file = OpenOptions::new().read(true).write(true).open(scratch.file()).unwrap();
+    for copy in [0, 1] {
+        let bytes = read_copy(&file, offset(copy), COPY_BYTES_MAX).unwrap();
+        let mut frame = Frame::decode(&bytes).unwrap();
+        frame.written_at.seconds += seconds;
+        JournalFile::write_all_at(&file, &frame.encode().unwrap(), offset(copy)).unwrap();
+    }
+    file
+}
+
+#[test]
+fn inspected_journal_is_old_unless_it_is_the_file_written_last() {
+    let inspected = |scratch: &Scratch| {
+        let read = inspect(&scratch.lock()).unwrap();
+        assert_eq!(read.record, record(5));
+        read.is_perhaps_old
+    };
+    let scratch = Scratch::with("inspected", &[record(5)]);
+    assert!(!inspected(&scratch));
+    // Another file, with all of the times.
+    let copied = Scratch::new("inspected-copy");
+    std::fs::copy(scratch.file(), copied.file()).unwrap();
+    assert!(inspected(&copied), "elsewhere");
+    std::fs::remove_file(scratch.file()).unwrap();
+    std::fs::copy(copied.file(), scratch.file()).unwrap();
+    assert!(inspected(&scratch), "in place");
+
+    // The same file, with older content.
+    let scratch = Scratch::with("inspected-old", &[record(5)]);
+    let file = shift_recorded(&scratch, -100);
+    assert!(inspected(&scratch), "new times");
+    let modified = file.metadata().unwrap().modified().unwrap();
+    file.set_modified(modified - Duration::from_secs(100)).unwrap();
+    assert!(inspected(&scratch), "old times: only the last change shows it");
+
+    // A loss of power leaves earlier stamps than the last write.
+    let scratch = Scratch::with("inspected-power", &[record(5)]);
+    shift_recorded(&scratch, 20);
+    assert!(!inspected(&scratch));
 }

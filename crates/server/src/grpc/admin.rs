@@ -129,7 +129,9 @@ pub(super) async fn recover(
         segments
     });
     let request = recovery_mark(mark).and_then(|mark| {
-        Ok(recovery::RecoveryRequest { mark, far_ahead, segments: segments?, without })
+        let segments = segments?;
+        let given = recovery::RecoveryRequest::default();
+        Ok(recovery::RecoveryRequest { mark, far_ahead, segments, without, ..given })
     });
     let call = RecoveryCall { request, dry_run, secondary, other_server };
     let outcome = service.recover(call).await?;

@@ -179,7 +179,8 @@ pub(super) fn recovery_call(request: RecoveryRequest) -> RecoveryCall {
     let value = |(name, text): (String, String)| Ok((name, recovery::ContinueAt::new(&text)?));
     let segments = || request.segments.into_iter().map(value).collect::<Result<_, Error>>();
     let request = recovery_mark(request.mark).and_then(|mark| {
-        Ok(recovery::RecoveryRequest { mark, far_ahead, segments: segments()?, without })
+        let (segments, given) = (segments()?, recovery::RecoveryRequest::default());
+        Ok(recovery::RecoveryRequest { mark, far_ahead, segments, without, ..given })
     });
     RecoveryCall { request, dry_run, secondary, other_server }
 }

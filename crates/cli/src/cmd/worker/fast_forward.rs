@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::error::chain;
-use snowmint_coord::journal::{self, DataDir, Record};
+use snowmint_coord::journal::{self, DataDir, Inspected};
 use snowmint_coord::recovery::{
     Configured, ContinueAt, Recovery, RecoveryRequest, Reports, accept_other_server,
 };
@@ -57,6 +57,11 @@ pub(super) struct MoveOptions {
     /// may be given several times.
     #[arg(long, value_name = "ID")]
     without: Vec<String>,
+    /// Confirm that every read journal has all that its server knew, though its file may be an old
+    /// copy. True only if the directory was moved or copied while its server was stopped, and no
+    /// server ran on the original since; never after a restore from a backup.
+    #[arg(long)]
+    pub(super) journal_is_complete: bool,
     /// Only show the plan.
     #[arg(long)]
     dry_run: bool,
@@ -142,12 +147,13 @@ impl MoveOptions {
             far_ahead: self.far_ahead,
             segments: self.segment.clone(),
             without: self.without.clone(),
+            journals_are_complete: self.journal_is_complete,
         })
     }
 
     /// Returns the same values for a server.
     pub(super) fn recovery_request(&self) -> Outcome<http::RecoveryRequest> {
-        let RecoveryRequest { mark, far_ahead, segments, without } = self.request()?;
+        let RecoveryRequest { mark, far_ahead, segments, without, .. } = self.request()?;
         let segments = segments.into_iter().map(|(name, next)| (name, next.to_string()));
         Ok(http::RecoveryRequest {
             dry_run: self.dry_run,
@@ -163,15 +169,15 @@ impl MoveOptions {
     pub(super) fn move_forward(
         &self,
         config: &Config,
-        own: Option<Record>,
+        own: Option<Inspected>,
         step: &MoveStep,
     ) -> Outcome {
         let request = self.request()?;
         let runs = own.is_none();
-        let set_aside: Vec<_> = own.iter().map(|own| own.id.clone()).collect();
+        let set_aside: Vec<_> = own.iter().map(|own| own.record.id.clone()).collect();
         let journals = other_journals::read_all(&self.journal, runs)?;
         let live = journals.iter().filter_map(|journal| journal.live.as_ref());
-        let read = own.into_iter().chain(live.map(|(_, record)| record.clone())).collect();
+        let read = own.into_iter().chain(live.map(|(_, read)| read.clone())).collect();
         let aside = journals.iter().flat_map(|journal| journal.aside.clone());
         // The user of `worker recover` need not read the directory of a server.
         let here = journal::inspect_set_aside(&config.server.data_dir).unwrap_or_default();
@@ -192,7 +198,7 @@ impl MoveOptions {
             runtime.block_on(accepted(config))?;
         }
         let look = look(config, runs, read, &request, configured);
-        let recovery = runtime.block_on(look)?.with_set_aside(aside);
+        let recovery = runtime.block_on(look)?.with_set_aside(aside).vouched_by(&request);
         if runs && recovery.doubt().is_none() && !request.has_values() {
             complain(NOTHING_TO_RECOVER);
             return Ok(());
@@ -223,7 +229,11 @@ impl MoveOptions {
             return Err(Failure::refused(Code::StoreRolledBack, unsaid));
         }
         let (before, mut after) = runtime.block_on(moved(config, &forward))?;
-        leave_trail(config, step, before.as_ref(), &after, &forward);
+        let command = match self.journal_is_complete {
+            true => format!("{} --journal-is-complete", step.command),
+            false => step.command.to_owned(),
+        };
+        leave_trail(config, &command, before.as_ref(), &after, &forward);
         // A definition may fail, and the store has moved: without its journal, a start reports it.
         let mut aside: Vec<_> = step
             .lock
@@ -243,18 +253,18 @@ impl MoveOptions {
     }
 
     /// Reads the journal; empty if there is none.
-    fn own_journal(&self, lock: Option<&DataDir>) -> Outcome<Record> {
-        let Some(lock) = lock else { return Ok(Record::default()) };
+    fn own_journal(&self, lock: Option<&DataDir>) -> Outcome<Inspected> {
+        let Some(lock) = lock else { return Ok(Inspected::default()) };
         match journal::inspect(lock) {
-            Ok(record) => Ok(record),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound) => Ok(Record::default()),
+            Ok(read) => Ok(read),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound) => Ok(Inspected::default()),
             // The journal's content is lost: the operator must give a time up to which IDs may have
             // been minted.
             Err(error) if self.mark.is_none() => Err(Failure::usage(format!(
                 "journal cannot be read: {}; name a time that no ID has reached with --mark",
                 error.full_message()
             ))),
-            Err(_) => Ok(Record::default()),
+            Err(_) => Ok(Inspected::default()),
         }
     }
 }
@@ -283,7 +293,7 @@ async fn accepted(config: &Config) -> Outcome {
 async fn look(
     config: &Config,
     runs: bool,
-    read: Vec<Record>,
+    read: Vec<Inspected>,
     request: &RecoveryRequest,
     configured: Configured<'_>,
 ) -> Outcome<Recovery> {
@@ -333,7 +343,7 @@ async fn defined(config: &Config) -> Outcome<StoreIdentity> {
 /// Appends a line to the audit trail.
 fn leave_trail(
     config: &Config,
-    step: &MoveStep,
+    command: &str,
     before: Option<&StoreIdentity>,
     after: &StoreIdentity,
     forward: &Forward,
@@ -344,8 +354,8 @@ fn leave_trail(
     let before = before.map_or_else(|| "not known".to_owned(), shown);
     let after = format!("{}, {}", shown(after), moved_to(forward));
     let what = match forward.values_only {
-        true => format!("{}: values raised", step.command),
-        false => step.command.to_owned(),
+        true => format!("{command}: values raised"),
+        false => command.to_owned(),
     };
     audit::leave(&config.server.data_dir, &what, before, after);
 }

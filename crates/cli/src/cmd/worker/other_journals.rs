@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use snowmint_coord::journal::{self, DataDir, Record};
+use snowmint_coord::journal::{self, DataDir, Inspected, Record};
 use snowmint_coord::{ErrorKind, StoreIdentity};
 
 use crate::terminal::exit::{Failure, Outcome};
@@ -11,7 +11,7 @@ use crate::terminal::exit::{Failure, Outcome};
 /// Journals of another data directory.
 pub(super) struct OtherJournals {
     /// Current journal, whose directory no other process may be using.
-    pub(super) live: Option<(DataDir, Record)>,
+    pub(super) live: Option<(DataDir, Inspected)>,
     /// Journals that were set aside.
     pub(super) aside: Vec<Record>,
 }
@@ -45,8 +45,8 @@ fn read(dir: &Path, runs: bool) -> Outcome<OtherJournals> {
         }
         locked => {
             let lock = locked?;
-            let record = journal::inspect(&lock)?;
-            Some((lock, record))
+            let read = journal::inspect(&lock)?;
+            Some((lock, read))
         }
     };
     Ok(OtherJournals { live, aside })
@@ -56,7 +56,8 @@ fn read(dir: &Path, runs: bool) -> Outcome<OtherJournals> {
 /// reject it, and everything that they know is in it now. Those of the same store continue.
 pub(super) fn set_aside(journals: &[OtherJournals], store: &str) -> Outcome<Vec<PathBuf>> {
     let mut aside = Vec::new();
-    for (lock, record) in journals.iter().filter_map(|journal| journal.live.as_ref()) {
+    for (lock, read) in journals.iter().filter_map(|journal| journal.live.as_ref()) {
+        let record = &read.record;
         let of = StoreIdentity { id: record.store.clone(), writes: 0 }.store();
         if !record.store.is_empty() && of != store {
             aside.extend(journal::set_aside(lock)?);

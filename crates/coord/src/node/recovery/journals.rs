@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{Recovery, RecoveryRequest};
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::Record;
+use crate::journal::{Inspected, Record};
 use crate::model::history::{JournalInfo, StoreIdentity};
 use crate::store::Store;
 
@@ -18,6 +18,8 @@ pub enum JournalState {
     Reported,
     /// Its file was read.
     Read,
+    /// A file of it was read that may be an old copy.
+    ReadCopy,
     /// An operator has named it as lost.
     LeftOut,
     /// Its knowledge is unknown.
@@ -32,6 +34,7 @@ impl fmt::Display for JournalState {
             Self::NotAsked => "not asked",
             Self::Reported => "reported",
             Self::Read => "read here",
+            Self::ReadCopy => "read here, perhaps an old copy",
             Self::LeftOut => "left out",
             Self::Missing => "MISSING",
             Self::HeardOf => "MISSING, known only from another journal",
@@ -43,7 +46,7 @@ impl Recovery {
     /// Adds the journals that the read journals name, and checks that every journal to leave out is
     /// known.
     pub(super) fn record_named_journals(&mut self) -> Result<()> {
-        for other in self.read.iter().flat_map(|record| &record.journals) {
+        for other in self.read.iter().flat_map(|read| &read.record.journals) {
             if self.standing.journals.iter().all(|known| known.id != other.id) {
                 self.standing.record_named(other);
             }
@@ -61,7 +64,8 @@ impl Recovery {
     /// Rejects read journals that know more than a store that is not in doubt: its servers mint, and
     /// only a running server that knows as much makes them stop.
     pub(super) async fn compare_read(&self, store: &dyn Store) -> Result<()> {
-        for record in self.read.iter().filter(|record| !record.store.is_empty()) {
+        let read = self.read.iter().map(|read| &read.record);
+        for record in read.filter(|record| !record.store.is_empty()) {
             let seen = StoreIdentity { id: record.store.clone(), writes: record.writes };
             let compared = store.recall(&format!("journal {}", record.id), &seen).await;
             let lost = |error: &Error| {
@@ -102,12 +106,12 @@ impl Recovery {
     pub fn with_set_aside(mut self, aside: Vec<Record>) -> Self {
         let is_listed =
             |record: &Record| self.standing.journals.iter().any(|journal| journal.id == record.id);
-        let is_read = |record: &Record| self.read.iter().any(|read| read.id == record.id);
+        let is_read = |record: &Record| self.read.iter().any(|read| read.record.id == record.id);
         let listed = aside.into_iter().filter(|record| is_listed(record) && !is_read(record));
         let listed: Vec<_> =
             listed.map(|record| Record { journals: Vec::new(), ..record }).collect();
         self.set_aside.extend(listed.iter().map(|record| record.id.clone()));
-        self.read.extend(listed);
+        self.read.extend(listed.into_iter().map(Inspected::from));
         self
     }
 
@@ -119,12 +123,14 @@ impl Recovery {
     fn state(&self, journal: &JournalInfo) -> JournalState {
         if self.without.contains(&journal.id) {
             JournalState::LeftOut
-        } else if self.read.iter().any(|record| record.id == journal.id) {
+        } else if self.is_read_whole(&journal.id) {
             JournalState::Read
+        } else if journal.has_reported && !self.is_whole() {
+            JournalState::Reported
+        } else if self.read.iter().any(|read| read.record.id == journal.id) {
+            JournalState::ReadCopy
         } else if self.is_whole() {
             JournalState::NotAsked
-        } else if journal.has_reported {
-            JournalState::Reported
         } else if journal.is_heard_of {
             JournalState::HeardOf
         } else {
@@ -132,10 +138,15 @@ impl Recovery {
         }
     }
 
-    /// Returns the reason why the store cannot be moved yet: missing reports. `None` when all have
-    /// arrived.
+    /// Returns the reason why the store cannot be moved yet: missing reports, and journals that may
+    /// be old copies. `None` when all is known, or an operator vouches for the rest.
     #[must_use]
     pub fn unsaid(&self) -> Option<String> {
+        let reasons: Vec<_> = self.unreported().into_iter().chain(self.unvouched()).collect();
+        (!reasons.is_empty()).then(|| reasons.join(". "))
+    }
+
+    fn unreported(&self) -> Option<String> {
         let is_missing =
             |state: JournalState| matches!(state, JournalState::Missing | JournalState::HeardOf);
         let mut missing = self.journals().filter(|(_, state)| is_missing(*state));

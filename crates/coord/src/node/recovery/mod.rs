@@ -5,6 +5,7 @@
 //! [`Store::fast_forward`] moves it.
 
 mod continue_at;
+mod copies;
 mod journals;
 mod plan;
 mod reports;
@@ -17,7 +18,7 @@ use snowmint_core::{Rfc3339, UnixMillis};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Mark;
-use crate::journal::Record;
+use crate::journal::Inspected;
 use crate::model::fast_forward::FastForward;
 use crate::model::history::{Doubt, Evidence, Known, Standing};
 use crate::model::stripe::Stripe;
@@ -29,6 +30,7 @@ use crate::store::Store;
 use crate::store::capability::ClockOf;
 pub use continue_at::ContinueAt;
 use continue_at::{DAY_MS, Target};
+use copies::Word;
 pub use journals::JournalState;
 use plan::Going;
 pub use reports::Reports;
@@ -45,6 +47,8 @@ pub struct RecoveryRequest {
     pub segments: Vec<(String, ContinueAt)>,
     /// IDs of the journals that are lost.
     pub without: Vec<String>,
+    /// Whether the read journals have all that their processes knew, though they may be copies.
+    pub journals_are_complete: bool,
 }
 
 impl RecoveryRequest {
@@ -78,7 +82,9 @@ pub struct Recovery {
     /// State from the store alone, with all of its reports; `None` without a store.
     planned_on: Option<Standing>,
     /// Journals that were read from files.
-    read: Vec<Record>,
+    read: Vec<Inspected>,
+    /// Word of an operator about those that may be old copies.
+    word: Word,
     /// IDs of the lost journals, as named by an operator.
     without: Vec<String>,
     /// IDs of journals that an earlier recovery has set aside.
@@ -109,7 +115,7 @@ impl Recovery {
     pub async fn look(
         store: Option<&dyn Store>,
         reports: Reports,
-        read: Vec<Record>,
+        read: Vec<Inspected>,
         without: &[String],
         configured: Configured<'_>,
         now: UnixMillis,
@@ -119,6 +125,7 @@ impl Recovery {
             runs: reports.runs,
             planned_on: reports.stored,
             read,
+            word: Word::default(),
             without: without.to_vec(),
             set_aside: Vec::new(),
             now,
@@ -164,7 +171,9 @@ impl Recovery {
                 self.going.stripes.insert(stored.name.clone(), stripe);
             }
             let spec = SourceSpec::from_stored(&stored.spec).ok();
-            let plan = match spec.and_then(|spec| spec.check().ok()) {
+            let plan = spec.and_then(|spec| spec.check().ok());
+            self.going.numbers.insert(stored.name.clone(), plan.as_ref().is_none_or(has_numbers));
+            let plan = match plan {
                 Some(Plan::Snowflake(plan)) => plan,
                 Some(Plan::Segment(plan)) => {
                     self.going.segments.insert(stored.name.clone(), plan);
@@ -183,19 +192,24 @@ impl Recovery {
 
     /// Sources that are not defined yet go past the same time, with their own stripes.
     fn add_configured(&mut self, configured: Configured<'_>) {
+        if configured.settings.builtin {
+            self.going.numbers.entry(BUILTIN_NUMBERS.to_owned()).or_insert(true);
+        }
         for (name, spec) in configured.sources {
             if self.stored.as_ref().is_none_or(|stored| stored.contains(name)) {
                 continue;
             }
-            match spec.check() {
-                Ok(Plan::Snowflake(SnowflakePlan {
+            let plan = spec.check().ok();
+            self.going.numbers.insert(name.clone(), plan.as_ref().is_none_or(has_numbers));
+            match plan {
+                Some(Plan::Snowflake(SnowflakePlan {
                     minter_plan: MinterPlan::Store { .. },
                     layout,
                     ..
                 })) => {
                     self.going.minting.push((name.clone(), layout));
                 }
-                Ok(Plan::Segment(plan)) => {
+                Some(Plan::Segment(plan)) => {
                     if plan.stores.is_empty() {
                         self.going.stripes.insert(name.clone(), plan.stripe);
                     }
@@ -241,7 +255,7 @@ impl Recovery {
     #[must_use]
     pub fn known(&self) -> Known {
         let mut known = self.standing.known.clone();
-        self.read.iter().for_each(|record| known.merge(&record.known()));
+        self.read.iter().for_each(|read| known.merge(&read.record.known()));
         known
     }
 
@@ -346,6 +360,11 @@ impl<'a> Configured<'a> {
         let builtin = self.settings.builtin.then_some(&builtin);
         self.sources.values().chain(builtin).filter_map(snowflake).collect()
     }
+}
+
+/// Returns whether a source has numbers in its own store.
+const fn has_numbers(plan: &Plan) -> bool {
+    matches!(plan, Plan::Segment(plan) if plan.stores.is_empty())
 }
 
 fn snowflake(spec: &SourceSpec) -> Option<SnowflakePlan> {

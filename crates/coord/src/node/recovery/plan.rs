@@ -22,6 +22,8 @@ pub(super) struct Going {
     pub(super) stripes: BTreeMap<String, Stripe>,
     /// Segment sources with a readable definition.
     pub(super) segments: BTreeMap<String, SegmentPlan>,
+    /// Whether each source has, or may have, numbers of segments in this store.
+    pub(super) numbers: BTreeMap<String, bool>,
 }
 
 impl Going {

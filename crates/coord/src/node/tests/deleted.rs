@@ -34,7 +34,7 @@ async fn close(node: Node) {
 }
 
 fn record(dir: &Scratch) -> Record {
-    inspect(&DataDir::lock(&dir.0).unwrap()).unwrap()
+    inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().record
 }
 
 /// An operator undoes a mistaken delete by restoring the store.

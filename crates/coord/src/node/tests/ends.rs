@@ -52,7 +52,7 @@ async fn journal_tails_are_unused_when_an_end_shows_a_rollback() {
     in_time(&world, node.close()).await.unwrap();
     drop(node);
     settle().await;
-    let tails = || inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().tails;
+    let tails = || inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().record.tails;
     let kept: Vec<_> = tails().iter().map(|tail| (tail.first, tail.last)).collect();
     assert_eq!(kept, [(51, 100)]);
 

@@ -350,7 +350,7 @@ async fn never_reused_numbers_are_not_journalled() {
         }
         drop((node, source));
         settle().await;
-        let leases = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().leases;
+        let leases = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().record.leases;
         assert!(leases.len() <= 1, "life {life}: {leases:?}");
     }
 }

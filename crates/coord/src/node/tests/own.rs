@@ -394,6 +394,6 @@ async fn ended_leases_in_the_journal_are_bounded() {
     in_time(&world, node.close()).await.unwrap();
     drop(node);
     settle().await;
-    let leases = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().leases;
+    let leases = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().record.leases;
     assert_eq!(leases.len(), 256);
 }

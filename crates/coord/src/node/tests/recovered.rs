@@ -54,7 +54,7 @@ async fn numbers_that_a_journal_kept_are_not_used_after_a_recovery() {
     in_time(&world, node.close()).await.unwrap();
     drop(node);
     settle().await;
-    let kept = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().tails;
+    let kept = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().record.tails;
     assert_eq!(kept.iter().map(|tail| (tail.first, tail.last)).collect::<Vec<_>>(), [(51, 100)]);
 
     let node = open(&world, &dir).await;
@@ -114,7 +114,7 @@ async fn numbers_reserved_for_embedded_clients_are_reported() {
     let taken = in_time(&world, for_program(&node, &wanted)).await.unwrap();
     assert_eq!((taken.first, taken.last), (1, 500));
     // The disk has the numbers before the client does.
-    let on_disk = || inspect(&DataDir::lock(&dir.0).unwrap()).unwrap();
+    let on_disk = || inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().record;
     in_time(&world, node.close()).await.unwrap();
     drop(node);
     settle().await;

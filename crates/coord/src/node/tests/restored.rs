@@ -170,7 +170,7 @@ async fn node_continues_once_the_new_server_is_accepted() {
 async fn journal_records_ids_that_differ_from_numbers() {
     let (world, dir) = (World::new(), Scratch::new());
     let node = open(&world, Some(&dir)).await;
-    let read = |dir: &Scratch| inspect(&DataDir::lock(&dir.0).unwrap()).unwrap();
+    let read = |dir: &Scratch| inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().record;
     node.define("bills", &spec(FIXED)).await.unwrap();
     drawn(&world, &node, 100).await;
     node.define("more", &spec(r#"{"kind":"segment","offset":3,"increment":4}"#)).await.unwrap();
@@ -307,7 +307,7 @@ async fn node_ending_at_a_recovered_join_keeps_no_lost_state() {
     in_time(&world, node.close()).await.unwrap();
     drop(node);
     settle().await;
-    let tails = || inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().tails;
+    let tails = || inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().record.tails;
     assert_eq!(tails().len(), 1);
 
     world.store.restore(backup);

@@ -23,7 +23,7 @@ impl Scratch {
 
     /// Returns the numbers that the journal keeps, as firsts and lasts.
     fn kept(&self) -> Vec<(u64, u64)> {
-        let record = inspect(&DataDir::lock(&self.0).unwrap()).unwrap();
+        let record = inspect(&DataDir::lock(&self.0).unwrap()).unwrap().record;
         record.tails.iter().map(|tail| (tail.first, tail.last)).collect()
     }
 }
@@ -228,7 +228,7 @@ async fn excess_segment_source_is_rejected_alone() {
     assert_eq!(drawn(&more, 1).await, [1]);
     node.close().await.unwrap();
     settle().await;
-    let record = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap();
+    let record = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().record;
     assert_eq!(record.segments.into_keys().collect::<Vec<_>>(), ["more"]);
 }
 
@@ -374,7 +374,7 @@ async fn journal_of_an_unjoined_node_knows_the_store() {
     in_time(&world, node.close()).await.unwrap();
     drop(node);
     settle().await;
-    let record = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap();
+    let record = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().record;
     let met = History::of(&record.store).store;
     assert_eq!(met, world.handle().identity().await.unwrap().store());
 }

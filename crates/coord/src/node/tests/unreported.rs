@@ -51,7 +51,7 @@ async fn client_stripes_follow_the_definition_with_their_version() {
     settle().await;
     let stored = world.handle().get("bills").await.unwrap();
     let free = Stripe::of_text(&stored.spec).unwrap().free_from(taken.last + 1);
-    let record = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap();
+    let record = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().record;
     assert_eq!(record.ids["bills"], free);
 }
 
@@ -78,7 +78,7 @@ async fn node_missing_in_a_recovery_continues_when_passed() {
         in_time(&world, node.close()).await.unwrap();
         drop((node, orders));
         settle().await;
-        let lost = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().known();
+        let lost = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().record.known();
         assert_eq!(lost.ends["bills"], 51);
         world.store.restore(backup);
         let forward = FastForward {
