@@ -91,7 +91,8 @@ pub(super) struct MoveOptions {
 pub(crate) struct FastForward {
     #[command(flatten)]
     how: MoveOptions,
-    /// Give the store a new identity, so that every server with the old one rejects it.
+    /// Give the store a new identity, so that every server with the old one rejects it, also those of
+    /// the other namespaces in a SQL database.
     #[arg(long)]
     new_identity: bool,
 }

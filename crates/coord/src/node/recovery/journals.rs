@@ -68,20 +68,20 @@ impl Recovery {
         for record in read.filter(|record| !record.store.is_empty()) {
             let seen = StoreIdentity { id: record.store.clone(), writes: record.writes };
             let compared = store.recall(&format!("journal {}", record.id), &seen).await;
-            let lost = |error: &Error| {
-                matches!(error.kind(), ErrorKind::StoreRolledBack { .. } | ErrorKind::StoreMismatch)
-            };
-            match compared {
-                Err(error) if lost(&error) => {
-                    return Err(Error::invalid(format!(
-                        "journal {:?} (--journal) knows another store than this, which is not in \
-                         doubt: {error}; start a server with its data directory, which puts a \
-                         rolled-back store in doubt, and repeat this",
-                        record.id
-                    )));
+            let Err(error) = compared else { continue };
+            let wrong = match error.kind() {
+                ErrorKind::StoreRolledBack { evidence, seen, found } => format!(
+                    "knows more than this store, which is not in doubt ({evidence}: was {seen}, is \
+                     {found}). Start a server with its data directory, which puts the store in \
+                     doubt, and run this again without --journal. If it is a program's, stop all \
+                     servers, and run snowmint worker fast-forward"
+                ),
+                ErrorKind::StoreMismatch => {
+                    "is of another store; leave it out, or name its own store".into()
                 }
-                compared => _ = compared?,
-            }
+                _ => return Err(error),
+            };
+            return Err(Error::invalid(format!("journal {:?} (--journal) {wrong}", record.id)));
         }
         Ok(())
     }
