@@ -88,7 +88,7 @@ fn gives_nothing(server: &Server) {
 }
 
 #[test]
-fn program_that_alone_knows_a_restore_gives_nothing_and_names_the_way_out() {
+fn program_that_alone_knows_a_restore_names_the_steps() {
     let mut world = World::after_loss("alone");
     let steps =
         ["recover it at its servers (snowmint worker recover)", "fast-forward --journal DIR"];

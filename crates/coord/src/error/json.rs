@@ -8,7 +8,7 @@ pub fn reason(error: &serde_json::Error) -> String {
     of_parser(text.strip_suffix(&at).unwrap_or(&text))
 }
 
-/// Texts of parsers about values, and what they say to somebody who does not know the language.
+/// Texts of parsers about values, and what they say to users who do not know the language.
 const IN_PLAIN_WORDS: [(&str, &str); 8] = [
     ("invalid digit found in string", "expected a whole number"),
     ("cannot parse integer from empty string", "expected a whole number"),

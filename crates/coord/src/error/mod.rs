@@ -99,7 +99,7 @@ impl Error {
         self
     }
 
-    /// Names the way out of a store rollback for a program that reaches the store through servers:
+    /// Names the steps after a store rollback for a program that reaches the store through servers:
     /// it puts nothing in doubt there, so the servers may know nothing of the loss. Other errors
     /// stay, and so do those with a sentence of their own.
     #[must_use]
@@ -110,8 +110,8 @@ impl Error {
         if self.message() == Sentence(&self.0.kind).to_string() {
             let message = format!(
                 "store rolled back: {evidence}: was {seen}, is {found}; recover it at its servers \
-                 (snowmint worker recover), or, if that finds no doubt, stop them and this program, \
-                 and run there snowmint worker fast-forward --journal DIR, with this program's data \
+                 (snowmint worker recover). If that finds no doubt, stop them and this program, and \
+                 run there snowmint worker fast-forward --journal DIR, with this program's data \
                  directory"
             );
             self.0.message = Some(message.into());
@@ -251,12 +251,15 @@ mod tests {
     #[test]
     fn rollback_names_to_a_program_the_steps_at_its_servers() {
         let error = Error::store_rolled_back("write count seen by this program", 9, 5);
-        let told = error.clone().with_detail("at db:5432").with_verb(Verb::Recall).for_program();
-        assert_eq!((told.kind().code(), told.detail()), ("store_rolled_back", Some("at db:5432")));
+        let shown = error.clone().with_detail("at db:5432").with_verb(Verb::Recall).for_program();
+        assert_eq!(
+            (shown.kind().code(), shown.detail()),
+            ("store_rolled_back", Some("at db:5432"))
+        );
         for part in ["was 9, is 5; recover it at its servers", "fast-forward --journal DIR"] {
-            assert!(told.message().contains(part), "{part}: {told}");
+            assert!(shown.message().contains(part), "{part}: {shown}");
         }
-        assert_eq!(told.clone().for_program().message(), told.message(), "once");
+        assert_eq!(shown.clone().for_program().message(), shown.message(), "once");
         let own = Error::of(error.kind().clone(), "store rolled back: run this");
         assert_eq!(own.for_program().message(), "store rolled back: run this");
         let other = Error::unavailable("PostgreSQL is unavailable");

@@ -91,7 +91,7 @@ impl StoreKnowledge {
         let (who, seen) = (&self.fingerprint.who, self.seen());
         let recalled = ctx.store_call(Verb::Recall, ctx.store.recall(who, &seen)).await?;
         let is_program = ctx.store.owner_client().is_some();
-        // What a store lacks that nobody recovered, its servers find out for themselves.
+        // The servers of a store that was not recovered find out for themselves what it lacks.
         if is_program && recalled == Recalled::Same {
             return Ok((recalled, None));
         }

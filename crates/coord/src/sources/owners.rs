@@ -38,8 +38,8 @@ impl Owners {
         within_ms: u64,
         call: impl FnOnce(&'a dyn OwnerClient) -> F,
     ) -> Result<T> {
-        let answer = self.ctx.with_deadline(within_ms, call(&*self.client));
-        self.ctx.doubts.in_one_history(answer).await
+        let called = self.ctx.with_deadline(within_ms, call(&*self.client));
+        self.ctx.doubts.in_one_history(called).await
     }
 
     /// Returns the open doubt about the store as an error.

@@ -36,13 +36,13 @@ const calls = [];
 globalThis.fetch = async (url, { method, body }) => {
   calls.push([method, url, body]);
   const path = url.split("?")[0];
-  const answers = {
+  const replies = {
     "v1/sources": { sources: [{ name: "default", kind: "snowflake" }] },
     "v1/layouts": { layouts: [] },
     "v1/ids/default": { ids: ["8fqFh6A95s"] },
     "v1/decode/8fqFh6A95s": { id: "8fqFh6A95s", number: "117432651555536896" },
   };
-  return { ok: true, status: 200, text: async () => JSON.stringify(answers[path]) };
+  return { ok: true, status: 200, text: async () => JSON.stringify(replies[path]) };
 };
 
 const mint = await import("../mint.js");

@@ -26,7 +26,7 @@ pub(super) struct Oversized {
     bytes_left: usize,
 }
 
-/// What was skipped.
+/// Result of skipping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Skipped {
     /// This many bytes; more follow.
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_or_too_long_to_skip_is_an_error() {
+    fn no_request_or_one_too_long_to_skip_is_an_error() {
         let name = "x".repeat(NAME_BYTES_MAX + 1);
         for request in [
             "*x\r\n",

@@ -134,7 +134,7 @@ async fn long_command_is_rejected_with_its_reason() {
         (&["NOPE", &long], "-ERR unknown command 'NOPE'"),
     ];
     for (command, reason) in cases {
-        // Requests around it get their replies.
+        // Requests before and after it get their replies.
         let sent = [request(&["ECHO", "a"]), request(command), request(&["ECHO", "b"])];
         client.send(sent.concat()).await;
         client.expect("$1\r\na\r\n").await;

@@ -310,7 +310,7 @@ fn second_line_of_a_silent_server_says_nothing_of_others() {
 }
 
 #[test]
-fn screen_of_forty_columns_has_rates_beside_a_long_name() {
+fn screen_of_forty_columns_has_rates_and_a_long_name() {
     let mut state = healthy();
     let long = "production-orders-of-the-european-region-1";
     let named = json!([{ "name": long, "version": 1, "kind": "snowflake" }]);

@@ -11,22 +11,13 @@ use crate::journal::Inspected;
 /// Maximum number of sources that a message names.
 const NAMED_MAX: usize = 20;
 
-/// Word of an operator about what the journals may lack that may be old copies.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Word {
-    /// Whether they lack nothing.
-    are_complete: bool,
-    /// Sources whose next numbers are named.
-    named: BTreeSet<String>,
-}
-
 impl Recovery {
     /// Takes an operator's word about the read journals that may be old copies: they lack nothing,
     /// or the sources are named with what they may lack.
     #[must_use]
     pub fn vouched_by(mut self, request: &RecoveryRequest) -> Self {
-        let named = request.segments.iter().map(|(name, _)| name.clone()).collect();
-        self.word = Word { are_complete: request.journals_are_complete, named };
+        self.named = request.segments.iter().map(|(name, _)| name.clone()).collect();
+        self.copies_are_complete = request.journals_are_complete;
         self
     }
 
@@ -38,7 +29,7 @@ impl Recovery {
     /// Returns what an operator has to confirm about read journals that may be old copies, if it is
     /// not confirmed. A store that is not in doubt has all that its journals know.
     pub(super) fn unvouched(&self) -> Option<String> {
-        if self.word.are_complete || self.is_whole() {
+        if self.copies_are_complete || self.is_whole() {
             return None;
         }
         let copies: Vec<_> = self.read.iter().filter(|read| self.may_lack(read)).collect();
@@ -48,7 +39,7 @@ impl Recovery {
             .flat_map(|copy| self.numbered(copy))
             .collect::<BTreeSet<_>>()
             .into_iter()
-            .filter(|name| !self.word.named.contains(name))
+            .filter(|name| !self.named.contains(name))
             .collect();
         let (shown, count) = (unnamed.iter().take(NAMED_MAX), copies.len());
         let mut values = shown.map(|name| format!("--segment {name}=id:ID")).collect::<Vec<_>>();

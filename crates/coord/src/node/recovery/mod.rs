@@ -30,7 +30,6 @@ use crate::store::Store;
 use crate::store::capability::ClockOf;
 pub use continue_at::ContinueAt;
 use continue_at::{DAY_MS, Target};
-use copies::Word;
 pub use journals::JournalState;
 use plan::Going;
 pub use reports::Reports;
@@ -83,8 +82,10 @@ pub struct Recovery {
     planned_on: Option<Standing>,
     /// Journals that were read from files.
     read: Vec<Inspected>,
-    /// Word of an operator about those that may be old copies.
-    word: Word,
+    /// Whether those that may be old copies lack nothing, by an operator's word.
+    copies_are_complete: bool,
+    /// Sources whose next numbers an operator names.
+    named: BTreeSet<String>,
     /// IDs of the lost journals, as named by an operator.
     without: Vec<String>,
     /// IDs of journals that an earlier recovery has set aside.
@@ -125,7 +126,8 @@ impl Recovery {
             runs: reports.runs,
             planned_on: reports.stored,
             read,
-            word: Word::default(),
+            copies_are_complete: false,
+            named: BTreeSet::new(),
             without: without.to_vec(),
             set_aside: Vec::new(),
             now,

@@ -18,12 +18,12 @@ use crate::store::owner_client::OwnerClient;
 #[derive(Debug, Default)]
 struct Unaware {
     asked: AtomicU32,
-    /// What the next call waits for.
+    /// Signal for which the next call waits.
     held: Mutex<Option<Arc<Notify>>>,
 }
 
 impl Unaware {
-    async fn answer(&self) {
+    async fn wait(&self) {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(held) = held {
@@ -35,17 +35,17 @@ impl Unaware {
 #[async_trait]
 impl OwnerClient for Unaware {
     async fn count(&self, _: &str, _: &[u8], count: u64, _: u64) -> Result<(u64, u64)> {
-        self.answer().await;
+        self.wait().await;
         Ok((1, count))
     }
 
     async fn bound_of(&self, _: &str, _: &[u8], _: u64) -> Result<u64> {
-        self.answer().await;
+        self.wait().await;
         Ok(1)
     }
 
     async fn mint(&self, _: &str, count: u32, _: u64) -> Result<Vec<u64>> {
-        self.answer().await;
+        self.wait().await;
         Ok((1..=count.into()).collect())
     }
 }
@@ -133,7 +133,7 @@ async fn call(world: &World, source: &Source, path: &str) -> Result<()> {
     }
 }
 
-/// Checks that programs get nothing by what the node's server passes on of its store.
+/// Checks that programs get nothing through the node's server from its store.
 async fn passes_nothing_on(node: &Node, world: &World) {
     let (store, now) = (node.store(), world.clock.unix_ms());
     let one = Incarnation::new(1);
@@ -229,9 +229,9 @@ async fn no_kind_gives_anything_of_a_rollback_that_the_node_knows() {
     assert!(!is_in_doubt(&world).await, "a program puts no store in doubt");
 }
 
-/// What was asked before counts no more than what is asked then.
+/// A question of before counts no more than one of then.
 #[tokio::test]
-async fn answer_that_comes_after_the_doubt_is_not_passed_on() {
+async fn response_that_comes_after_the_doubt_is_not_used() {
     let (world, server) = (World::new(), Arc::<Unaware>::default());
     let node = program(&world, &server, None).await;
     joined(&world, &node).await;

@@ -149,7 +149,7 @@ fn read(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>, writ
 }
 
 impl Query for ReadKeys {
-    /// What the keys name; `None` when no server has all of them.
+    /// States of the keys; `None` when no server has all of them.
     type Found = Option<Vec<KeyState>>;
 
     /// Looks up each key, one after the other. All of them together wait about as long as one key

@@ -16,7 +16,7 @@ pub(super) enum KeyOwners {
     Several,
 }
 
-/// What a command may name.
+/// Keys that a command may name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeyCheck {
     /// Right that the command needs; `None`: any right over the source.

@@ -12,12 +12,12 @@ pub(super) const CHANGES_VALUE: &str = "sets a value, and the numbers of a count
      other values in Redis";
 
 /// Reason for commands that end a key's life.
-pub(super) const EXPIRES: &str = "makes a key begin again, and its numbers come twice; for numbers that begin again each \
+pub(super) const EXPIRES: &str = "makes a key begin again, and its numbers come twice. For numbers that begin again each \
      day, put the date into the key (INCR source:orders-2026-11-29), or use a source of serials \
      (serial.date); keep locks, sessions and caches in Redis";
 
 /// Reason for `SET` with `NX` and an expiry.
-pub(super) const LOCKS: &str = "with NX and an expiry takes a lock, or makes a key begin again; keep locks in Redis; for \
+pub(super) const LOCKS: &str = "with NX and an expiry takes a lock, or makes a key begin again. Keep locks in Redis; for \
      numbers that begin again each day, put the date into the key (INCR \
      source:orders-2026-11-29)";
 
@@ -32,7 +32,7 @@ const COPIES: &str = "copies or renames a key, and two keys return the same numb
 const READS_PART: &str = "reads a part of a value; read a counter with GET source:key";
 
 const SCRIPTS: &str = "runs a script, and the server runs none; INCR, INCRBY and MINT are atomic by themselves, \
-     MULTI and EXEC send several together, and a key with the date in its name needs no EXPIRE; keep locks \
+     MULTI and EXEC send several together. A key with the date in its name needs no EXPIRE; keep locks \
      and queues in Redis";
 
 const HASHES: &str = "needs a hash, and a source of counters has only HINCRBY source key n, which counts, and HGET source key";

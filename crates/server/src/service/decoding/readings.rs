@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Of Discord, in June 2026. Twitter's layout with another epoch reads it as well.
+    /// An ID of Discord, of June 2026. Twitter's layout with another epoch reads it as well.
     #[test]
     fn named_layout_comes_before_another_epoch_of_one() {
         let names = plausible(1_510_795_011_686_539_267);

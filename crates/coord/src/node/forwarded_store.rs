@@ -1,4 +1,4 @@
-//! A node's store as its server passes it on to programs.
+//! A node's store as its server gives it to programs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::store::{Store, StoreCall, StoreReply};
 
 /// A store whose callers get nothing while this node knows that servers further on have missed a
 /// rollback. A store of this node's own is put in doubt, and rejects such calls itself.
-pub(super) struct PassedOn {
+pub(super) struct ForwardedStore {
     store: Arc<dyn Store>,
     ctx: Arc<NodeContext>,
 }
 
-impl PassedOn {
+impl ForwardedStore {
     pub(super) fn of(ctx: &Arc<NodeContext>) -> Self {
         Self { store: Arc::clone(&ctx.store), ctx: Arc::clone(ctx) }
     }
@@ -32,13 +32,13 @@ impl PassedOn {
     }
 }
 
-impl fmt::Debug for PassedOn {
+impl fmt::Debug for ForwardedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PassedOn").field("store", &self.store).finish_non_exhaustive()
+        f.debug_struct("ForwardedStore").field("store", &self.store).finish_non_exhaustive()
     }
 }
 
-impl Store for PassedOn {
+impl Store for ForwardedStore {
     crate::as_inner!(store);
 
     fn call<'a>(&'a self, call: StoreCall<'a>) -> BoxFuture<'a, Result<StoreReply>> {
