@@ -50,7 +50,7 @@ use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code;
 use tokio::sync::watch;
 
-use self::decoding::{UnknownId, read_number, read_unknown};
+use self::decoding::{UnknownId, read_number, read_number_by_sight, read_unknown};
 use self::order_forwarder::OrderForwarder;
 use self::state::Tallied;
 use self::throttled_log::ThrottledLog;
@@ -252,7 +252,7 @@ impl Service {
     }
 
     /// Decodes an ID by a layout, given in any form of the configuration: a text in this form, or else
-    /// in decimal, negative or not.
+    /// in decimal, negative or not, or in a form that a reader of this layout recognises by sight.
     ///
     /// # Errors
     /// Without the right to decode anything; when the layout is invalid, or the text is not an ID
@@ -265,8 +265,11 @@ impl Service {
     ) -> Result<DecodedParts<'static>, Error> {
         self.caller.may_somewhere(Right::Decode)?;
         let layout = layout_of(layout)?;
-        let number = read_number(id, format.unwrap_or_default(), Some(&layout))
-            .map_err(Error::bad_request)?;
+        let number = match format {
+            Some(format) => read_number(id, format, Some(&layout)),
+            None => read_number_by_sight(id, &layout),
+        };
+        let number = number.map_err(Error::bad_request)?;
         let parts = layout.unpack(number).map_err(|error| {
             let id = shown(id);
             Error::bad_request(format!("invalid ID {id} of layout {layout}: {error}"))

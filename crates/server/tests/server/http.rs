@@ -196,6 +196,15 @@ async fn layouts_are_described_and_ids_decoded() {
     assert_eq!(decoded["worker_parts"], serde_json::json!([1, 0]));
     assert_eq!(decoded["sequence"], 7);
 
+    // Texts that are the only form of their layout's IDs.
+    for (id, layout, time) in [
+        ("BsOGulcndj-", "instagram", "2019-01-04T17:05:45.106Z"),
+        ("0AWG1PRQQFZ8D", "tsid", "2022-12-18T18:10:05.117Z"),
+    ] {
+        let decoded = server.get(&format!("/v1/decode/{id}?layout={layout}")).await.json();
+        assert_eq!(decoded["time"], time, "{decoded}");
+    }
+
     // Layouts that only decode: CockroachDB's has no sequence, and uid-generator's IDs are negative.
     let decoded = server.get("/v1/decode/568469873039769601?layout=cockroachdb").await.json();
     assert_eq!(decoded["time"], "2020-06-30T21:47:17.622Z");

@@ -66,6 +66,17 @@ pub fn read(
     }
 }
 
+/// Reads a number of a layout in a form that is recognised by sight, or else in decimal.
+///
+/// # Errors
+/// Those of [`read_number`].
+pub(crate) fn read_number_by_sight(text: &str, layout: &ReadableLayout) -> Result<u64, String> {
+    match read(text, None, Some(layout)) {
+        Ok(Id::Number(number)) => Ok(number),
+        _ => read_number(text, Format::default(), Some(layout)),
+    }
+}
+
 /// Reads a number in a form; a decimal one may be negative.
 ///
 /// # Errors

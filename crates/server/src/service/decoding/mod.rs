@@ -10,8 +10,8 @@ mod uuid_facts;
 
 pub use age::Age;
 pub use foreign_id::ForeignId;
-pub(crate) use id::read_number;
 pub use id::{Id, read, read_ulid};
+pub(crate) use id::{read_number, read_number_by_sight};
 pub use reading::{LayoutReading, misplaced};
 pub use readings::{layout_to_read, readings};
 pub use unknown::{FormReading, plausible_by_form};
