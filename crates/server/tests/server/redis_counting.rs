@@ -121,7 +121,7 @@ async fn long_command_is_rejected_with_its_reason() {
     let mut client = server.resp().await;
     let long = "x".repeat(20_000);
     let many = vec!["key"; 2_000];
-    let parts = vec![&long[..10_000]; 8];
+    let parts = [&long[..10_000]; 8];
     let cases: &[(&[&str], &str)] = &[
         (&["EVAL", &long, "0"], "-ERR EVAL runs a script"),
         (&["script", "LOAD", &long], "-ERR SCRIPT runs a script"),
