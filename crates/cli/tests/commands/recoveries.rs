@@ -266,7 +266,8 @@ fn restored_data_directory_repeats_no_number() {
     needs_values(&forward(&["--dry-run"]), &["bills", "striped", "numbers"]);
     needs_values(&forward(&[]), &["bills", "striped", "numbers"]);
     needs_values(&forward(&values[..4]), &["numbers"]);
-    assert!(forward(&[&values[..], &["--dry-run"]].concat()).ok().contains("an old copy"));
+    let plan = forward(&[&values[..], &["--dry-run"]].concat());
+    assert!(plan.code == 0 && plan.out.contains("an old copy"), "{} {}", plan.out, plan.err);
     let moved = forward(&values).ok();
     assert!(moved.contains("journal: set aside as "), "{moved}");
     for server in ["a", "c"] {

@@ -58,7 +58,7 @@ pub(crate) struct Decode {
     #[arg(long, value_name = "S", add = values::sources(), conflicts_with = "layout")]
     source: Option<String>,
     /// Server that has the source.
-    #[arg(long, value_name = "URL", requires = "source", default_value = DEFAULT_SERVER)]
+    #[arg(long, value_name = "URL", requires = "source", conflicts_with = "layout", default_value = DEFAULT_SERVER)]
     server: String,
     /// Text form of the IDs: decimal, hex, base36, base62, base32, base58 or friendly, or one of
     /// these with `-padded`. Without it: a source's own form or decimal, decimal for a layout, any

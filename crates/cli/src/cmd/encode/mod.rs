@@ -44,7 +44,7 @@ pub(crate) struct Encode {
     #[arg(long, value_name = "S", add = values::sources(), conflicts_with = "layout")]
     source: Option<String>,
     /// Server that has the source.
-    #[arg(long, value_name = "URL", requires = "source", default_value = DEFAULT_SERVER)]
+    #[arg(long, value_name = "URL", requires = "source", conflicts_with = "layout", default_value = DEFAULT_SERVER)]
     server: String,
     /// Zone of times without an offset.
     #[arg(long, value_name = "Z", default_value = "UTC", allow_hyphen_values = true)]
