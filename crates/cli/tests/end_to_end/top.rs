@@ -56,7 +56,7 @@ fn top_once_shows_three_servers_and_one_that_was_killed() {
             && ["orders", "invoices"].into_iter().all(rate)
     });
     assert!(lines[0].contains("namespace default"), "{lines:?}");
-    assert_eq!(lines[1], "ready");
+    assert_eq!(lines[1], "ready; all 3 servers are ready");
     for (number, server) in servers.iter().enumerate() {
         let row = row(&lines, &server.http);
         // Address, state and worker number.

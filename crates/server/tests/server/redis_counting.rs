@@ -100,7 +100,7 @@ async fn rejected_command_says_where_its_program_belongs() {
     let mut client = server.resp().await;
     for (command, part) in [
         ("SET lock token NX PX 30000", "SET with NX and an expiry takes a lock"),
-        ("SET lock token PX 30000 NX", "keep locks in Redis"),
+        ("SET lock token PX 30000 NX", "Keep locks in Redis"),
         ("SET session text EX 60", "keep locks, sessions and caches in Redis"),
         ("SETEX session 60 text", "keep locks, sessions and caches in Redis"),
         ("DEL lock", "keep locks, sessions and caches in Redis"),

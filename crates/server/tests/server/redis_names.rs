@@ -124,7 +124,7 @@ async fn reason_names_what_to_do_instead() {
     for (words, part) in [
         (&["SET", "counters:a", "5"][..], "/v1/counters/"),
         (&["set", "counters:a", "0", "XX"], "SET key 0 NX"),
-        (&["SET", "counters:a", "0", "NX", "EX", "60"], "serial.date"),
+        (&["SET", "counters:a", "0", "NX", "EX", "60"], "put the date into the key"),
         (&["EXPIRE", "counters:a", "60"], "put the date into the key"),
         (&["PEXPIREAT", "counters:a", "60"], "serial.date"),
         (&["DEL", "counters:a"], "serial.date"),
