@@ -251,8 +251,8 @@ impl Service {
         self.decode_by_source(&id.to_string(), source, Some(Format::default())).await
     }
 
-    /// Decodes an ID by a layout, given in any form of the configuration: a text in this form, or else
-    /// in decimal, negative or not, or in a form that a reader of this layout recognises by sight.
+    /// Decodes an ID by a layout, given in any form of the configuration. The text has this form;
+    /// without one, it is decimal, negative or not, or in a form that shows its layout.
     ///
     /// # Errors
     /// Without the right to decode anything; when the layout is invalid, or the text is not an ID
