@@ -40,10 +40,10 @@ pub(crate) struct Layout {
     )]
     workers: Option<u64>,
     /// Rate that each worker must reach, in IDs per second.
-    #[arg(long, value_name = "PER_SECOND", requires = "workers")]
+    #[arg(long, value_name = "PER_SECOND", requires = "workers", conflicts_with = "layout")]
     rate: Option<u64>,
     /// Lifetime from now, in years.
-    #[arg(long, value_name = "Y", requires = "workers")]
+    #[arg(long, value_name = "Y", requires = "workers", conflicts_with = "layout")]
     years: Option<u32>,
     /// Print JSON.
     #[arg(long)]

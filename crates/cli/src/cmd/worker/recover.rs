@@ -40,7 +40,7 @@ pub(crate) struct Recover {
     #[arg(long, value_name = "URL", conflicts_with_all = ["journal", "journal_is_complete", "config", "data_dir", "store", "namespace"])]
     server: Option<String>,
     /// Recover this store of [stores] instead of the server's primary store.
-    #[arg(long, value_name = "NAME", requires = "server", conflicts_with_all = ["journal", "config", "data_dir", "store", "namespace"])]
+    #[arg(long, value_name = "NAME", requires = "server", conflicts_with_all = ["journal", "journal_is_complete", "config", "data_dir", "store", "namespace"])]
     secondary: Option<String>,
     /// Accept the database server that has the store now (a promoted replica, a restarted Redis),
     /// put the store in doubt, and move nothing. Only after the former one takes no more writes.
