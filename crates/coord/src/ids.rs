@@ -35,6 +35,11 @@ impl Mark {
         Self(self.0.saturating_add(leap)).min(last).max(self)
     }
 
+    /// Returns how many leaps end at or below this number of a counter: one more exceeds it.
+    pub(crate) const fn leaps_below(number: u64) -> u64 {
+        number >> 40
+    }
+
     /// Returns the mark of a worker slot as a time.
     #[must_use]
     pub const fn unix_millis(self) -> UnixMillis {

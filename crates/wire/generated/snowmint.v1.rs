@@ -309,8 +309,8 @@ pub struct RecoverRequest {
     /// set.
     #[prost(string, optional, tag = "2")]
     pub mark: ::core::option::Option<::prost::alloc::string::String>,
-    /// Confirms a `mark` more than a day ahead of the clock, and numbers that skip days of serials or half of a
-    /// disguised source.
+    /// Confirms a time more than a day ahead of the clock, `mark` or a journal's mark, and numbers that skip days of
+    /// serials or half of a disguised source.
     #[prost(bool, tag = "3")]
     pub far_ahead: bool,
     /// First number that each source may issue, by source name: 1 above the highest.
@@ -333,6 +333,14 @@ pub struct RecoverRequest {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// Leaves marks of journals out that are more than a day ahead of the clock: no ID later than `marks_at_least` is in
+    /// use.
+    #[prost(bool, tag = "9")]
+    pub no_ids_ahead: bool,
+    /// Highest number of any counter, or 0: all counters continue above it. Needed if a journal is left out, or none is
+    /// left.
+    #[prost(uint64, optional, tag = "10")]
+    pub counters_above: ::core::option::Option<u64>,
 }
 /// The known state of a store, and the state to which recovery moves it. Times are RFC 3339 in UTC.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -343,7 +351,8 @@ pub struct RecoverResponse {
     /// The journals that have joined the store, by their IDs.
     #[prost(message, repeated, tag = "2")]
     pub journals: ::prost::alloc::vec::Vec<recover_response::Journal>,
-    /// Reason that the store cannot be recovered yet: journals without a report. Absent when it can.
+    /// Reason that the store cannot be recovered yet: journals without a report, or a value that only an operator knows.
+    /// Absent when it can.
     #[prost(string, optional, tag = "3")]
     pub unsaid: ::core::option::Option<::prost::alloc::string::String>,
     /// The lowest mark of any worker number afterwards: minting by worker numbers begins at this time. Absent when marks
@@ -389,6 +398,8 @@ pub mod recover_response {
         pub last_seen: ::prost::alloc::string::String,
         /// `reported`, `read here`, `left out`, or `MISSING`: no report of the journal exists. If the store has lost the
         /// journal's join, `, known only from another journal` follows. `not asked` in a store that is not in doubt.
+        /// `, of another store` and `, worker mark TIME` follow if the journal is of a store that this one replaces, or has
+        /// a mark more than a day ahead.
         #[prost(string, tag = "5")]
         pub state: ::prost::alloc::string::String,
     }

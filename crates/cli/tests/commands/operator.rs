@@ -5,6 +5,9 @@ use snowmint_core::{Clock as _, Rfc3339, SystemClock};
 use crate::common::{Ran, json, run, snowmint, until};
 use crate::server::{Server, serve};
 
+/// Operator's word that no counter has counted.
+const NONE: &str = "--counters-above=0";
+
 #[test]
 fn fast_forward_moves_a_store_and_reports_how_far() {
     let directory = tempfile::tempdir().unwrap();
@@ -15,14 +18,19 @@ fn fast_forward_moves_a_store_and_reports_how_far() {
 
     // An empty file is an unused store.
     std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
-    let args = ["worker", "fast-forward", "--data-dir", dir, "--segment", "invoices=500"];
+    // Nothing is known of lost counters.
+    let lost = run(&["worker", "fast-forward", "--data-dir", dir]);
+    assert_eq!(lost.code, 3, "{}", lost.err);
+    assert!(lost.err.contains("--counters-above"), "{}", lost.err);
+    assert_eq!(std::fs::metadata(directory.path().join("snowmint.db")).unwrap().len(), 0);
+    let args = ["worker", "fast-forward", "--data-dir", dir, NONE, "--segment", "invoices=500"];
     // The plan does not promise impossible steps.
     for more in [&[][..], &["--dry-run"]] {
         let refused = run(&[&args[..], more].concat());
         assert_eq!(refused.code, 1, "{more:?}: {}", refused.err);
         assert!(refused.err.contains("source \"invoices\" (to continue at"), "{}", refused.err);
     }
-    let args = ["worker", "fast-forward", "--data-dir", dir, "--segment", "numbers=500"];
+    let args = ["worker", "fast-forward", "--data-dir", dir, NONE, "--segment", "numbers=500"];
     let dry = run(&[&args[..], &["--dry-run"]].concat());
     assert_eq!(dry.code, 0, "{}", dry.err);
     assert!(dry.out.contains("next number of numbers: at least 500"), "{}", dry.out);
@@ -32,7 +40,7 @@ fn fast_forward_moves_a_store_and_reports_how_far() {
 
     // A typing error in a year would end worker numbers for good.
     for more in [&["--dry-run"][..], &[]] {
-        let slip = run(&[&args[..4], &["--mark", "9999-12-31T00:00:00Z"], more].concat());
+        let slip = run(&[&args[..5], &["--mark", "9999-12-31T00:00:00Z"], more].concat());
         assert_eq!(slip.code, 2, "{slip:?}");
         for part in ["mark 9999-12-31T00:00:00.000Z is ", "days ahead", "--far-ahead"] {
             assert!(slip.err.contains(part), "{part}: {}", slip.err);
@@ -44,6 +52,7 @@ fn fast_forward_moves_a_store_and_reports_how_far() {
         "fast-forward",
         "--data-dir",
         dir,
+        NONE,
         "--mark",
         "2099-01-01T00:00:00Z",
         "--far-ahead",
@@ -64,7 +73,7 @@ fn fast_forward_moves_a_store_and_reports_how_far() {
     for part in [" audit: worker fast-forward who=uid ", "before=store ", "at least 2099-01-01"] {
         assert!(trail.contains(part), "{part} is not in {trail}");
     }
-    let again = json(run(&[&args[..4], &["--json"]].concat()).ok().trim());
+    let again = json(run(&[&args[..5], &["--json"]].concat()).ok().trim());
     assert!(again["done"] == true && again["store"]["writes"].is_string(), "{again}");
     assert!(again["marks_at_least"].is_string() && again["journal_set_aside"].is_null(), "{again}");
     // The store itself was moved, and its numbers continue there.
@@ -79,9 +88,9 @@ fn fast_forward_moves_a_store_and_reports_how_far() {
         &["--segment", "a/b=5"],
         &["--segment", "a=-5"],
         &["--mark", "soon"],
-        &["--far-ahead"],
+        &["--counters-above", "-1"],
     ] {
-        assert_eq!(run(&[&args[..4], wrong].concat()).code, 2, "{wrong:?}");
+        assert_eq!(run(&[&args[..5], wrong].concat()).code, 2, "{wrong:?}");
     }
 }
 
@@ -93,7 +102,7 @@ fn log_states_the_time_when_the_clock_reaches_the_marks() {
     std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
     // The mark lies later than the end of this test, and no later than a recovery may move marks.
     let ahead = Rfc3339(SystemClock.unix_ms().saturating_add(300_000)).to_string();
-    run(&["worker", "fast-forward", "--data-dir", dir, "--mark", &ahead]).ok();
+    run(&["worker", "fast-forward", "--data-dir", dir, NONE, "--mark", &ahead]).ok();
     let server = Server::start(serve(directory.path(), &[]));
     let (status, body) = server.get("/v1/ids/default");
     assert_eq!(status, 503, "{body}");
@@ -129,7 +138,7 @@ fn lost_store_is_created_and_moved_before_the_first_start() {
     let (file, data) = (path("snowmint.toml"), path("data"));
     let text = "[sources.invoices]\nkind = \"segment\"\n[sources.by_store]\nmint = \"store\"\nworker = 7\n";
     std::fs::write(&file, text).unwrap();
-    let args = ["worker", "fast-forward", "--config", &file, "--data-dir", &data];
+    let args = ["worker", "fast-forward", "--config", &file, "--data-dir", &data, NONE];
     let moving = [
         &args[..],
         &["--segment", "invoices=500", "--mark", "2030-01-01T00:00:00Z", "--far-ahead"],
@@ -222,7 +231,7 @@ fn journal_set_aside_is_not_missed_in_later_recoveries() {
 fn audit_log_has_the_user_name_of_the_machine() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
-    let ran: Ran = snowmint(&["worker", "fast-forward", "--data-dir"])
+    let ran: Ran = snowmint(&["worker", "fast-forward", NONE, "--data-dir"])
         .arg(directory.path())
         .env("SUDO_USER", "mallory")
         .output()
@@ -252,7 +261,7 @@ fn fast_forward_covers_all_that_serve_may_have_minted() {
     let ahead = |more: &[(&str, &str)], args: &[&str]| {
         let now = jiff::Timestamp::now();
         let mut command =
-            snowmint(&[&["worker", "fast-forward", "--config", &file][..], args].concat());
+            snowmint(&[&["worker", "fast-forward", NONE, "--config", &file][..], args].concat());
         let ran: Ran = command.envs(more.iter().copied()).output().unwrap().into();
         assert_eq!(ran.code, 0, "{}", ran.err);
         let mark = ran.out.lines().find_map(|line| line.strip_prefix("worker marks: at least "));
@@ -277,7 +286,7 @@ fn fast_forward_covers_all_that_serve_may_have_minted() {
     let url = format!("sqlite:{}", path("ids.db"));
     run(&["mint", "slow", "--config", &other, "--store", &url, "--data-dir", &path("")]).ok();
     std::fs::write(&other, "").unwrap();
-    let ran: Ran = snowmint(&["worker", "fast-forward", "--config", &other, "--dry-run"])
+    let ran: Ran = snowmint(&["worker", "fast-forward", NONE, "--config", &other, "--dry-run"])
         .env("SNOWMINT_STORE__URL", &url)
         .env("SNOWMINT_SERVER__DATA_DIR", path(""))
         .output()
@@ -342,6 +351,7 @@ fn an_accepted_lead_lets_a_full_pool_mint() {
         "fast-forward",
         "--data-dir",
         dir,
+        NONE,
         "--mark",
         "2030-01-01T00:00:00Z",
         "--far-ahead",

@@ -4,6 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use snowmint_coord::Mark;
+use snowmint_coord::journal::{DataDir, Journal, Record};
+use snowmint_core::{Clock as _, Rfc3339, SystemClock};
 use tempfile::TempDir;
 
 use crate::common::{Ran, run};
@@ -72,7 +75,10 @@ fn store_continues_after_the_highest_known_ids() {
     place.restore(None);
     std::fs::remove_dir_all(place.path("a")).unwrap();
     let values = highest.map(|(source, id)| format!("{source}=id:{id}"));
-    place.fast_forward("a", &[], &["--segment", &values[0], "--segment", &values[1]]).ok();
+    let values = ["--segment", &values[0], "--segment", &values[1]];
+    let refused = place.fast_forward("a", &[], &values);
+    assert_eq!(refused.code, 3, "{}", refused.err);
+    place.fast_forward("a", &[], &[&values[..], &["--counters-above", "0"]].concat()).ok();
     for (source, id) in highest {
         let next: u64 = place.mint("a", source, 1)[0].parse().unwrap();
         assert!(next > id && next < id + 10, "{source}: {next} after {id}");
@@ -96,7 +102,7 @@ fn serial_names_where_its_source_continues() {
         assert!(refused.err.contains("is in no period of its serials"), "{}", refused.err);
     }
     let text = format!("bills={last}");
-    place.fast_forward("a", &[], &["--segment", &text]).ok();
+    place.fast_forward("a", &[], &["--segment", &text, "--counters-above", "0"]).ok();
     let next = place.mint("a", "bills", 1).pop().unwrap();
     assert!(next > last, "{next} after {last}");
 }
@@ -340,5 +346,67 @@ fn journal_of_a_moved_directory_is_complete() {
     match (device >> 8) & 0xfff {
         0 => assert_eq!(ran.code, 3, "{ran:?}"),
         _ => assert!(!ran.ok().contains("an old copy")),
+    }
+}
+
+/// The count of recoveries, by which counters move, is lost each time.
+#[test]
+fn counters_of_a_store_lost_twice_with_journals_do_not_repeat() {
+    let place = Place::new("[sources.clicks]\nkind = \"counter\"\n");
+    let mut seen = BTreeSet::new();
+    for loss in 0..3 {
+        for id in
+            place.run("a", &["mint", "clicks", "--key", "home", "--count", "500"]).ok().lines()
+        {
+            assert!(seen.insert(id.parse::<u64>().unwrap()), "{loss}: {id} twice");
+        }
+        place.restore(None);
+        std::fs::remove_dir_all(place.path("a")).unwrap();
+        let refused = place.fast_forward("a", &[], &[]);
+        assert_eq!(refused.code, 3, "{}", refused.err);
+        assert!(refused.err.contains("--counters-above"), "{}", refused.err);
+        let highest = seen.last().unwrap().to_string();
+        place.fast_forward("a", &[], &["--counters-above", &highest]).ok();
+    }
+}
+
+/// Writes a mark into a journal as a clock does that is five years ahead. Returns the mark.
+fn mark_ahead(dir: &str) -> String {
+    let opened = Journal::open(DataDir::lock(dir.as_ref()).unwrap());
+    let (mut journal, past) = opened.unwrap();
+    let far = SystemClock.unix_ms().saturating_add(5 * 365 * 86_400_000);
+    journal.write(&Record { mark: Mark::from(far), ..past.unwrap().record }).unwrap();
+    Rfc3339(far).to_string()
+}
+
+/// Nothing lowers the marks of a store again.
+#[test]
+fn journals_mark_far_ahead_moves_a_store_only_by_a_word() {
+    let place = Place::new(NUMBERS);
+    for server in ["a", "b"] {
+        place.mint(server, "bills", 50);
+    }
+    let far = mark_ahead(&place.path("b"));
+    for more in [&["--dry-run"][..], &[]] {
+        let refused = place.fast_forward("a", &["b"], more);
+        assert_eq!(refused.code, 3, "{}", refused.err);
+        for part in [&*far, "--far-ahead", "--no-ids-ahead"] {
+            assert!(refused.err.contains(part), "{part}: {}", refused.err);
+        }
+        assert!(
+            refused.out.contains(&format!(": read here, worker mark {far}")),
+            "{}",
+            refused.out
+        );
+    }
+    place.mint("a", "default", 1);
+    let accepted = place.fast_forward("a", &["b"], &["--far-ahead", "--dry-run"]);
+    assert_eq!(accepted.code, 0, "{}", accepted.err);
+    assert!(accepted.out.contains(&format!("worker marks: at least {far}")), "{}", accepted.out);
+    let moved = place.fast_forward("a", &["b"], &["--no-ids-ahead"]).ok();
+    assert!(!moved.contains(&format!("at least {far}")), "{moved}");
+    assert_eq!(moved.matches("journal: set aside as ").count(), 2, "{moved}");
+    for server in ["a", "b"] {
+        place.mint(server, "bills", 50);
     }
 }

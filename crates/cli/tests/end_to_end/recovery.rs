@@ -469,7 +469,8 @@ fn fenced(name: &str, url: &str) {
     let journals = text(&plan);
     let journal =
         journals.split("\"id\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
-    let fence = ["worker", "fast-forward", "--new-identity", "--without", journal];
+    let fence =
+        ["worker", "fast-forward", "--new-identity", "--without", journal, "--counters-above=0"];
     let fenced = shop.operator(&fence);
     assert!(fenced.status.success(), "{}", text(&fenced));
     until("the server refuses", || refuses(&server));

@@ -54,14 +54,16 @@ impl StoreKnowledge {
         ctx: &NodeContext,
         settings: &NodeSettings,
     ) -> Option<JournalInfo> {
+        let now = ctx.clock.unix_ms();
         Some(JournalInfo {
             id: self.journal.clone()?,
             owner: settings.owner.clone(),
             host: settings.host.clone(),
-            seen_at_ms: ctx.clock.unix_ms().get(),
+            seen_at_ms: now.get(),
             has_reported: false,
             is_heard_of: false,
             reports: 0,
+            far_mark: if self.is_far(now) { self.known.mark } else { 0 },
         })
     }
 
@@ -103,7 +105,15 @@ impl StoreKnowledge {
         };
         let catalog = ctx.store_call(Verb::List, ctx.store.list()).await?;
         let covered = match recalled {
-            Recalled::Recovered => self.check_recovered(ctx, settings, ground, &catalog),
+            Recalled::Recovered => {
+                let is_below = ground.is_some_and(|mark| mark.get() < self.known.mark);
+                // Its report was counted, and the operator has left its mark out.
+                let ground = match is_below && self.is_counted(ctx).await {
+                    true => None,
+                    false => ground,
+                };
+                self.check_recovered(ctx, settings, ground, &catalog)
+            }
             Recalled::Same => self.check_same(&catalog),
         };
         Ok((recalled, covered.err()))
@@ -146,7 +156,28 @@ impl StoreKnowledge {
             return Ok(());
         }
         let journal = self.journal(ctx, settings).unwrap_or_default();
-        ctx.store_call(Verb::Report, ctx.store.report(&journal, Some(&self.known))).await
+        ctx.store_call(Verb::Report, ctx.store.report(&journal, Some(&self.known))).await?;
+        if self.is_far(ctx.clock.unix_ms()) {
+            let after = ctx.store_call(Verb::Standing, ctx.store.standing()).await?;
+            // A report counts only in a store in doubt.
+            if after.doubt.is_some() && after.known.mark >= self.known.mark {
+                ctx.doubts.reported(after.id, self.known.mark);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the mark is far ahead of the clock.
+    fn is_far(&self, now: UnixMillis) -> bool {
+        days_too_far_ahead(UnixMillis::new(self.known.mark), now).is_some()
+    }
+
+    /// Returns whether the recovery of the store had this node's report of its mark. If the store
+    /// lies below it, the operator has left the mark out.
+    async fn is_counted(&self, ctx: &NodeContext) -> bool {
+        let Some(id) = ctx.doubts.reported_in(self.known.mark) else { return false };
+        let reported = StoreIdentity { id, writes: 0 };
+        matches!(ctx.store.recall(&self.fingerprint.who, &reported).await, Ok(Recalled::Same))
     }
 
     /// Returns the journals that the store knows. Registers this one again if the store has
@@ -172,7 +203,7 @@ impl StoreKnowledge {
     }
 
     /// Rejects a store that was recovered without this node, and lies below what it knows: the ends
-    /// of sources, and the marks.
+    /// of sources, and the marks, if they count.
     fn check_recovered(
         &self,
         ctx: &NodeContext,
@@ -181,8 +212,7 @@ impl StoreKnowledge {
         catalog: &Catalog,
     ) -> Result<()> {
         let (known, stored) = (&self.known, &catalog.definitions);
-        let mark = UnixMillis::new(known.mark);
-        let far_ahead = days_too_far_ahead(mark, ctx.clock.unix_ms()).is_some();
+        let far_ahead = self.is_far(ctx.clock.unix_ms());
         let secondary = settings.secondary.as_deref();
         let is_program = ctx.store.owner_client().is_some();
         let recall = RecalledBy { who: &self.fingerprint.who, secondary, is_program, far_ahead };

@@ -119,6 +119,8 @@ pub(super) async fn recover(
         secondary,
         other_server,
         issued,
+        no_ids_ahead,
+        counters_above,
     } = request;
     let numbers = segments.into_iter().map(|(name, next)| Ok((name, Mark::new(next).into())));
     let ids = issued.into_iter().map(|(name, id)| Ok((name, ContinueAt::after(&id)?)));
@@ -130,24 +132,28 @@ pub(super) async fn recover(
     });
     let request = recovery_mark(mark).and_then(|mark| {
         let segments = segments?;
-        let given = recovery::RecoveryRequest::default();
+        let given = recovery::RecoveryRequest {
+            no_ids_ahead,
+            counters_above,
+            ..recovery::RecoveryRequest::default()
+        };
         Ok(recovery::RecoveryRequest { mark, far_ahead, segments, without, ..given })
     });
     let call = RecoveryCall { request, dry_run, secondary, other_server };
     let outcome = service.recover(call).await?;
-    let RecoveryOutcome { recovery, forward, after, undefined } = outcome;
+    let RecoveryOutcome { recovery, forward, after, unsaid, undefined } = outcome;
     let journals = recovery.journals().map(|(journal, state)| recover_response::Journal {
         id: journal.id.clone(),
         owner: journal.owner.clone(),
         host: journal.host.clone(),
         last_seen: time(UnixMillis::new(journal.seen_at_ms)),
-        state: state.to_string(),
+        state: recovery.state_text(journal, state),
     });
     let undefined = recovery.undefined(&forward).map(|(name, _)| name.clone()).chain(undefined);
     Ok(RecoverResponse {
         doubt: recovery.doubt().map(|doubt| doubt.clone().into_error().to_string()),
         journals: journals.collect(),
-        unsaid: recovery.unsaid(),
+        unsaid,
         marks_at_least: forward.raised_marks().map(|mark| time(mark.unix_millis())),
         undefined: undefined.collect(),
         segments: forward.segments.iter().map(|(name, next)| (name.clone(), next.get())).collect(),

@@ -175,25 +175,44 @@ fn token_body(token: &Token, caller: &Caller) -> TokenBody {
 
 /// Parses the texts of a recovery.
 pub(super) fn recovery_call(request: RecoveryRequest) -> RecoveryCall {
-    let RecoveryRequest { dry_run, far_ahead, without, secondary, other_server, .. } = request;
+    let RecoveryRequest { dry_run, far_ahead, no_ids_ahead, without, .. } = request;
+    let (secondary, other_server) = (request.secondary, request.other_server);
     let value = |(name, text): (String, String)| Ok((name, recovery::ContinueAt::new(&text)?));
     let segments = || request.segments.into_iter().map(value).collect::<Result<_, Error>>();
     let request = recovery_mark(request.mark).and_then(|mark| {
-        let (segments, given) = (segments()?, recovery::RecoveryRequest::default());
+        let given = recovery::RecoveryRequest {
+            no_ids_ahead,
+            counters_above: counters_above(request.counters_above)?,
+            ..recovery::RecoveryRequest::default()
+        };
+        let segments = segments()?;
         Ok(recovery::RecoveryRequest { mark, far_ahead, segments, without, ..given })
     });
     RecoveryCall { request, dry_run, secondary, other_server }
 }
 
+fn counters_above(text: Option<String>) -> Result<Option<u64>, Error> {
+    let number = |text: String| {
+        text.parse().map_err(|_| {
+            Error::bad_request(format!(
+                "counters_above is {text:?}, not a whole number; give the highest number of a counter"
+            ))
+        })
+    };
+    text.map(number).transpose()
+}
+
 /// Returns the outcome of a recovery.
 pub(super) fn outcome_body(outcome: RecoveryOutcome) -> RecoveryBody {
-    let RecoveryOutcome { recovery, forward, after, undefined } = outcome;
+    let RecoveryOutcome { recovery, forward, after, unsaid, undefined } = outcome;
     let mut body = recovery_body(&recovery, &forward, after.as_ref());
+    body.unsaid = unsaid;
     body.undefined.extend(undefined);
     body
 }
 
-/// Returns the reports on a store, the target of its move, and its identity `after` the recovery.
+/// Returns the reports on a store, the target of its move, and its identity `after` the recovery. The
+/// caller adds what is unsaid.
 #[must_use]
 pub fn recovery_body(
     recovery: &Recovery,
@@ -205,13 +224,13 @@ pub fn recovery_body(
         owner: journal.owner.clone(),
         host: journal.host.clone(),
         last_seen: time(UnixMillis::new(journal.seen_at_ms)),
-        state: state.to_string(),
+        state: recovery.state_text(journal, state),
     });
     let next = |(name, mark): &(String, Mark)| (name.clone(), mark.get().to_string());
     RecoveryBody {
         doubt: recovery.doubt().map(|doubt| doubt.clone().into_error().to_string()),
         journals: journals.collect(),
-        unsaid: recovery.unsaid(),
+        unsaid: None,
         marks_at_least: forward.raised_marks().map(|mark| time(mark.unix_millis())),
         segments: forward.segments.iter().map(next).collect(),
         undefined: recovery.undefined(forward).map(|(name, _)| name.clone()).collect(),

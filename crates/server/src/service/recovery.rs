@@ -34,6 +34,8 @@ pub(crate) struct RecoveryOutcome {
     pub(crate) forward: FastForward,
     /// Identity of the store afterwards; `None` when nothing was moved.
     pub(crate) after: Option<StoreIdentity>,
+    /// Reason why it cannot be moved yet.
+    pub(crate) unsaid: Option<String>,
     /// Sources that could not be defined.
     pub(crate) undefined: Vec<String>,
 }
@@ -81,7 +83,7 @@ impl Service {
         let moves = request.as_ref().map_or(true, |it| *it != RecoveryRequest::default());
         if other_server && (dry_run || moves) {
             let message = "other_server puts the store in doubt and moves nothing; leave out \
-                           dry_run, mark, far_ahead, segments and without";
+                           dry_run and the values";
             return Err(Error::bad_request(message));
         }
         let request = request?;
@@ -107,25 +109,27 @@ impl Service {
         let (mut recovery, mut forward) = look().await?;
         let is_asked = recovery.doubt().is_some() || request.has_values();
         if dry_run || other_server || !is_asked {
-            let (after, undefined) = (None, Vec::new());
-            return Ok(RecoveryOutcome { recovery, forward, after, undefined });
+            let (after, unsaid, undefined) = (None, recovery.unsaid(&request), Vec::new());
+            return Ok(RecoveryOutcome { recovery, forward, after, unsaid, undefined });
         }
-        if recovery.doubt().is_some() && recovery.unsaid().is_none() {
+        if recovery.doubt().is_some() && recovery.unsaid(&request).is_none() {
             node.noticed_doubt().await?;
             // A member may have reported meanwhile.
             (recovery, forward) = look().await?;
         }
-        if let Some(unsaid) = recovery.unsaid() {
+        if let Some(unsaid) = recovery.unsaid(&request) {
             return Err(Error::new(Code::StoreRolledBack, unsaid));
         }
         let after = node.recover(&forward).await?;
         let how = if forward.values_only { "raised" } else { "recovered" };
-        self.audit_store_move(&format!("{}{how}: {}", which(), moved_to(&forward)));
+        let moved = moved_to(&forward, &request);
+        self.audit_store_move(&format!("{}{how}: {moved}", which()));
         let undefined = match recovery.lacks_sources() {
             true => self.define_lost(&recovery, &configured).await,
             false => Vec::new(),
         };
-        Ok(RecoveryOutcome { recovery, forward, after: Some(after), undefined })
+        let after = Some(after);
+        Ok(RecoveryOutcome { recovery, forward, after, unsaid: None, undefined })
     }
 
     /// Defines the sources that the configuration has and the store lacked. Returns the failed
@@ -156,15 +160,18 @@ impl Service {
     }
 }
 
-/// Describes the target of a store's move, for the audit trail.
+/// Describes the target of a store's move, and for what the operator vouches, for the audit trail.
 #[must_use]
-pub fn moved_to(forward: &FastForward) -> String {
+pub fn moved_to(forward: &FastForward, request: &RecoveryRequest) -> String {
     let marks = forward.raised_marks().map(|mark| Rfc3339(mark.unix_millis()));
     let marks = marks.map(|mark| format!("worker marks at least {mark}"));
     let numbers = forward.segments.iter().map(|(name, next)| format!("{name}={}", next.get()));
     let numbers: Vec<_> = numbers.collect();
     let numbers = (!numbers.is_empty()).then(|| format!("numbers at least {}", numbers.join(" ")));
-    marks.into_iter().chain(numbers).collect::<Vec<_>>().join(", ")
+    let counters = request.counters_above.map(|above| format!("counters above {above}"));
+    let vouched = request.no_ids_ahead.then(|| "no IDs ahead".to_owned());
+    let all = marks.into_iter().chain(numbers).chain(counters).chain(vouched);
+    all.collect::<Vec<_>>().join(", ")
 }
 
 /// Parses the mark of a recovery.
@@ -189,11 +196,16 @@ mod tests {
     fn audit_line_of_a_move_names_only_raised_values() {
         let segments = vec![("a".to_owned(), Mark::new(7)), ("b".to_owned(), Mark::new(9))];
         let numbers = FastForward { segments, values_only: true, ..FastForward::default() };
+        let moved_to = |forward: &FastForward| moved_to(forward, &RecoveryRequest::default());
         assert_eq!(moved_to(&numbers), "numbers at least a=7 b=9");
         let marks_at_least = Mark::new(1_795_952_102_485);
-        let both = FastForward { marks_at_least, ..numbers };
+        let both = FastForward { marks_at_least, ..numbers.clone() };
         let marks = "worker marks at least 2026-11-29T11:35:02.485Z";
         assert_eq!(moved_to(&both), format!("{marks}, numbers at least a=7 b=9"));
         assert_eq!(moved_to(&FastForward { segments: Vec::new(), ..both }), marks);
+        let counters_above = Some(9);
+        let vouched = RecoveryRequest { no_ids_ahead: true, counters_above, ..Default::default() };
+        let text = "numbers at least a=7 b=9, counters above 9, no IDs ahead";
+        assert_eq!(super::moved_to(&numbers, &vouched), text);
     }
 }

@@ -16,6 +16,15 @@ use super::common::{Server, in_time, node_on, server_of, settings, soon, timer};
 use super::grpc::reason;
 use super::slow_store::BlockedStore;
 
+/// Leaves the missing journal out; no counter has counted.
+const WITHOUT: &str = r#"{"without": ["b"], "counters_above": "0"}"#;
+
+/// Returns the same request for gRPC.
+fn without() -> RecoverRequest {
+    let (without, counters_above) = (vec!["b".into()], Some(0));
+    RecoverRequest { without, counters_above, ..RecoverRequest::default() }
+}
+
 /// Returns a server on a store in doubt: one journal has reported, another has not.
 pub(super) async fn in_doubt() -> (Server, MemoryStore) {
     let (node, second_handle) = waiting_node(300, Platform::system()).await;
@@ -68,6 +77,7 @@ fn journal(id: &str) -> JournalInfo {
         has_reported: false,
         is_heard_of: false,
         reports: 0,
+        far_mark: 0,
     }
 }
 
@@ -95,12 +105,15 @@ async fn http_recovers_a_store_once_no_journal_is_missing() {
     ] {
         assert_eq!(server.post("/v1/recovery", wrong).await.status, status, "{wrong}");
     }
-    let dry = server.post("/v1/recovery", r#"{"without": ["b"], "dry_run": true}"#).await.json();
+    let dry = server
+        .post("/v1/recovery", r#"{"without": ["b"], "counters_above": "0", "dry_run": true}"#)
+        .await
+        .json();
     assert!(dry["done"] == false && dry["unsaid"].is_null(), "{dry}");
     // Prefetched numbers are issued until the server notices the doubt; a dry run changes nothing.
     while server.get("/v1/ids/numbers").await.status == 200 {}
 
-    let named = r#"{"without": ["b"], "segments": {"numbers": "7000"}}"#;
+    let named = r#"{"without": ["b"], "counters_above": "0", "segments": {"numbers": "7000"}}"#;
     let done = soon(server.post("/v1/recovery", named)).await.json();
     assert!(done["done"] == true && done["store"]["id"].is_string(), "{done}");
     continues_from(&server, 7_000).await;
@@ -112,6 +125,61 @@ async fn http_recovers_a_store_once_no_journal_is_missing() {
     assert!(refused.is_some_and(|line| !line.ends_with(" 0")), "{page}");
     let again = server.post("/v1/recovery", "{}").await.json();
     assert!(again["doubt"].is_null() && again["done"] == false, "{again}");
+}
+
+/// A journal that is left out may know of another recovery, which moved the counters.
+#[tokio::test]
+async fn counters_need_a_number_if_a_journal_is_left_out() {
+    let (server, second_handle) = in_doubt().await;
+    let refused = server.post("/v1/recovery", r#"{"without": ["b"]}"#).await;
+    assert_eq!((refused.status, refused.code().as_str()), (503, "store_rolled_back"));
+    assert!(refused.body.contains("--counters-above"), "{refused:?}");
+    let wrong = r#"{"without": ["b"], "counters_above": "many"}"#;
+    assert_eq!(server.post("/v1/recovery", wrong).await.status, 400);
+    let request = RecoverRequest { counters_above: None, ..without() };
+    let refused = soon(server.grpc().await.recover(request)).await.unwrap_err();
+    assert_eq!(reason(&refused), ErrorCode::StoreRolledBack);
+    let above = r#"{"without": ["b"], "counters_above": "3298534883329"}"#;
+    let done = soon(server.post("/v1/recovery", above)).await.json();
+    assert_eq!(done["done"], true, "{done}");
+    let next = second_handle.ground().await.unwrap().term.get() >> 32 << 40;
+    assert_eq!(next, 4 << 40, "above 3 * 2^40 + 1");
+}
+
+/// Returns a server on such a store, to which a mark five years ahead is reported, and that mark.
+async fn far_ahead() -> (Server, String) {
+    let (server, second_handle) = in_doubt().await;
+    let far = SystemClock.unix_ms().saturating_add(5 * 365 * 86_400_000);
+    let known = Known { mark: far.get(), ..Known::default() };
+    second_handle.report(&journal("a"), Some(&known)).await.unwrap();
+    (server, Rfc3339(far).to_string())
+}
+
+#[tokio::test]
+async fn mark_far_ahead_needs_a_word_over_http() {
+    let (server, far) = far_ahead().await;
+    let refused = soon(server.post("/v1/recovery", WITHOUT)).await;
+    assert_eq!((refused.status, refused.code().as_str()), (503, "store_rolled_back"));
+    for part in [&*far, "--far-ahead", "--no-ids-ahead"] {
+        assert!(refused.body.contains(part), "{part}: {refused:?}");
+    }
+    let vouched = r#"{"without": ["b"], "counters_above": "0", "no_ids_ahead": true}"#;
+    let done = soon(server.post("/v1/recovery", vouched)).await.json();
+    assert!(done["done"] == true && done["unsaid"].is_null(), "{done}");
+    let mark: Rfc3339 = done["marks_at_least"].as_str().unwrap().parse().unwrap();
+    assert!(mark.0.since(SystemClock.unix_ms()) < 600_000, "{done}");
+}
+
+#[tokio::test]
+async fn mark_far_ahead_needs_a_word_over_grpc() {
+    let (server, far) = far_ahead().await;
+    let mut client = server.grpc().await;
+    let refused = soon(client.recover(without())).await.unwrap_err();
+    assert_eq!(reason(&refused), ErrorCode::StoreRolledBack);
+    assert!(refused.message().contains(&far), "{refused:?}");
+    let accepted = RecoverRequest { far_ahead: true, ..without() };
+    let done = soon(client.recover(accepted)).await.unwrap().into_inner();
+    assert_eq!((done.done, done.marks_at_least), (true, Some(far)));
 }
 
 #[tokio::test]
@@ -128,7 +196,7 @@ async fn grpc_recovers_a_store_by_the_recover_call_only() {
     assert!(refused.message.contains("snowmint worker recover"), "{refused:?}");
 
     // Before the server notices the doubt, it issues prefetched numbers.
-    let request = RecoverRequest { without: vec!["b".into()], ..RecoverRequest::default() };
+    let request = without();
     let done = soon(client.recover(request)).await.unwrap().into_inner();
     assert!(done.done && done.store.is_some() && done.writes.is_some(), "{done:?}");
     assert_eq!(done.segments["numbers"], 5_000);
@@ -310,7 +378,7 @@ async fn a_server_that_took_over_is_accepted_over_http() {
     let early = server.post("/v1/recovery", "{}").await;
     assert_eq!((early.status, early.code().as_str()), (503, "store_rolled_back"));
     rejects_with(&server, "store_rolled_back").await;
-    let done = soon(server.post("/v1/recovery", r#"{"without": ["b"]}"#)).await.json();
+    let done = soon(server.post("/v1/recovery", WITHOUT)).await.json();
     assert_eq!(done["done"], true, "{done}");
     soon(async { while server.get("/v1/ids/numbers").await.status != 200 {} }).await;
 }
@@ -324,7 +392,7 @@ async fn a_server_that_took_over_is_accepted_over_grpc() {
     assert!(accepted.doubt.is_some() && !accepted.done, "{accepted:?}");
     assert!(second_handle.standing().await.unwrap().doubt.is_some());
     rejects_with(&server, "store_rolled_back").await;
-    let request = RecoverRequest { without: vec!["b".into()], ..RecoverRequest::default() };
+    let request = without();
     assert!(soon(client.recover(request)).await.unwrap().into_inner().done);
 }
 
@@ -348,7 +416,7 @@ async fn recovery_passes_reports_that_arrive_while_it_waits() {
 
     // It notices the doubt with a renewal, which happens only when time passes.
     let before = looks(&node);
-    let mut recovering = std::pin::pin!(server.post("/v1/recovery", r#"{"without": ["b"]}"#));
+    let mut recovering = std::pin::pin!(server.post("/v1/recovery", WITHOUT));
     let first_look = async {
         while looks(&node) == before {
             BootTimer.sleep_ms(1).await;
@@ -372,7 +440,7 @@ async fn recovery_passes_reports_that_arrive_while_it_waits() {
 #[tokio::test]
 async fn readyz_states_when_the_clock_reaches_the_marks() {
     let (server, _second_handle) = in_doubt().await;
-    let done = soon(server.post("/v1/recovery", r#"{"without": ["b"]}"#)).await.json();
+    let done = soon(server.post("/v1/recovery", WITHOUT)).await.json();
     let until = done["marks_at_least"].as_str().unwrap();
     // A number is claimed on the first request that needs one.
     soon(async { while server.get("/v1/ids/default").await.code() != "pool_full" {} }).await;

@@ -190,6 +190,7 @@ async fn reports_are_kept_until_the_store_is_moved_forward(case: Case) {
         has_reported: false,
         is_heard_of: false,
         reports: 0,
+        far_mark: 0,
     };
     let known = |mark, end| Known {
         mark,

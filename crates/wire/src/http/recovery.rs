@@ -15,9 +15,17 @@ pub struct RecoveryRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub mark: Option<String>,
-    /// Confirms a `mark` more than a day ahead of the clock, and numbers that skip days of serials
-    /// or half of a disguised source.
+    /// Confirms a time more than a day ahead of the clock, `mark` or a journal's mark, and numbers
+    /// that skip days of serials or half of a disguised source.
     pub far_ahead: bool,
+    /// Leaves marks of journals out that are more than a day ahead of the clock: no ID later than
+    /// `marks_at_least` is in use.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_ids_ahead: bool,
+    /// Highest number of any counter, or 0: all counters continue above it. Needed if a journal is
+    /// left out, or none is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counters_above: Option<String>,
     /// First number that each source may issue, by source name: 1 above the highest; or `id:ID` (or
     /// a serial) for an ID that was issued.
     pub segments: BTreeMap<String, String>,
@@ -42,8 +50,8 @@ pub struct RecoveryBody {
     pub doubt: Option<String>,
     /// The journals that have joined the store, by their IDs.
     pub journals: Vec<JournalBody>,
-    /// Reason that the store cannot be recovered yet: journals without a report. Absent when it
-    /// can.
+    /// Reason that the store cannot be recovered yet: journals without a report, or a value that
+    /// only an operator knows. Absent when it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsaid: Option<String>,
     /// The lowest mark of any worker number afterwards: minting by worker numbers begins at this
@@ -81,7 +89,8 @@ pub struct JournalBody {
     pub last_seen: String,
     /// `reported`, `read here`, `left out`, or `MISSING`: no report of the journal exists. If the
     /// store has lost the journal's join, `, known only from another journal` follows. `not asked`
-    /// in a store that is not in doubt.
+    /// in a store that is not in doubt. `, of another store` and `, worker mark TIME` follow if the
+    /// journal is of a store that this one replaces, or has a mark more than a day ahead.
     pub state: String,
 }
 

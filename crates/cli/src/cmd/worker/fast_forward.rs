@@ -42,10 +42,18 @@ pub(super) struct MoveOptions {
     /// Also move worker marks up to this time.
     #[arg(long, value_name = "TIME")]
     mark: Option<String>,
-    /// Accept a --mark more than a day ahead of this clock, and a --segment that skips days of
-    /// serials or half of a disguised source.
+    /// Accept a --mark or a journal's mark more than a day ahead of this clock, and a --segment that
+    /// skips days of serials or half of a disguised source.
     #[arg(long)]
     far_ahead: bool,
+    /// Leave out marks of journals that are more than a day ahead of this clock. Only if no ID later
+    /// than the plan's mark is in use: it would come again.
+    #[arg(long)]
+    no_ids_ahead: bool,
+    /// Highest number of any counter, or 0 if none has counted: all counters continue above it.
+    /// Needed if a journal is left out, or none is left.
+    #[arg(long, value_name = "NUMBER")]
+    counters_above: Option<u64>,
     /// Segment source, and the first number that may be issued (1 above the highest), or id:ID (or a
     /// serial) for an ID that was; may be given several times.
     #[arg(long, value_name = "SOURCE=NUMBER", value_parser = segment)]
@@ -138,14 +146,11 @@ pub(super) struct MoveStep {
 impl MoveOptions {
     /// Returns the values of the options.
     pub(super) fn request(&self) -> Outcome<RecoveryRequest> {
-        if self.far_ahead && self.mark.is_none() && self.segment.is_empty() {
-            let message =
-                "--far-ahead confirms a value, and there is none; add --mark or --segment";
-            return Err(Failure::usage(message));
-        }
         Ok(RecoveryRequest {
             mark: when::utc(self.mark.as_deref())?,
             far_ahead: self.far_ahead,
+            no_ids_ahead: self.no_ids_ahead,
+            counters_above: self.counters_above,
             segments: self.segment.clone(),
             without: self.without.clone(),
             journals_are_complete: self.journal_is_complete,
@@ -154,12 +159,15 @@ impl MoveOptions {
 
     /// Returns the same values for a server.
     pub(super) fn recovery_request(&self) -> Outcome<http::RecoveryRequest> {
-        let RecoveryRequest { mark, far_ahead, segments, without, .. } = self.request()?;
+        let request = self.request()?;
+        let RecoveryRequest { mark, far_ahead, no_ids_ahead, segments, without, .. } = request;
         let segments = segments.into_iter().map(|(name, next)| (name, next.to_string()));
         Ok(http::RecoveryRequest {
             dry_run: self.dry_run,
             mark: mark.map(|mark| Rfc3339(mark).to_string()),
             far_ahead,
+            no_ids_ahead,
+            counters_above: self.counters_above.map(|above| above.to_string()),
             segments: segments.collect(),
             without,
             secondary: None,
@@ -192,14 +200,16 @@ impl MoveOptions {
             true => node::keyrings(&config.disguise.keys)?,
             false => Keyrings::new(),
         };
-        let settings = NodeSettings { builtin, keyrings, ..node::pacing(config) };
+        // Counters are in the primary store.
+        let secondary = is_secondary.then(String::new);
+        let settings = NodeSettings { builtin, keyrings, secondary, ..node::pacing(config) };
         let namespace = &config.store.namespace;
         let configured = Configured { sources: &sources, settings: &settings, namespace };
         if step.other_server {
             runtime.block_on(accepted(config))?;
         }
         let look = look(config, runs, read, &request, configured);
-        let recovery = runtime.block_on(look)?.with_set_aside(aside).vouched_by(&request);
+        let recovery = runtime.block_on(look)?.with_set_aside(aside);
         if runs && recovery.doubt().is_none() && !request.has_values() {
             complain(NOTHING_TO_RECOVER);
             return Ok(());
@@ -207,6 +217,8 @@ impl MoveOptions {
         let mut forward = recovery.plan(&request)?;
         forward.new_identity = step.new_identity;
         forward.forget_journals.extend(set_aside);
+        let leaves_out = |record: &Record| recovery.leaves_out(record, &request);
+        forward.forget_journals.extend(other_journals::ids(&journals, leaves_out));
         if forward.values_only {
             complain(VALUES_ONLY);
         }
@@ -215,6 +227,7 @@ impl MoveOptions {
             let mut body = recovery_body(&recovery, forward, after);
             let is_expected = |name: &String| is_secondary && config.defined.contains_key(name);
             body.undefined.retain(|name| !is_expected(name));
+            body.unsaid = recovery.unsaid(&request).filter(|_| after.is_none());
             body
         };
         let body = body_of(&forward, None);
@@ -234,7 +247,7 @@ impl MoveOptions {
             true => format!("{} --journal-is-complete", step.command),
             false => step.command.to_owned(),
         };
-        leave_trail(config, &command, before.as_ref(), &after, &forward);
+        leave_trail(config, &command, before.as_ref(), &after, (&forward, &request));
         // A definition may fail, and the store has moved: without its journal, a start reports it.
         let mut aside: Vec<_> = step
             .lock
@@ -242,8 +255,9 @@ impl MoveOptions {
             .filter_map(|lock| journal::set_aside(lock).transpose())
             .collect::<Result<_, _>>()?;
         let own = aside.first().cloned();
-        if !runs && !step.new_identity {
-            aside.extend(other_journals::set_aside(&journals, &after.store())?);
+        if !step.new_identity {
+            let store = (!runs).then(|| after.store());
+            aside.extend(other_journals::set_aside(&journals, store.as_deref(), leaves_out)?);
         }
         if recovery.lacks_sources() {
             after = runtime.block_on(defined(config))?;
@@ -347,13 +361,13 @@ fn leave_trail(
     command: &str,
     before: Option<&StoreIdentity>,
     after: &StoreIdentity,
-    forward: &Forward,
+    (forward, request): (&Forward, &RecoveryRequest),
 ) {
     let shown = |identity: &StoreIdentity| {
         format!("store {} with {}", identity.store(), counted(identity.writes, "write"))
     };
     let before = before.map_or_else(|| "not known".to_owned(), shown);
-    let after = format!("{}, {}", shown(after), moved_to(forward));
+    let after = format!("{}, {}", shown(after), moved_to(forward, request));
     let what = match forward.values_only {
         true => format!("{command}: values raised"),
         false => command.to_owned(),

@@ -52,14 +52,29 @@ fn read(dir: &Path, runs: bool) -> Outcome<OtherJournals> {
     Ok(OtherJournals { live, aside })
 }
 
-/// Sets the current journals aside that belong to another store than `store`: their servers would
-/// reject it, and everything that they know is in it now. Those of the same store continue.
-pub(super) fn set_aside(journals: &[OtherJournals], store: &str) -> Outcome<Vec<PathBuf>> {
+/// Returns the IDs of the current journals that the operator leaves out in part.
+pub(super) fn ids(
+    journals: &[OtherJournals],
+    leaves_out: impl Fn(&Record) -> bool,
+) -> impl Iterator<Item = String> {
+    let live = journals.iter().filter_map(|journal| journal.live.as_ref());
+    live.filter(move |(_, record)| leaves_out(record)).map(|(_, record)| record.id.clone())
+}
+
+/// Sets the current journals aside that belong to another store than `store`, if it is given: their
+/// servers would reject it, and everything that they know is in it now. So would those of journals
+/// that are left out in part. The others of the same store continue.
+pub(super) fn set_aside(
+    journals: &[OtherJournals],
+    store: Option<&str>,
+    leaves_out: impl Fn(&Record) -> bool,
+) -> Outcome<Vec<PathBuf>> {
     let mut aside = Vec::new();
     for (lock, read) in journals.iter().filter_map(|journal| journal.live.as_ref()) {
         let record = &read.record;
         let of = StoreIdentity { id: record.store.clone(), writes: 0 }.store();
-        if !record.store.is_empty() && of != store {
+        let is_other = !record.store.is_empty() && store.is_some_and(|store| of != store);
+        if is_other || leaves_out(record) {
             aside.extend(journal::set_aside(lock)?);
         }
     }

@@ -47,7 +47,7 @@ impl Recovered {
             ));
         }
         let left_out = JournalState::LeftOut.to_string();
-        if body.journals.iter().any(|journal| journal.state == left_out) {
+        if body.journals.iter().any(|journal| journal.state.starts_with(&left_out)) {
             complain(LEFT_OUT);
         }
         if self.json {

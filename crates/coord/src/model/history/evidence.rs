@@ -93,7 +93,7 @@ pub(crate) struct RecalledBy<'a> {
     pub(crate) secondary: Option<&'a str>,
     /// Whether it reaches the store through servers, where alone the command can run.
     pub(crate) is_program: bool,
-    /// Whether the command needs a confirmation for the mark, which is far ahead.
+    /// Whether the mark is far ahead, so that the command would end minting for long.
     pub(crate) far_ahead: bool,
 }
 
@@ -126,6 +126,7 @@ pub(crate) fn check_recovered(
         lacks.push(format!("{more} more sources, named once these are raised"));
     }
     let seen = Mark::new(known.mark);
+    let mut otherwise = String::new();
     if mark < seen {
         let was = Rfc3339(seen.unix_millis());
         let is = match mark {
@@ -133,8 +134,17 @@ pub(crate) fn check_recovered(
             mark => Rfc3339(mark.unix_millis()).to_string(),
         };
         lacks.push(format!("worker mark was {was}, is {is}"));
+        if by.far_ahead {
+            let last = if mark == Mark::ZERO { "the present" } else { &is };
+            let numbers = if below.is_empty() { "" } else { "run the command without --mark, " };
+            otherwise = format!(
+                " --far-ahead, after which no server mints by worker numbers before {was}; or, if no \
+                 ID of this process later than {last} is in use (as after a clock that was wrong and \
+                 `worker reclaim`), {numbers}stop this process and move the file `journal` out of its \
+                 data directory"
+            );
+        }
         command.push_str(&format!(" --mark {was}"));
-        command.push_str(if by.far_ahead { " --far-ahead" } else { "" });
     }
     if lacks.is_empty() {
         return Ok(());
@@ -149,7 +159,8 @@ pub(crate) fn check_recovered(
     let place = if by.is_program { " at the store's servers" } else { "" };
     let message = format!(
         "store rolled back: {lacks}, as seen by {who}, without which the store was recovered; IDs \
-         in between may have come twice; to stop that and continue, {first}run{place} {command}"
+         in between may have come twice; to stop that and continue, {first}run{place} \
+         {command}{otherwise}"
     );
     let (seen, found) = match below.first() {
         Some((_, seen, found)) => (*seen, *found),

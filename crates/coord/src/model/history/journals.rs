@@ -74,6 +74,10 @@ pub struct JournalInfo {
     /// Number of its reports, so that a repeated one shows. Earlier versions do not count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reports: u64,
+    /// Mark of a worker number in its report, if more than a day ahead of its clock; otherwise 0.
+    /// Earlier versions do not name it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub far_mark: u64,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -93,7 +97,7 @@ impl JournalInfo {
         let mut room = bytes_max;
         journals.retain_mut(|journal| {
             (journal.has_reported, journal.is_heard_of) = (false, false);
-            journal.reports = 0;
+            (journal.reports, journal.far_mark) = (0, 0);
             let left = room.checked_sub(journal.owner.len() + journal.host.len() + JOURNAL_BYTES);
             room = left.unwrap_or(0);
             left.is_some()
@@ -127,7 +131,9 @@ impl Standing {
     }
 
     pub(in crate::model) fn forget_reports(&mut self) {
-        self.journals.iter_mut().for_each(|journal| journal.has_reported = false);
+        for journal in &mut self.journals {
+            (journal.has_reported, journal.far_mark) = (false, 0);
+        }
         self.known = Known::default();
     }
 
@@ -137,7 +143,8 @@ impl Standing {
     pub fn record_report(&mut self, journal: &JournalInfo, known: Option<&Known>) {
         let known = known.filter(|_| self.doubt.is_some());
         if !journal.id.is_empty() {
-            self.list(journal, known.is_some());
+            let far_mark = if known.is_some() { journal.far_mark } else { 0 };
+            self.list(&JournalInfo { far_mark, ..journal.clone() }, known.is_some());
         }
         if let Some(known) = known {
             self.known.merge(known);
@@ -149,7 +156,8 @@ impl Standing {
 
     /// Records a journal that another journal reported.
     pub fn record_named(&mut self, journal: &JournalInfo) {
-        self.list(&JournalInfo { is_heard_of: true, ..journal.clone() }, false);
+        let is_heard_of = true;
+        self.list(&JournalInfo { is_heard_of, far_mark: 0, ..journal.clone() }, false);
     }
 
     /// Adds a journal to those that have joined.

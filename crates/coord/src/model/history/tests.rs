@@ -320,6 +320,7 @@ fn the_journals_that_joined_last_are_remembered() {
             has_reported: false,
             is_heard_of: false,
             reports: 0,
+            far_mark: 0,
         };
         standing.record_report(&journal, None);
     }
@@ -376,7 +377,15 @@ fn store_recovered_below_a_journal_names_the_whole_command() {
     let marks = Known { ends: BTreeMap::new(), ..known.clone() };
     let error = check(&marks, 0, true).unwrap_err();
     assert!(error.message().contains("was 2026-11-29T11:35:02.485Z, is not set,"), "{error}");
-    assert!(error.message().ends_with(" --mark 2026-11-29T11:35:02.485Z --far-ahead"), "{error}");
+    // Followed without a thought, it would end minting for years.
+    let far = "run snowmint worker recover --mark 2026-11-29T11:35:02.485Z --far-ahead, after which no \
+               server mints by worker numbers before 2026-11-29T11:35:02.485Z; or, if no ID of \
+               this process later than the present is in use";
+    assert!(error.message().contains(far), "{error}");
+    assert!(error.message().ends_with("`journal` out of its data directory"), "{error}");
+    let error = check(&known, 5, true).unwrap_err();
+    assert!(error.message().contains("is in use (as after a clock that was wrong"), "{error}");
+    assert!(error.message().contains("run the command without --mark, stop"), "{error}");
     let numbers = Known { mark: 0, ..known };
     let error = check(&numbers, 0, true).unwrap_err();
     assert!(error.message().ends_with(" --segment c=7"), "{error}");

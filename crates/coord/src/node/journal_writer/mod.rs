@@ -474,6 +474,7 @@ mod tests {
                 has_reported: false,
                 is_heard_of: false,
                 reports: 0,
+                far_mark: 0,
             };
             journal_writer.saw_journals((0..10_000).map(journal).collect());
             let lease = JournalLease {

@@ -12,24 +12,16 @@ use crate::journal::Inspected;
 const NAMED_MAX: usize = 20;
 
 impl Recovery {
-    /// Takes an operator's word about the read journals that may be old copies: they lack nothing,
-    /// or the sources are named with what they may lack.
-    #[must_use]
-    pub fn vouched_by(mut self, request: &RecoveryRequest) -> Self {
-        self.named = request.segments.iter().map(|(name, _)| name.clone()).collect();
-        self.copies_are_complete = request.journals_are_complete;
-        self
-    }
-
     /// Returns whether a file of a journal was read that is surely the last one.
     pub(super) fn is_read_whole(&self, id: &str) -> bool {
         self.read.iter().any(|read| read.record.id == id && !read.is_perhaps_old)
     }
 
     /// Returns what an operator has to confirm about read journals that may be old copies, if it is
-    /// not confirmed. A store that is not in doubt has all that its journals know.
-    pub(super) fn unvouched(&self) -> Option<String> {
-        if self.copies_are_complete || self.is_whole() {
+    /// not confirmed: that they lack nothing, or the sources with what they may lack. A store that is
+    /// not in doubt has all that its journals know.
+    pub(super) fn unvouched(&self, request: &RecoveryRequest) -> Option<String> {
+        if request.journals_are_complete || self.is_whole() {
             return None;
         }
         let copies: Vec<_> = self.read.iter().filter(|read| self.may_lack(read)).collect();
@@ -39,7 +31,7 @@ impl Recovery {
             .flat_map(|copy| self.numbered(copy))
             .collect::<BTreeSet<_>>()
             .into_iter()
-            .filter(|name| !self.named.contains(name))
+            .filter(|name| request.segments.iter().all(|(named, _)| named != name))
             .collect();
         let (shown, count) = (unnamed.iter().take(NAMED_MAX), copies.len());
         let mut values = shown.map(|name| format!("--segment {name}=id:ID")).collect::<Vec<_>>();

@@ -138,15 +138,8 @@ impl Recovery {
         }
     }
 
-    /// Returns the reason why the store cannot be moved yet: missing reports, and journals that may
-    /// be old copies. `None` when all is known, or an operator vouches for the rest.
-    #[must_use]
-    pub fn unsaid(&self) -> Option<String> {
-        let reasons: Vec<_> = self.unreported().into_iter().chain(self.unvouched()).collect();
-        (!reasons.is_empty()).then(|| reasons.join(". "))
-    }
-
-    fn unreported(&self) -> Option<String> {
+    /// Returns the error of missing reports; `None` when all have arrived.
+    pub(super) fn unreported(&self) -> Option<String> {
         let is_missing =
             |state: JournalState| matches!(state, JournalState::Missing | JournalState::HeardOf);
         let mut missing = self.journals().filter(|(_, state)| is_missing(*state));

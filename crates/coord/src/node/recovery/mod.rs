@@ -4,6 +4,7 @@
 //! Nothing here changes a store: [`Recovery::plan`] computes how far to move it, and
 //! [`Store::fast_forward`] moves it.
 
+mod confirmed;
 mod continue_at;
 mod copies;
 mod journals;
@@ -39,9 +40,15 @@ pub use reports::Reports;
 pub struct RecoveryRequest {
     /// Time to which worker marks go at least.
     pub mark: Option<UnixMillis>,
-    /// Whether that time is intended, though it is more than a day ahead of the clock; and numbers
-    /// that skip most of a source, or days of serials.
+    /// Whether a time is intended that is more than a day ahead of the clock, that one or a
+    /// journal's; and numbers that skip most of a source, or days of serials.
     pub far_ahead: bool,
+    /// Whether no ID is in use that is later than the plan's mark: marks of journals more than a day
+    /// ahead of the clock are left out.
+    pub no_ids_ahead: bool,
+    /// Number that no counter has exceeded; all counters continue above it. Needed where the count
+    /// of earlier recoveries may be lost.
+    pub counters_above: Option<u64>,
     /// Segment sources, each with the value from which it continues at least.
     pub segments: Vec<(String, ContinueAt)>,
     /// IDs of the journals that are lost.
@@ -82,10 +89,6 @@ pub struct Recovery {
     planned_on: Option<Standing>,
     /// Journals that were read from files.
     read: Vec<Inspected>,
-    /// Whether those that may be old copies lack nothing, by an operator's word.
-    copies_are_complete: bool,
-    /// Sources whose next numbers an operator names.
-    named: BTreeSet<String>,
     /// IDs of the lost journals, as named by an operator.
     without: Vec<String>,
     /// IDs of journals that an earlier recovery has set aside.
@@ -102,6 +105,8 @@ pub struct Recovery {
     /// Sources that a start with this configuration defines.
     configured: BTreeSet<String>,
     namespace: String,
+    /// Whether the store has counters: a secondary store has none.
+    has_counters: bool,
     keyrings: Keyrings,
 }
 
@@ -126,8 +131,6 @@ impl Recovery {
             runs: reports.runs,
             planned_on: reports.stored,
             read,
-            copies_are_complete: false,
-            named: BTreeSet::new(),
             without: without.to_vec(),
             set_aside: Vec::new(),
             now,
@@ -137,6 +140,7 @@ impl Recovery {
             unlisted: None,
             configured: configured.names().map(str::to_owned).collect(),
             namespace: configured.namespace.to_owned(),
+            has_counters: configured.settings.secondary.is_none(),
             keyrings: configured.settings.keyrings.clone(),
         };
         let mut plans = configured.plans();
@@ -266,11 +270,13 @@ impl Recovery {
     ///
     /// # Errors
     /// `Invalid` for an unconfirmed time more than a day ahead, for a value from which a source
-    /// cannot mint, and for a journal to leave out of a store that is not in doubt. `NotFound` for an
+    /// cannot mint or that counters cannot pass, and for a journal to leave out, or counters to
+    /// move, of a store that is not in doubt. `NotFound` for an
     /// unknown source: a misspelled name would leave the intended source unmoved.
     pub fn plan(&self, request: &RecoveryRequest) -> Result<FastForward> {
         check_near(request, self.now)?;
         self.check_left_out(request)?;
+        self.check_counters(request)?;
         self.check_named(&request.segments)?;
         let next = |(name, value): &(String, ContinueAt)| {
             let (plan, far_ahead) = (self.going.segments.get(name), request.far_ahead);
@@ -286,7 +292,8 @@ impl Recovery {
             FastForward { marks_at_least, segments, values_only: true, ..FastForward::default() }
         } else {
             let forget_journals = [&*self.without, &*self.set_aside].concat();
-            let forward = plan::plan(&self.known(), mark, &segments, &self.going, self.reached);
+            let known = self.counted(request);
+            let forward = plan::plan(&known, mark, &segments, &self.going, self.reached);
             FastForward { forget_journals, ..forward }
         };
         let (planned_on, same_server) = (self.planned_on.clone(), self.runs);

@@ -87,6 +87,11 @@ fn store_minted_source_passes_the_same_time() {
     assert_eq!(forward.segments, [("orders".to_owned(), Mark::new(last))], "and no further");
 }
 
+/// A request by an operator who knows that no counter has counted.
+fn no_counters() -> RecoveryRequest {
+    RecoveryRequest { counters_above: Some(0), ..RecoveryRequest::default() }
+}
+
 fn info(id: &str) -> JournalInfo {
     let (owner, host) = ("shop".to_owned(), "here".to_owned());
     JournalInfo {
@@ -97,6 +102,7 @@ fn info(id: &str) -> JournalInfo {
         has_reported: false,
         is_heard_of: false,
         reports: 0,
+        far_mark: 0,
     }
 }
 
@@ -143,7 +149,7 @@ async fn missing_known_journal_blocks_recovery() {
 
     let read = Record { id: "c".into(), journals: vec![info("d")], ..Record::default() };
     let unsaid = async |read: &[&Record], without: &[&str]| {
-        look(&store, read, without).await.unwrap().unsaid()
+        look(&store, read, without).await.unwrap().unsaid(&no_counters())
     };
     assert!(unsaid(&[], &[]).await.is_some());
     assert_eq!(unsaid(&[], &["b"]).await, None);
@@ -175,7 +181,7 @@ async fn journal_that_is_read_counts_like_a_report() {
     let expected =
         [("a", JournalState::Reported), ("b", JournalState::Read), ("c", JournalState::LeftOut)];
     assert!(states.eq(expected));
-    assert_eq!(found.unsaid(), None);
+    assert_eq!(found.unsaid(&no_counters()), None);
     let plan = found.plan(&RecoveryRequest::default()).unwrap();
     assert_eq!(plan.segments, [end("bills", 60), end("numbers", 40)]);
 }
@@ -193,10 +199,10 @@ async fn journal_that_was_set_aside_is_not_missing() {
         ..Record::default()
     };
     let found = look(&store, &[], &[]).await.unwrap();
-    assert!(found.unsaid().is_some());
+    assert!(found.unsaid(&no_counters()).is_some());
     // The journal "other" is one of another store.
     let found = found.with_set_aside(vec![aside("b", 60), aside("other", 70)]);
-    assert_eq!(found.unsaid(), None);
+    assert_eq!(found.unsaid(&no_counters()), None);
     let plan = found.plan(&RecoveryRequest::default()).unwrap();
     assert_eq!(plan.segments, [("b".to_owned(), Mark::new(60))]);
     assert_eq!(plan.forget_journals, ["b"]);
@@ -352,7 +358,7 @@ async fn reports_that_a_restore_brought_back_do_not_count() {
         };
         look_with(&store, reports, &[], &[]).await.unwrap()
     };
-    let unsaid = repeated().await.unsaid().unwrap();
+    let unsaid = repeated().await.unsaid(&no_counters()).unwrap();
     assert!(unsaid.contains("1 journals do not report"), "{unsaid}");
     let plan = repeated().await.plan(&RecoveryRequest::default()).unwrap();
     assert!(
@@ -367,12 +373,12 @@ async fn reports_that_a_restore_brought_back_do_not_count() {
     store.report(&again, Some(&known)).await.unwrap();
     let reports = Reports::between(&before, store.standing().await.unwrap());
     let found = look_with(&store, reports, &[], &[]).await.unwrap();
-    assert_eq!(found.unsaid(), None);
+    assert_eq!(found.unsaid(&no_counters()), None);
     let plan = found.plan(&RecoveryRequest::default()).unwrap();
     assert_eq!(plan.segments, [("numbers".to_owned(), Mark::new(9_000))]);
     // While no server runs, only journals that are read count.
     let stopped = Reports::of_stopped(&store).await.unwrap();
-    assert!(look_with(&store, stopped, &[], &[]).await.unwrap().unsaid().is_some());
+    assert!(look_with(&store, stopped, &[], &[]).await.unwrap().unsaid(&no_counters()).is_some());
 }
 
 /// A later look at another doubt shows nothing about the reports of the former.
@@ -468,7 +474,7 @@ async fn a_store_that_is_not_in_doubt_moves_to_the_named_values_alone() {
     let store = MemoryStore::new("recovery").unwrap();
     store.report(&info("a"), None).await.unwrap();
     let found = look(&store, &[], &[]).await.unwrap();
-    assert_eq!(found.unsaid(), None);
+    assert_eq!(found.unsaid(&no_counters()), None);
     assert_eq!(found.journals().next().unwrap().1, JournalState::NotAsked);
     let segments = vec![("numbers".to_owned(), Mark::new(77).into())];
     let request = RecoveryRequest { segments, ..RecoveryRequest::default() };
@@ -482,7 +488,7 @@ async fn a_store_that_is_not_in_doubt_moves_to_the_named_values_alone() {
     // With its servers stopped, the store may be a new one in the place of a lost one.
     let stopped = Reports::of_stopped(&store).await.unwrap();
     let found = look_with(&store, stopped, &[], &[]).await.unwrap();
-    assert!(found.unsaid().is_some());
+    assert!(found.unsaid(&no_counters()).is_some());
     assert!(found.plan(&request).unwrap().marks_at_least > Mark::ZERO);
 }
 
@@ -650,7 +656,7 @@ async fn an_operator_accepts_a_server_that_took_over() {
             let refused = handle.accept_lead(Mark::new(8)).await.unwrap_err();
             assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
         }
-        assert!(look(&store, &[], &[]).await.unwrap().unsaid().is_some());
+        assert!(look(&store, &[], &[]).await.unwrap().unsaid(&no_counters()).is_some());
         let known = Known { writes: seen.writes, ..Known::default() };
         store.report(&info("a"), Some(&known)).await.unwrap();
         recovered(&store).await.unwrap();
@@ -696,10 +702,10 @@ async fn reports_from_before_a_server_took_over_do_not_count() {
     let replica = store.backup();
     recovered(&store).await.unwrap();
     store.take_over(replica);
-    assert_eq!(look(&store, &[], &[]).await.unwrap().unsaid(), None);
+    assert_eq!(look(&store, &[], &[]).await.unwrap().unsaid(&no_counters()), None);
     accept_other_server(&store).await.unwrap();
     let found = look(&store, &[], &[]).await.unwrap();
-    assert!(found.unsaid().is_some());
+    assert!(found.unsaid(&no_counters()).is_some());
     assert_eq!(found.known(), Known::default());
 }
 
@@ -769,7 +775,7 @@ async fn old_copy_of_a_journal_needs_the_word_of_an_operator() {
     let found = look_with_copy(true, "b", false).await;
     let states = found.journals().map(|(_, state)| state.to_string());
     assert!(states.eq(["reported", "read here, perhaps an old copy"]));
-    let unsaid = found.unsaid().unwrap();
+    let unsaid = found.unsaid(&no_counters()).unwrap();
     for name in ["bills", "invoices", "numbers"] {
         assert!(unsaid.contains(&format!("--segment {name}=id:ID")), "{name}: {unsaid}");
     }
@@ -778,15 +784,13 @@ async fn old_copy_of_a_journal_needs_the_word_of_an_operator() {
     }
     let named = |names: &[&str]| RecoveryRequest {
         segments: names.iter().map(|name| ((*name).to_owned(), Mark::new(5).into())).collect(),
-        ..RecoveryRequest::default()
+        ..no_counters()
     };
-    let found = found.vouched_by(&named(&["bills", "invoices"]));
-    assert!(found.unsaid().unwrap().contains("(--segment numbers=id:ID;"));
-    let found = found.vouched_by(&named(&["bills", "invoices", "numbers"]));
-    assert_eq!(found.unsaid(), None);
+    let unsaid = found.unsaid(&named(&["bills", "invoices"])).unwrap();
+    assert!(unsaid.contains("(--segment numbers=id:ID;"));
+    assert_eq!(found.unsaid(&named(&["bills", "invoices", "numbers"])), None);
     let complete = RecoveryRequest { journals_are_complete: true, ..RecoveryRequest::default() };
-    let found = found.vouched_by(&complete);
-    assert_eq!(found.unsaid(), None);
+    assert_eq!(found.unsaid(&complete), None);
     // What the copy has counts in either case.
     let plan = found.plan(&complete).unwrap();
     assert_eq!(plan.segments, [("invoices".to_owned(), Mark::new(60))]);
@@ -795,10 +799,116 @@ async fn old_copy_of_a_journal_needs_the_word_of_an_operator() {
 #[tokio::test]
 async fn copy_needs_no_word_if_the_newest_state_is_known() {
     let reported = look_with_copy(true, "a", false).await;
-    assert!(reported.unvouched().is_none(), "{:?}", reported.unsaid());
+    assert_eq!(reported.unsaid(&no_counters()), None);
     let both = look_with_copy(true, "b", true).await;
-    assert_eq!(both.unsaid(), None);
+    assert_eq!(both.unsaid(&no_counters()), None);
     assert!(both.journals().any(|(_, state)| state == JournalState::Read));
     // The reports of stopped servers prove nothing.
-    assert!(look_with_copy(false, "a", false).await.unvouched().is_some());
+    let stopped = look_with_copy(false, "a", false).await;
+    assert!(stopped.unvouched(&no_counters()).is_some());
+}
+
+/// The count of earlier recoveries decides where counters continue, and was lost.
+#[tokio::test]
+async fn counters_continue_above_the_number_if_journals_are_lost() {
+    let store = MemoryStore::new("recovery").unwrap();
+    store.report(&info("a"), None).await.unwrap();
+    let backup = store.backup();
+    let section = async || {
+        let ground = store.ground().await.unwrap();
+        ground.of("sections", 7).1.get()
+    };
+    let mut counted = 5_000_u64;
+    for round in 1..=3 {
+        store.restore(backup.clone());
+        let stopped = Reports::of_stopped(&store).await.unwrap();
+        let found = look_with(&store, stopped, &[], &["a"]).await.unwrap();
+        let unsaid = found.unsaid(&RecoveryRequest::default()).unwrap();
+        assert!(unsaid.contains("--counters-above"), "{unsaid}");
+        let request = RecoveryRequest { counters_above: Some(counted), ..no_counters() };
+        assert_eq!(found.unsaid(&request), None);
+        store.fast_forward(&found.plan(&request).unwrap()).await.unwrap();
+        let next = section().await;
+        assert!(next > counted, "{round}: {next} after {counted}");
+        assert_eq!(next, round << 40, "and by one leap alone");
+        counted = next + 3_000;
+    }
+}
+
+/// A plain recovery needs no number, and moves counters by one leap.
+#[tokio::test]
+async fn only_lost_journals_need_a_number_of_counters() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let found = store.identity().await.unwrap();
+    let asks = |recovery: &Recovery| {
+        let unsaid = recovery.unsaid(&RecoveryRequest::default());
+        unsaid.is_some_and(|unsaid| unsaid.contains("--counters-above"))
+    };
+    let stopped = async |read: &[&Record], without: &[&str]| {
+        let stopped = Reports::of_stopped(&store).await.unwrap();
+        look_with(&store, stopped, read, without).await.unwrap()
+    };
+    let read = Record { id: "a".into(), store: found.id.clone(), ..Record::default() };
+    assert!(asks(&stopped(&[], &[]).await), "nothing is known of a new store");
+    assert!(asks(&stopped(&[&Record::default()], &[]).await), "an empty directory knows nothing");
+    assert!(!asks(&stopped(&[&read], &[]).await));
+    assert!(!asks(&look(&store, &[], &[]).await.unwrap()), "its servers run, and it lacks nothing");
+    doubted(&store, 0).await;
+    assert!(!asks(&look(&store, &[], &[]).await.unwrap()));
+    store.report(&info("b"), None).await.unwrap();
+    assert!(asks(&look(&store, &[], &["b"]).await.unwrap()), "it may know of another recovery");
+    // One that an earlier recovery has set aside does not know of that one.
+    let aside = |id: &str| Record { id: id.into(), ..read.clone() };
+    let found = stopped(&[], &[]).await.with_set_aside(vec![aside("a"), aside("b")]);
+    assert!(asks(&found));
+    let plan =
+        found.plan(&RecoveryRequest { counters_above: Some((1 << 60) + 1), ..no_counters() });
+    assert_eq!(plan.unwrap_err().kind().code(), "invalid");
+}
+
+/// Nothing lowers marks again, so one journal's clock must not end minting for years.
+#[tokio::test]
+async fn mark_far_ahead_moves_a_store_only_by_an_operators_word() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    let far = NOW.get() + 5 * 365 * 86_400_000;
+    let near = NOW.get() + 600_000;
+    let is_far = JournalInfo { far_mark: far, ..info("far") };
+    store.report(&is_far, Some(&Known { mark: far, ..Known::default() })).await.unwrap();
+    let read = Record { id: "near".into(), mark: Mark::new(near), ..Record::default() };
+    let found = look(&store, &[&read], &[]).await.unwrap();
+    let time = Rfc3339(UnixMillis::new(far)).to_string();
+    let unsaid = found.unsaid(&no_counters()).unwrap();
+    for part in ["journal far of shop on here", &time, "--far-ahead", "--no-ids-ahead"] {
+        assert!(unsaid.contains(part), "{part}: {unsaid}");
+    }
+    let texts: Vec<_> =
+        found.journals().map(|(journal, state)| found.state_text(journal, state)).collect();
+    assert_eq!(texts, ["reported".to_owned(), format!("reported, worker mark {time}")]);
+
+    let accepted = RecoveryRequest { far_ahead: true, ..no_counters() };
+    assert_eq!(found.unsaid(&accepted), None);
+    assert_eq!(found.plan(&accepted).unwrap().marks_at_least, Mark::new(far));
+    let left_out = RecoveryRequest { no_ids_ahead: true, ..no_counters() };
+    assert_eq!(found.unsaid(&left_out), None);
+    assert_eq!(found.plan(&left_out).unwrap().marks_at_least, Mark::new(near), "near ones count");
+    let away = Record { mark: Mark::new(far), ..Record::default() };
+    let leaves_out = |record: &Record| found.leaves_out(record, &left_out);
+    assert!(leaves_out(&away) && !leaves_out(&read) && !found.leaves_out(&away, &no_counters()));
+
+    // A journal that was read, or a report of an earlier version.
+    let away = Record { id: "away".into(), ..away };
+    let names = async |read: &[&Record], name: &str| {
+        let unsaid = look(&store, read, &[]).await.unwrap().unsaid(&no_counters()).unwrap();
+        assert!(unsaid.contains(name), "{unsaid}");
+    };
+    names(&[&away], "journal \"away\" that was read").await;
+    recovered(&store).await.unwrap();
+    doubted(&store, 0).await;
+    let known = Known { mark: far, ..Known::default() };
+    store.report(&info("far"), Some(&known)).await.unwrap();
+    names(&[], "a report that names no journal").await;
+    // A store that lacks nothing is not moved there.
+    recovered(&store).await.unwrap();
+    assert_eq!(look(&store, &[&away], &[]).await.unwrap().unsaid(&no_counters()), None);
 }

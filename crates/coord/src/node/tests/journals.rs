@@ -58,7 +58,7 @@ async fn a_journal_that_joined_after_the_backup_is_missed() {
     let states: Vec<_> =
         recovery.journals().map(|(journal, state)| (journal.owner.as_str(), state)).collect();
     assert!(states.contains(&("three", JournalState::HeardOf)), "{states:?}");
-    let unsaid = recovery.unsaid().unwrap();
+    let unsaid = recovery.unsaid(&RecoveryRequest::default()).unwrap();
     assert!(unsaid.contains("of three on "), "{unsaid}");
 
     // Only this process knows what it has taken.
@@ -66,7 +66,7 @@ async fn a_journal_that_joined_after_the_backup_is_missed() {
     once_reported(&world, 3).await;
     in_time(&world, one.noticed_doubt()).await.unwrap();
     let recovery = in_time(&world, one.recovery(&BTreeMap::new(), &[])).await.unwrap();
-    assert_eq!(recovery.unsaid(), None);
+    assert_eq!(recovery.unsaid(&RecoveryRequest::default()), None);
     let forward = recovery.plan(&RecoveryRequest::default()).unwrap();
     one.recover(&forward).await.unwrap();
     for node in [&one, &two, &three] {

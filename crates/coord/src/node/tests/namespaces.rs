@@ -75,7 +75,9 @@ async fn namespaces_of_a_rolled_back_store_recover_one_by_one() {
         let recovery = in_time(&world, async {
             loop {
                 let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
-                if recovery.unsaid().is_none() && recovery.doubt().is_some() {
+                if recovery.unsaid(&RecoveryRequest::default()).is_none()
+                    && recovery.doubt().is_some()
+                {
                     return recovery;
                 }
                 tokio::task::yield_now().await;

@@ -43,7 +43,7 @@ pub(super) async fn recover(world: &World, node: &Node) {
     world.pass(5_000).await;
     in_time(world, node.noticed_doubt()).await.unwrap();
     let recovery = in_time(world, node.recovery(&BTreeMap::new(), &[])).await.unwrap();
-    assert_eq!(recovery.unsaid(), None);
+    assert_eq!(recovery.unsaid(&RecoveryRequest::default()), None);
     let forward = recovery.plan(&RecoveryRequest::default()).unwrap();
     node.recover(&forward).await.unwrap();
     joined(world, node).await;
