@@ -410,3 +410,18 @@ fn journals_mark_far_ahead_moves_a_store_only_by_a_word() {
         place.mint(server, "bills", 50);
     }
 }
+
+#[test]
+fn journal_of_another_store_or_namespace_is_named() {
+    let (place, other) = (Place::new(NUMBERS), Place::new(NUMBERS));
+    place.mint("a", "bills", 50);
+    other.mint("o", "bills", 3_000);
+    let foreign = other.path("o");
+    let plan = place.fast_forward("a", &[], &["--journal", &foreign, "--dry-run"]);
+    assert_eq!(plan.code, 0, "{}", plan.err);
+    assert!(plan.out.contains(": read here, of another store"), "{}", plan.out);
+    let args = ["worker", "fast-forward", "--namespace", "south", "--journal", &foreign];
+    let refused = place.run("a2", &args);
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    assert!(refused.err.contains("belongs to namespace \"default\""), "{}", refused.err);
+}

@@ -184,7 +184,8 @@ impl MoveOptions {
         let request = self.request()?;
         let runs = own.is_none();
         let set_aside: Vec<_> = own.iter().map(|own| own.record.id.clone()).collect();
-        let journals = other_journals::read_all(&self.journal, runs)?;
+        let namespace = &config.store.namespace;
+        let journals = other_journals::read_all(&self.journal, runs, namespace)?;
         let live = journals.iter().filter_map(|journal| journal.live.as_ref());
         let read = own.into_iter().chain(live.map(|(_, read)| read.clone())).collect();
         let aside = journals.iter().flat_map(|journal| journal.aside.clone());
@@ -203,7 +204,6 @@ impl MoveOptions {
         // Counters are in the primary store.
         let secondary = is_secondary.then(String::new);
         let settings = NodeSettings { builtin, keyrings, secondary, ..node::pacing(config) };
-        let namespace = &config.store.namespace;
         let configured = Configured { sources: &sources, settings: &settings, namespace };
         if step.other_server {
             runtime.block_on(accepted(config))?;
@@ -217,7 +217,7 @@ impl MoveOptions {
         let mut forward = recovery.plan(&request)?;
         forward.new_identity = step.new_identity;
         forward.forget_journals.extend(set_aside);
-        let leaves_out = |record: &Record| recovery.leaves_out(record, &request);
+        let leaves_out = |record: &_| recovery.leaves_out(record, &request);
         forward.forget_journals.extend(other_journals::ids(&journals, leaves_out));
         if forward.values_only {
             complain(VALUES_ONLY);

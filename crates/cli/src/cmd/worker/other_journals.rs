@@ -18,8 +18,22 @@ pub(super) struct OtherJournals {
 
 /// Reads the journals of other data directories. While the servers run, one of them may be using a
 /// directory whose journals were set aside.
-pub(super) fn read_all(dirs: &[PathBuf], runs: bool) -> Outcome<Vec<OtherJournals>> {
-    dirs.iter().map(|dir| read(dir, runs)).collect()
+pub(super) fn read_all(
+    dirs: &[PathBuf],
+    runs: bool,
+    namespace: &str,
+) -> Outcome<Vec<OtherJournals>> {
+    let journals: Vec<_> = dirs.iter().map(|dir| read(dir, runs)).collect::<Outcome<_>>()?;
+    for (dir, journal) in dirs.iter().zip(&journals) {
+        let of = journal.live.as_ref().map(|(_, read)| read.record.namespace.as_str());
+        if let Some(of) = of.filter(|of| !of.is_empty() && *of != namespace) {
+            return Err(Failure::usage(format!(
+                "directory {dir:?} of --journal belongs to namespace {of:?}, not to {namespace:?}; \
+                 leave it out, and recover each namespace with its own journals"
+            )));
+        }
+    }
+    Ok(journals)
 }
 
 fn read(dir: &Path, runs: bool) -> Outcome<OtherJournals> {
@@ -58,7 +72,8 @@ pub(super) fn ids(
     leaves_out: impl Fn(&Record) -> bool,
 ) -> impl Iterator<Item = String> {
     let live = journals.iter().filter_map(|journal| journal.live.as_ref());
-    live.filter(move |(_, record)| leaves_out(record)).map(|(_, record)| record.id.clone())
+    let records = live.map(|(_, read)| &read.record);
+    records.filter(move |record| leaves_out(record)).map(|record| record.id.clone())
 }
 
 /// Sets the current journals aside that belong to another store than `store`, if it is given: their

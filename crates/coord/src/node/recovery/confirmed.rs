@@ -84,8 +84,10 @@ impl Recovery {
     /// Describes a journal's state, for people.
     #[must_use]
     pub fn state_text(&self, journal: &JournalInfo, state: JournalState) -> String {
+        let mut read = self.read.iter().filter(|read| read.record.id == journal.id);
+        let other = read.any(|read| self.is_of_another(&read.record)).then_some(", of another store");
         let far = self.far_mark(journal).map(|mark| format!(", worker mark {}", Rfc3339(mark)));
-        format!("{state}{}", far.unwrap_or_default())
+        format!("{state}{}{}", other.unwrap_or_default(), far.unwrap_or_default())
     }
 
     /// Returns the error of unconfirmed marks far ahead of the clock: all worker numbers would go

@@ -6,7 +6,7 @@ use std::fmt;
 use super::{Recovery, RecoveryRequest};
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::{Inspected, Record};
-use crate::model::history::{JournalInfo, StoreIdentity};
+use crate::model::history::{History, JournalInfo, StoreIdentity};
 use crate::store::Store;
 
 /// State of a journal in a recovery.
@@ -59,6 +59,50 @@ impl Recovery {
                  check the ID"
             ))),
         }
+    }
+
+    /// Adds the read journals of another store, which this one may replace. Servers that run belong to
+    /// this store, so then there is none. A journal of a third store was named by mistake.
+    pub(super) fn record_of_others(&mut self) -> Result<()> {
+        let read = self.read.iter().map(|read| &read.record);
+        let others: Vec<_> = read.filter(|record| self.is_of_another(record)).cloned().collect();
+        let Some(first) = others.first() else { return Ok(()) };
+        let store = |record: &Record| History::of(&record.store).store;
+        if self.runs && self.standing.doubt.is_some() {
+            return Err(Error::invalid(format!(
+                "journal {:?} (--journal) is of another store, {}; leave it out. If this store \
+                 replaces that one, stop all servers, and use `snowmint worker fast-forward`",
+                first.id,
+                store(first)
+            )));
+        }
+        if let Some(third) = others.iter().find(|other| store(other) != store(first)) {
+            return Err(Error::invalid(format!(
+                "journals {:?} and {:?} are of different stores, {} and {}, and neither is this one; \
+                 leave out those whose store this one does not replace",
+                first.id,
+                third.id,
+                store(first),
+                store(third)
+            )));
+        }
+        let is_whole = self.is_whole();
+        for other in others.iter().filter(|_| !is_whole) {
+            if self.standing.journals.iter().all(|known| known.id != other.id) {
+                let (id, host) = (other.id.clone(), "an unnamed host".to_owned());
+                let seen_at_ms = self.now.get();
+                let read = JournalInfo { id, host, seen_at_ms, ..JournalInfo::default() };
+                self.standing.record_named(&read);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a journal is of another store than this, which exists.
+    pub(super) fn is_of_another(&self, record: &Record) -> bool {
+        let own = self.planned_on.as_ref().map(|standing| History::of(&standing.id).store);
+        let own = own.filter(|own| !own.is_empty() && !record.store.is_empty());
+        own.is_some_and(|own| own != History::of(&record.store).store)
     }
 
     /// Rejects read journals that know more than a store that is not in doubt: its servers mint, and

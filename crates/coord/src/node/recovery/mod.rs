@@ -117,7 +117,7 @@ impl Recovery {
     /// # Errors
     /// The store's error when its state cannot be read; `Invalid` when a journal to leave out is
     /// unknown. `Invalid`, too, when a read journal knows more than a store that is not in doubt,
-    /// and its servers may run.
+    /// and its servers may run, or is of another store that this one cannot replace.
     pub async fn look(
         store: Option<&dyn Store>,
         reports: Reports,
@@ -155,6 +155,7 @@ impl Recovery {
         found.reached = found.now.saturating_add(configured.settings.reach_ms(&plans, clock));
         found.add_configured(configured);
         found.record_named_journals()?;
+        found.record_of_others()?;
         if let Some(store) = store.filter(|_| found.is_whole()) {
             found.compare_read(store).await?;
         }

@@ -541,6 +541,39 @@ async fn read_journal_that_knows_more_waits_for_a_doubt() {
     look(&store, &[&read(&found.id, found.writes + 5)], &[]).await.unwrap();
 }
 
+/// Its marks and numbers mean nothing here, unless this store replaces its own.
+#[tokio::test]
+async fn journal_of_another_store_counts_only_for_a_replaced_one() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    let read = |id: &str, store: &str| Record {
+        id: id.into(),
+        store: store.into(),
+        segments: [("numbers".to_owned(), Mark::new(70))].into(),
+        ..Record::default()
+    };
+    let refused = look(&store, &[&read("b", "lost.2.ab")], &[]).await.unwrap_err();
+    for part in ["journal \"b\"", "is of another store, lost;", "worker fast-forward"] {
+        assert!(refused.to_string().contains(part), "{part}: {refused}");
+    }
+    let found = async |read: &[&Record]| {
+        let stopped = Reports::of_stopped(&store).await.unwrap();
+        look_with(&store, stopped, read, &["a"]).await
+    };
+    let two = [&read("b", "lost.2.ab"), &read("c", "lost.1.cd"), &read("", "")];
+    let replaced = found(&two).await.unwrap();
+    let texts: Vec<_> =
+        replaced.journals().map(|(journal, state)| replaced.state_text(journal, state)).collect();
+    let other = "read here, of another store";
+    assert_eq!(texts, ["left out", other, other]);
+    assert_eq!(
+        replaced.plan(&no_counters()).unwrap().segments,
+        [("numbers".to_owned(), Mark::new(70))]
+    );
+    let refused = found(&[two[0], &read("d", "third")]).await.unwrap_err();
+    assert!(refused.to_string().contains("are of different stores, lost and third"), "{refused}");
+}
+
 /// Its servers cannot report to this server until it was accepted.
 #[tokio::test]
 async fn a_store_in_doubt_on_another_server_needs_it_to_be_accepted() {
