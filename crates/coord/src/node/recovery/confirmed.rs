@@ -85,7 +85,8 @@ impl Recovery {
     #[must_use]
     pub fn state_text(&self, journal: &JournalInfo, state: JournalState) -> String {
         let mut read = self.read.iter().filter(|read| read.record.id == journal.id);
-        let other = read.any(|read| self.is_of_another(&read.record)).then_some(", of another store");
+        let other =
+            read.any(|read| self.is_of_another(&read.record)).then_some(", of another store");
         let far = self.far_mark(journal).map(|mark| format!(", worker mark {}", Rfc3339(mark)));
         format!("{state}{}{}", other.unwrap_or_default(), far.unwrap_or_default())
     }
