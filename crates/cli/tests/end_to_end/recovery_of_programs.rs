@@ -65,12 +65,15 @@ impl World {
 
     /// Recovers the store where no server runs, without the journal that is lost.
     fn fast_forward(&self, more: &[&str]) {
+        let counted = self.seen.iter().filter(|(source, _)| *source == COUNTER);
+        let highest = counted.map(|(_, id)| *id).max().unwrap_or(0).to_string();
+        let counters = ["--counters-above", &highest];
         let command = [&["worker", "fast-forward"], more].concat();
         let plan = text(&self.shop.operator(&[&command[..], &["--dry-run"]].concat()));
         let missing = plan.lines().filter(|line| line.ends_with(": MISSING"));
         let ids = missing.filter_map(|line| line.split(' ').nth(1));
         let without = ids.flat_map(|id| ["--without", id]);
-        let command: Vec<&str> = command.iter().copied().chain(without).collect();
+        let command: Vec<&str> = command.iter().copied().chain(without).chain(counters).collect();
         let done = self.shop.operator(&command);
         assert!(done.status.success(), "{}", text(&done));
     }

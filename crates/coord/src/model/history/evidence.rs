@@ -138,10 +138,9 @@ pub(crate) fn check_recovered(
             let last = if mark == Mark::ZERO { "the present" } else { &is };
             let numbers = if below.is_empty() { "" } else { "run the command without --mark, " };
             otherwise = format!(
-                " --far-ahead, after which no server mints by worker numbers before {was}; or, if no \
-                 ID of this process later than {last} is in use (as after a clock that was wrong and \
-                 `worker reclaim`), {numbers}stop this process and move the file `journal` out of its \
-                 data directory"
+                " --far-ahead, after which no server mints by worker numbers before {was}. If no ID \
+                 of this process later than {last} is in use (as after `worker reclaim`), {numbers}\
+                 stop this process instead, and move the file `journal` out of its data directory"
             );
         }
         command.push_str(&format!(" --mark {was}"));

@@ -1,5 +1,5 @@
-//! What only an operator can say about a recovery: IDs far ahead of the clock, and counters of which
-//! no journal knows.
+//! Words of an operator that a recovery needs: about IDs far ahead of the clock, and counters of
+//! which no journal knows.
 
 use snowmint_core::{Rfc3339, UnixMillis};
 

@@ -270,10 +270,10 @@ impl Recovery {
     /// whose servers may run, has all that they know: it is moved to the requested values alone.
     ///
     /// # Errors
-    /// `Invalid` for an unconfirmed time more than a day ahead, for a value from which a source
-    /// cannot mint or that counters cannot pass, and for a journal to leave out, or counters to
-    /// move, of a store that is not in doubt. `NotFound` for an
-    /// unknown source: a misspelled name would leave the intended source unmoved.
+    /// `Invalid` for an unconfirmed time more than a day ahead, and for a value from which a source
+    /// cannot mint or that counters cannot pass. `Invalid`, too, when a store that is not in doubt
+    /// is to forget a journal or move its counters. `NotFound` for an unknown source: a misspelled
+    /// name would leave the intended source unmoved.
     pub fn plan(&self, request: &RecoveryRequest) -> Result<FastForward> {
         check_near(request, self.now)?;
         self.check_left_out(request)?;

@@ -44,6 +44,12 @@ async fn only_lost_journals_need_a_number_of_counters() {
     assert!(asks(&stopped(&[], &[]).await), "nothing is known of a new store");
     assert!(asks(&stopped(&[&Record::default()], &[]).await), "an empty directory knows nothing");
     assert!(!asks(&stopped(&[&read], &[]).await));
+    let copy = Inspected { record: read.clone(), is_perhaps_old: true };
+    let reports = Reports::of_stopped(&store).await.unwrap();
+    let found = look_at(&store, reports, vec![copy], &[]).await.unwrap();
+    assert!(asks(&found), "its server may have seen another recovery since");
+    let complete = RecoveryRequest { journals_are_complete: true, ..RecoveryRequest::default() };
+    assert_eq!(found.unsaid(&complete), None);
     assert!(!asks(&look(&store, &[], &[]).await.unwrap()), "its servers run, and it lacks nothing");
     doubted(&store, 0).await;
     assert!(!asks(&look(&store, &[], &[]).await.unwrap()));
