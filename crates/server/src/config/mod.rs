@@ -176,7 +176,8 @@ crate::settings! {
         #[within(1..)]
         pub idle_max: Span = Span::from_ms(3_600_000),
         /// Counter source of the keys in INCR, INCRBY and GET, so that an application of Redis
-        /// moves by a change of address. Define it with counter.keys = "alone". Empty: keys are
+        /// moves by a change of address. Define it with counter.keys = "alone". INCR of the name of
+        /// another source then counts a key of that name; MINT reaches that source. Empty: keys are
         /// named source:key.
         pub default_counter_source: String,
         /// Whether this server forwards a command for a counter of another server to that server,

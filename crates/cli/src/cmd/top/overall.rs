@@ -3,6 +3,7 @@
 use super::figures::span;
 use super::servers::{Server, servers};
 use super::state::State;
+use crate::terminal::plural::{self, counted};
 
 /// Servers that the sentence names.
 const NAMED_MAX: usize = 3;
@@ -48,7 +49,10 @@ pub(super) fn overall(state: &State) -> Option<(String, bool)> {
         // The line begins with the state of an only server.
         (0 | 1, _) => None,
         (all, ready) if ready == all => Some(format!("all {ready} servers are ready")),
-        (_, ready) => Some(format!("{ready} of {} servers are ready", present.len())),
+        (_, ready) => {
+            let be = plural::after(ready as u64, "is", "are");
+            Some(format!("{ready} of {} {be} ready", counted(present.len(), "server")))
+        }
     };
     let skipped = usize::from(count.is_none() && present.len() == 1 && ready == 0);
     let named = if faults.len() > NAMED_MAX + 1 { NAMED_MAX } else { faults.len() };

@@ -258,6 +258,11 @@ fn second_line_says_which_servers_need_a_look() {
             Tone::Doubt,
         ),
         (
+            vec![well(1), with(2, gone.clone())],
+            "ready; 1 of 1 server is ready; ids-2 has been gone for 4 min",
+            Tone::Doubt,
+        ),
+        (
             vec![well(1), with(2, silent.clone()), with(3, report(true, -3_800))],
             "ready; 2 of 3 servers are ready; ids-2 does not respond; \
              the clock of ids-3 is 3.8 s behind",
@@ -270,7 +275,7 @@ fn second_line_says_which_servers_need_a_look() {
         ),
         (
             vec![well(1), with(2, report(false, 0))],
-            "ready; 1 of 2 servers are ready; ids-2 is not ready",
+            "ready; 1 of 2 servers is ready; ids-2 is not ready",
             Tone::Doubt,
         ),
         (
@@ -292,7 +297,7 @@ fn second_line_says_which_servers_need_a_look() {
                     }
                 })
                 .collect(),
-            "ready; 1 of 6 servers are ready; ids-2 does not respond; ids-3 does not respond; \
+            "ready; 1 of 6 servers is ready; ids-2 does not respond; ids-3 does not respond; \
              ids-4 does not respond; 2 more need a look",
             Tone::Doubt,
         ),

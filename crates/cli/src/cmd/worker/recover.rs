@@ -31,7 +31,8 @@ use crate::terminal::exit::{Outcome, complain};
   snowmint worker recover --config /etc/snowmint.toml
   snowmint worker recover --server https://ids.example:7700 --dry-run
   snowmint worker recover --server https://ids.example:7700 --other-server
-  snowmint worker recover --without 5f0c3a1b9d2e4f60718293a4b5c6d7e8 --segment invoices=500000")]
+  snowmint worker recover --without 5f0c3a1b9d2e4f60718293a4b5c6d7e8 --segment invoices=500000 \\
+      --counters-above 90000")]
 pub(crate) struct Recover {
     #[command(flatten)]
     how: MoveOptions,
@@ -44,7 +45,7 @@ pub(crate) struct Recover {
     secondary: Option<String>,
     /// Accept the database server that has the store now (a promoted replica, a restarted Redis),
     /// put the store in doubt, and move nothing. Only after the former one takes no more writes.
-    #[arg(long, conflicts_with_all = ["dry_run", "mark", "segment", "journal", "journal_is_complete", "without"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "mark", "far_ahead", "no_ids_ahead", "counters_above", "segment", "journal", "journal_is_complete", "without"])]
     other_server: bool,
 }
 
