@@ -110,6 +110,24 @@ macro_rules! store_calls {
             )*
         }
 
+        /// Defines `dispatch`, which carries out a call by the function with its verb's name.
+        macro_rules! dispatch {
+            () => {
+                /// Carries out a call, by the function of its verb.
+                fn dispatch<'a>(
+                    &'a self,
+                    call: StoreCall<'a>,
+                ) -> BoxFuture<'a, Result<StoreReply>> {
+                    match call {
+                        $(StoreCall::$verb { $($arg),* } => Box::pin(async move {
+                            self.$name($($arg),*).await.map(StoreReply::$verb)
+                        }),)*
+                    }
+                }
+            };
+        }
+        pub(crate) use dispatch;
+
         /// A store that has a function for each verb: [`Store`] documents them.
         ///
         /// Its [`Store::call`] is [`dispatch`](Self::dispatch). Where both traits are in scope, a
@@ -124,14 +142,7 @@ macro_rules! store_calls {
                 ) -> impl Future<Output = Result<$reply>> + Send;
             )*
 
-            /// Carries out a call, by the function of its verb.
-            fn dispatch<'a>(&'a self, call: StoreCall<'a>) -> BoxFuture<'a, Result<StoreReply>> {
-                match call {
-                    $(StoreCall::$verb { $($arg),* } => Box::pin(async move {
-                        self.$name($($arg),*).await.map(StoreReply::$verb)
-                    }),)*
-                }
-            }
+            dispatch! {}
         }
     };
 }
