@@ -79,7 +79,7 @@ pub use store::memory::{MemoryBackup, MemoryClock, MemoryStore};
 pub use store::owner_client::OwnerClient;
 pub use store::time_reference::TimeReference;
 pub use store::upstream::{Upstream, Upstreams};
-pub use store::{Store, StoreCall, StoreConnector, StoreReply, StoreVerbs};
+pub use store::{Store, StoreCall, StoreConnector, StoreReply};
 
 /// Examples of the README, tested as examples of this crate.
 #[cfg(doctest)]

@@ -16,7 +16,7 @@ use crate::model::member::Presence;
 /// - `Verb::Verb`, with this kind and the function's name as its label;
 /// - `StoreCall::Verb { arguments }` and `StoreReply::Verb(T)`;
 /// - `Store::name(&self, arguments)`, which makes this call: its future ends with a `Result<T>`;
-/// - `StoreVerbs::name(&self, arguments)`, which carries the call out.
+/// - a row of `dispatch!`, which carries the call out by `self.name(arguments)`.
 ///
 /// References in the arguments live for `'a`. The functions in the braces of the trait become its
 /// own, unchanged.
@@ -24,7 +24,10 @@ macro_rules! store_calls {
     (
         $(#[$of_trait:meta])*
         trait $store:ident { $($own:tt)* }
-        $($(#[$doc:meta])* $verb:ident($kind:ident): fn $name:ident($($arg:ident: $type:ty),*) -> $reply:ty;)*
+        $(
+            $(#[$doc:meta])*
+            $verb:ident($kind:ident): fn $name:ident($($arg:ident: $type:ty),*) -> $reply:ty;
+        )*
     ) => {
         #[allow(non_upper_case_globals, reason = "StoreCall and StoreReply have the same names")]
         impl Verb {
@@ -75,7 +78,8 @@ macro_rules! store_calls {
                     $(Self::$verb { $($arg),* } => {
                         $(let $arg = Argument::own($arg);)*
                         Box::pin(async move {
-                            store.call(StoreCall::$verb { $($arg: Argument::borrowed(&$arg)),* }).await
+                            let call = StoreCall::$verb { $($arg: Argument::borrowed(&$arg)),* };
+                            store.call(call).await
                         })
                     })*
                 }
@@ -127,23 +131,6 @@ macro_rules! store_calls {
             };
         }
         pub(crate) use dispatch;
-
-        /// A store that has a function for each verb: [`Store`] documents them.
-        ///
-        /// Its [`Store::call`] is [`dispatch`](Self::dispatch). Where both traits are in scope, a
-        /// verb's name alone is ambiguous.
-        #[allow(missing_docs, reason = "the functions of Store document the verbs")]
-        pub trait StoreVerbs: Send + Sync {
-            $(
-                #[allow(clippy::needless_lifetimes, reason = "references in arguments need it")]
-                fn $name<'a>(
-                    &'a self,
-                    $($arg: $type),*
-                ) -> impl Future<Output = Result<$reply>> + Send;
-            )*
-
-            dispatch! {}
-        }
     };
 }
 pub(super) use store_calls;

@@ -65,7 +65,7 @@ store_calls! {
     ///
     /// The function of a verb only makes a [`call`](Self::call), and returns its reply. A store
     /// implements `call` alone: a verb with another body would do something else when it is called
-    /// through a store that wraps this one. [`StoreVerbs`] has the functions that a call leads to.
+    /// through a store that wraps this one.
     ///
     /// The rules are pure functions in [`lease`](crate::model::lease),
     /// [`pool`](crate::model::pool), [`segment`](crate::model::segment) and
