@@ -37,7 +37,7 @@ pub use node::recovery;
 pub use platform::{batcher, private, random, timer};
 pub use store::{memory, owner_client, upstream, verbs};
 
-pub use error::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Result, Retry, Verb};
+pub use error::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Result, Retry, Verb, VerbKind};
 /// A boxed future. Each crate that awaits an `async fn` compiles it again. Long functions that are
 /// awaited once, such as opening a store, are compiled once behind this type.
 pub use futures_util::future::BoxFuture;
@@ -79,7 +79,7 @@ pub use store::memory::{MemoryBackup, MemoryClock, MemoryStore};
 pub use store::owner_client::OwnerClient;
 pub use store::time_reference::TimeReference;
 pub use store::upstream::{Upstream, Upstreams};
-pub use store::{Store, StoreCall, StoreConnector, StoreReply, StoreVerbs};
+pub use store::{Store, StoreCall, StoreConnector, StoreReply};
 
 /// Examples of the README, tested as examples of this crate.
 #[cfg(doctest)]

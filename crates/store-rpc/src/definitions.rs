@@ -1,7 +1,7 @@
 //! Definitions of sources.
 
 use snowmint_coord::segment::SegmentRow;
-use snowmint_coord::{Catalog, Definition, NewDefinition, Restripe, SourceState};
+use snowmint_coord::{Definition, NewDefinition, SourceState};
 use snowmint_wire::grpc::store as proto;
 
 use crate::codec::{Codec, codec};
@@ -10,22 +10,11 @@ use crate::malformed::Malformed;
 codec! {
     NewDefinition as NewDefinition { name, spec, identity, enabled }
         = [NewDefinition { name, spec, identity, enabled }];
-    NewDefinition as DefineRequest { new: needed("definition") } = [new];
-    (NewDefinition, Option<u64>) as AlterRequest { new: needed("definition"), if_version }
-        = [(new, if_version)];
-    Restripe as RestripeRequest { new: needed("definition"), if_version, mark }
-        = [Restripe { new, if_version, mark }];
-    (String, SourceState) as SetStateRequest { name, state } = [(name, state)];
-    String as GetRequest { name } = [name];
-
     Definition as Definition { name, spec, identity, version, state, mark, floor, segment_version }
         = [Definition {
             name, spec, identity, version, state,
             segment: SegmentRow { mark, floor, version: segment_version },
         }];
-    () as ListRequest {} = [()];
-    Catalog as ListResponse { error: none, version, definitions: checked(usable) }
-        = [Catalog { version, definitions }];
 }
 
 impl Codec<proto::DefinitionResponse> for Definition {
@@ -44,7 +33,7 @@ impl Codec<proto::DefinitionResponse> for Definition {
 }
 
 /// Disables sources with a state that is unknown here: they cannot be used here.
-fn usable(mut all: Vec<proto::Definition>) -> Result<Vec<proto::Definition>, Malformed> {
+pub(crate) fn usable(mut all: Vec<proto::Definition>) -> Result<Vec<proto::Definition>, Malformed> {
     for definition in &mut all {
         if proto::State::try_from(definition.state).is_err() {
             definition.state = SourceState::Disabled.write();

@@ -26,7 +26,9 @@ pub use describe::Description;
 pub use error::store_error;
 pub use malformed::Malformed;
 pub use members::Joined;
-pub use method::{StoreRequest, StoreResponse, verb_of};
+pub use method::{
+    AT_MOST_ONCE, IDEMPOTENT, SendsRequests, StoreRequest, StoreResponse, send, verb_of,
+};
 pub use whole_store::BothClocks;
 
 /// The examples of the README, tested as examples of this crate.

@@ -1,7 +1,6 @@
 //! Members, and their presence.
 
 use snowmint_coord::{Incarnation, Member, MemberInfo, MemberStatus, Presence, StoreIdentity};
-use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as proto;
 
 use crate::codec::{Codec, codec};
@@ -25,17 +24,6 @@ codec! {
         member: needed("member"), presence: needed("presence"), joined_at, renewed_at, live,
     } = [MemberInfo { member, presence, joined_at, renewed_at, live, status }]
         with status = MemberStatus::default();
-
-    (Member, Presence, UnixMillis) as JoinRequest {
-        member: needed("member"), presence: needed("presence"), now,
-    } = [(member, presence, now)];
-    (Incarnation, Presence, UnixMillis) as RenewRequest {
-        member, presence: needed("presence"), now,
-    } = [(member, presence, now)];
-    Joined as DoneResponse { error: none, known_as, seen } = [Joined { known_as, seen }];
-    (Incarnation, UnixMillis) as LeaveRequest { member, now } = [(member, now)];
-    UnixMillis as MembersRequest { now } = [now];
-    Vec<MemberInfo> as MembersResponse { error: none, members } = [members];
 }
 
 /// The response of a verb without a result.

@@ -1,7 +1,7 @@
 //! Numbers that are reserved and given back.
 
 use snowmint_coord::segment::NumberInterval;
-use snowmint_coord::{Bounds, GiveBack, Reserve, Segment, Ticks};
+use snowmint_coord::{Bounds, Reserve, Ticks};
 use snowmint_wire::grpc::store as proto;
 
 use crate::codec::{Codec, codec};
@@ -11,11 +11,6 @@ codec! {
     NumberInterval as Within { first, end } = [NumberInterval { first, end }];
     Ticks as Ticks { epoch, unit_ms, sequence_bits, tick_max, lag, lead, now }
         = [Ticks { epoch, unit_ms, sequence_bits, tick_max, lag, lead, now }];
-    Segment as ReserveResponse { error: none, first, last, version, catalog_version, writes, at }
-        = [Segment { first, last, version, catalog_version, writes, at }];
-    GiveBack as GiveBackRequest { source, first, last, version }
-        = [GiveBack { source, first, last, version }];
-    u64 as GiveBackResponse { error: none, version } = [version];
 }
 
 impl Codec<proto::ReserveRequest> for Reserve {

@@ -13,13 +13,12 @@ use std::sync::Arc;
 
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::{BoxFuture, Capabilities, Result};
-use snowmint_store_rpc::{Codec as _, Description, Malformed, StoreRequest};
+use snowmint_store_rpc::{Codec as _, Description, Malformed};
 
 use crate::servers::{Call, Servers};
 use crate::servers_url::ServersUrl;
 use crate::settings::{ClientDeps, Settings};
 use aliases::IncarnationAliases;
-use ask::ask;
 use open_params::OpenParams;
 use seen::NewestIdentity;
 
@@ -100,10 +99,5 @@ impl RemoteStore {
             seen: NewestIdentity::default(),
             open_params: None,
         })
-    }
-
-    /// Sends a verb. `again`: whether a repeat has the same effect, or is recognised.
-    async fn ask<Q: StoreRequest>(&self, again: bool, call: Q::Call) -> Result<Q::Reply> {
-        ask::<Q>(&self.servers, again, call).await
     }
 }

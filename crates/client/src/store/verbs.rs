@@ -1,35 +1,24 @@
-//! The verbs. Each states whether it may be retried after its response was lost, as the trait does.
+//! The verbs. Each states whether it may be retried after its response was lost, as the trait does:
+//! here, or in the table of methods.
 
+use std::future;
 use std::sync::Arc;
 
-use snowmint_coord::pool::SlotDefaults;
 use snowmint_coord::store::StoreConnector;
 use snowmint_coord::{
-    Acquire, Acquired, Bounds, BoxFuture, Capabilities, Catalog, ClaimRequest, Definition, Doubt,
-    Error, Evidence, Exclude, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo,
-    Known, Lease, Mark, Member, MemberInfo, MemberStatus, NewDefinition, OwnerClient, Presence,
-    Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe, Result, Segment,
-    SlotInfo, SourceState, Standing, Store, StoreCall, StoreIdentity, StoreReply, StoreVerbs,
+    Acquire, Acquired, Bounds, BoxFuture, Capabilities, ClaimRequest, Definition, Error, Extend,
+    Extended, FastForward, Incarnation, Lease, Member, MemberInfo, NewDefinition, OwnerClient,
+    Presence, Reserve, Result, Segment, SlotInfo, Store, StoreCall, StoreIdentity, StoreReply,
     TimeReference, Verb,
 };
 use snowmint_core::UnixMillis;
-use snowmint_store_rpc::Joined;
+use snowmint_store_rpc::{AT_MOST_ONCE, IDEMPOTENT, Joined, SendsRequests, StoreRequest, send};
 use snowmint_wire::grpc::store as proto;
 
 use super::RemoteStore;
+use super::ask::ask;
 use super::clock::ServerClock;
 use crate::owners::RemoteOwnerClient;
-
-/// A repeat has the same effect.
-const IDEMPOTENT: bool = true;
-/// A repeat would return another result.
-const AT_MOST_ONCE: bool = false;
-
-/// Returns the error for a verb that only the store's own URL offers.
-fn untold(verb: Verb) -> Error {
-    let message = format!("verb {verb} is not available through servers; use the store's own URL");
-    Error::unsupported(message).with_verb(verb)
-}
 
 impl Store for RemoteStore {
     fn capabilities(&self) -> Capabilities {
@@ -72,7 +61,29 @@ impl Store for RemoteStore {
     }
 
     fn call<'a>(&'a self, call: StoreCall<'a>) -> BoxFuture<'a, Result<StoreReply>> {
-        self.dispatch(call)
+        use StoreCall as C;
+        use StoreReply as R;
+        match call {
+            // The servers report for themselves.
+            C::Report { .. } => boxed(future::ready(Ok(())), R::Report),
+            C::Now {} => boxed(self.send_now(), R::Now),
+            C::Identity {} => boxed(self.send_identity(), R::Identity),
+            C::Join { member, presence, now } => {
+                boxed(self.send_join(member, presence, now), R::Join)
+            }
+            C::Renew { member, presence, now } => {
+                boxed(self.send_renew(member, presence, now), R::Renew)
+            }
+            C::Members { now } => boxed(self.send_members(now), R::Members),
+            C::Claim { request, now } => boxed(self.send_claim(request, now), R::Claim),
+            C::Extend { items, now } => boxed(self.send_extend(items, now), R::Extend),
+            C::Acquire { acquire, now } => boxed(self.send_acquire(acquire, now), R::Acquire),
+            C::Workers { now } => boxed(self.send_workers(now), R::Workers),
+            C::Reserve { reserve } => boxed(self.send_reserve(reserve), R::Reserve),
+            C::Alter { new, if_version } => boxed(self.send_alter(new, if_version), R::Alter),
+            C::FastForward { forward } => boxed(self.send_fast_forward(forward), R::FastForward),
+            call => send(self, call),
+        }
     }
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
@@ -83,56 +94,37 @@ impl Store for RemoteStore {
     }
 }
 
-impl StoreVerbs for RemoteStore {
-    async fn now(&self) -> Result<Option<UnixMillis>> {
+/// Verbs with more to them than their request and its reply.
+impl RemoteStore {
+    async fn send_now(&self) -> Result<Option<UnixMillis>> {
         Ok(self.ask::<proto::NowRequest>(IDEMPOTENT, ()).await?.store)
     }
 
-    async fn identity(&self) -> Result<StoreIdentity> {
+    async fn send_identity(&self) -> Result<StoreIdentity> {
         let identity = self.ask::<proto::IdentityRequest>(IDEMPOTENT, ()).await?;
         self.observe(Some(identity.clone())).await?;
         Ok(identity)
     }
 
-    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
-        self.ask::<proto::RecallRequest>(IDEMPOTENT, (who.to_owned(), seen.clone())).await
-    }
-
-    async fn doubt(&self, _: &Doubt, _: &Evidence) -> Result<()> {
-        Err(untold(Verb::Doubt))
-    }
-
-    /// Does nothing: the servers report for themselves.
-    async fn report(&self, _: &JournalInfo, _: Option<&Known>) -> Result<()> {
-        Ok(())
-    }
-
-    async fn standing(&self) -> Result<Standing> {
-        Err(untold(Verb::Standing))
-    }
-
-    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
+    async fn send_join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
         let call = (member.clone(), presence, now);
         let Joined { known_as, seen } = self.ask::<proto::JoinRequest>(IDEMPOTENT, call).await?;
         self.aliases.joined(member.incarnation, known_as);
         self.observe(seen).await
     }
 
-    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
+    async fn send_renew(
+        &self,
+        member: Incarnation,
+        presence: Presence,
+        now: UnixMillis,
+    ) -> Result<()> {
         let call = (member, presence, now);
         let Joined { seen, .. } = self.ask::<proto::RenewRequest>(IDEMPOTENT, call).await?;
         self.observe(seen).await
     }
 
-    async fn announce(&self, _: Incarnation, _: &MemberStatus) -> Result<()> {
-        Err(untold(Verb::Announce))
-    }
-
-    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
-        self.ask::<proto::LeaveRequest>(IDEMPOTENT, (member, now)).await
-    }
-
-    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
+    async fn send_members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
         let mut members = self.ask::<proto::MembersRequest>(IDEMPOTENT, now).await?;
         for MemberInfo { member, .. } in &mut members {
             member.incarnation = self.aliases.own(member.incarnation);
@@ -140,14 +132,18 @@ impl StoreVerbs for RemoteStore {
         Ok(members)
     }
 
-    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
+    async fn send_claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
         let is_recognised = request.request != 0;
         let call = (request.clone(), now);
         let leases = self.ask::<proto::ClaimRequest>(is_recognised, call).await?;
         Ok(held_by(request.member, leases))
     }
 
-    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
+    async fn send_extend(
+        &self,
+        items: &[Extend],
+        now: UnixMillis,
+    ) -> Result<Vec<Result<Extended>>> {
         let are_recognised = items.iter().all(|item| item.request != 0);
         let call = (items.to_vec(), now);
         let results = self.ask::<proto::ExtendRequest>(are_recognised, call).await?;
@@ -162,11 +158,7 @@ impl StoreVerbs for RemoteStore {
         Ok(results)
     }
 
-    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
-        self.ask::<proto::ReleaseRequest>(IDEMPOTENT, (release.clone(), now)).await
-    }
-
-    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
+    async fn send_acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
         let is_recognised = acquire.request != 0;
         let call = (acquire.clone(), now);
         let Acquired { leases, mut held } =
@@ -177,19 +169,7 @@ impl StoreVerbs for RemoteStore {
         Ok(Acquired { leases: held_by(acquire.member, leases), held })
     }
 
-    async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
-        self.ask::<proto::RelinquishRequest>(IDEMPOTENT, (relinquish.clone(), now)).await
-    }
-
-    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
-        self.ask::<proto::ExcludeRequest>(IDEMPOTENT, (exclude.clone(), now)).await
-    }
-
-    async fn reclaim(&self, _: &Reclaim, _: UnixMillis) -> Result<Vec<Reclaimed>> {
-        Err(untold(Verb::Reclaim))
-    }
-
-    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
+    async fn send_workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
         let mut slots = self.ask::<proto::WorkersRequest>(IDEMPOTENT, now).await?;
         for SlotInfo { holder, .. } in &mut slots {
             *holder = holder.map(|holder| self.aliases.own(holder));
@@ -199,7 +179,7 @@ impl StoreVerbs for RemoteStore {
 
     /// Reserves once: a repeat would take other numbers and leave a gap, so retries are left to the
     /// caller.
-    async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+    async fn send_reserve(&self, reserve: &Reserve) -> Result<Segment> {
         let segment = self.ask::<proto::ReserveRequest>(AT_MOST_ONCE, reserve.clone()).await?;
         if matches!(reserve.within, Some(Bounds::Now(_))) && segment.at.is_none() {
             let message = "server does not support sources with mint = store; update the server";
@@ -208,39 +188,14 @@ impl StoreVerbs for RemoteStore {
         Ok(segment)
     }
 
-    /// Gives back once: a repeat of an applied call is rejected, so its result would be wrong.
-    async fn give_back(&self, back: &GiveBack) -> Result<u64> {
-        self.ask::<proto::GiveBackRequest>(AT_MOST_ONCE, back.clone()).await
-    }
-
-    async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        self.ask::<proto::DefineRequest>(IDEMPOTENT, new.clone()).await
-    }
-
-    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
+    async fn send_alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
         let again = if if_version.is_some() { AT_MOST_ONCE } else { IDEMPOTENT };
         self.ask::<proto::AlterRequest>(again, (new.clone(), if_version)).await
     }
 
-    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
-        self.ask::<proto::RestripeRequest>(AT_MOST_ONCE, restripe.clone()).await
-    }
-
-    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        self.ask::<proto::SetStateRequest>(IDEMPOTENT, (name.to_owned(), state)).await
-    }
-
-    async fn get(&self, name: &str) -> Result<Definition> {
-        self.ask::<proto::GetRequest>(IDEMPOTENT, name.to_owned()).await
-    }
-
-    async fn list(&self) -> Result<Catalog> {
-        self.ask::<proto::ListRequest>(IDEMPOTENT, ()).await
-    }
-
     /// Raises values, with marks at most a day ahead of the clock: servers reject later ones. They
     /// make no recovery for a program.
-    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
+    async fn send_fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
         if !forward.values_only {
             return Err(Error::unsupported(
                 "servers recover their store only by their call for it; run snowmint worker \
@@ -252,15 +207,19 @@ impl StoreVerbs for RemoteStore {
         self.observe(Some(identity.clone())).await?;
         Ok(identity)
     }
+}
 
-    async fn accept_lead(&self, until: Mark) -> Result<()> {
-        self.ask::<proto::AcceptLeadRequest>(IDEMPOTENT, until).await
+impl SendsRequests for RemoteStore {
+    async fn ask<Q: StoreRequest>(&self, again: bool, call: Q::Call) -> Result<Q::Reply> {
+        ask::<Q>(&self.servers, again, call).await
     }
+}
 
-    /// Fails: only operators use it, and they call the store itself.
-    async fn ground(&self) -> Result<SlotDefaults> {
-        Err(untold(Verb::Ground))
-    }
+fn boxed<'a, T: 'a>(
+    sent: impl Future<Output = Result<T>> + Send + 'a,
+    reply: fn(T) -> StoreReply,
+) -> BoxFuture<'a, Result<StoreReply>> {
+    Box::pin(async move { sent.await.map(reply) })
 }
 
 /// Names the member that called as the holder of what it was given.

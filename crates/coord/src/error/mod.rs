@@ -24,7 +24,8 @@ use crate::error::label::visible;
 pub use parts::ErrorParts;
 pub use pool_full::{Holder, PoolFull};
 pub use retry::Retry;
-pub use verb::Verb;
+pub(crate) use verb::VerbRow;
+pub use verb::{Verb, VerbKind};
 
 /// Outcome of every fallible operation in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

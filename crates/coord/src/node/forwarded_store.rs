@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::error::{Result, Verb};
+use crate::error::{Result, Verb, VerbKind};
 use crate::sources::NodeContext;
-use crate::store::reads::hands_out;
 use crate::store::{Store, StoreCall, StoreReply};
 
 /// A store whose callers get nothing while this node knows that servers further on have missed a
@@ -24,7 +23,7 @@ impl ForwardedStore {
 
     fn check(&self, verb: Verb) -> Result<()> {
         // A member that cannot renew its presence learns of the doubt.
-        let is_bound = hands_out(verb) || matches!(verb, Verb::Join | Verb::Renew);
+        let is_bound = verb.kind() == VerbKind::Grant || matches!(verb, Verb::Join | Verb::Renew);
         if is_bound && self.store.owner_client().is_some() {
             self.ctx.doubts.check()?;
         }

@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use snowmint_core::UnixMillis;
 
-use crate::error::{Result, Verb};
+use crate::error::{Result, Verb, VerbKind, VerbRow};
 use crate::ids::{Incarnation, Mark};
 use crate::model::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::model::exclude::Exclude;
@@ -33,7 +33,7 @@ use crate::model::pool::{ClaimRequest, SlotDefaults};
 use crate::model::reclaim::{Reclaim, Reclaimed};
 use crate::model::segment::{GiveBack, Reserve, Segment};
 use crate::model::slot::SlotInfo;
-use crate::store::call::store_calls;
+use crate::store::call::{Argument, store_calls};
 use crate::store::capability::Capabilities;
 use crate::store::owner_client::OwnerClient;
 use crate::store::time_reference::TimeReference;
@@ -65,7 +65,7 @@ store_calls! {
     ///
     /// The function of a verb only makes a [`call`](Self::call), and returns its reply. A store
     /// implements `call` alone: a verb with another body would do something else when it is called
-    /// through a store that wraps this one. [`StoreVerbs`] has the functions that a call leads to.
+    /// through a store that wraps this one.
     ///
     /// The rules are pure functions in [`lease`](crate::model::lease),
     /// [`pool`](crate::model::pool), [`segment`](crate::model::segment) and
@@ -121,19 +121,19 @@ store_calls! {
     /// Returns the time of the store's own clock, if it has one.
     ///
     /// Atomicity: none needed. Clock: the store's. On retry: repeat freely.
-    Now: fn now() -> Option<UnixMillis>;
+    Now(Read): fn now() -> Option<UnixMillis>;
 
     /// Returns the identity of this store, and its count of durable changes.
     ///
     /// Atomicity: one consistent read. Clock: none. On retry: repeat freely.
-    Identity: fn identity() -> StoreIdentity;
+    Identity(Read): fn identity() -> StoreIdentity;
 
     /// Checks whether the store has everything that `who` saw of it (`seen`; empty: nothing).
     ///
     /// Atomicity: one consistent read. Clock: none. On retry: repeat freely.
     ///
     /// Fails with `StoreMismatch`; `StoreRolledBack` when something is missing, or in doubt.
-    Recall: fn recall(who: &'a str, seen: &'a StoreIdentity) -> Recalled;
+    Recall(Read): fn recall(who: &'a str, seen: &'a StoreIdentity) -> Recalled;
 
     /// Puts the store in doubt, after a process saw more than the store has. From then on, every
     /// verb that issues, moves or renews anything fails with `StoreRolledBack` for every caller,
@@ -149,24 +149,24 @@ store_calls! {
     /// freely.
     ///
     /// `Unsupported` through servers: the server itself detects store rollbacks.
-    Doubt: fn doubt(doubt: &'a Doubt, evidence: &'a Evidence) -> ();
+    Doubt(Write): fn doubt(doubt: &'a Doubt, evidence: &'a Evidence) -> ();
 
     /// Records a journal, and its knowledge if the caller sends it. A report without an ID is not
     /// listed: it comes from a process without a journal.
     ///
     /// Atomicity: the journal's record. Clock: the caller's. On retry: repeat freely.
-    Report: fn report(journal: &'a JournalInfo, known: Option<&'a Known>) -> ();
+    Report(Write): fn report(journal: &'a JournalInfo, known: Option<&'a Known>) -> ();
 
     /// Returns whether the store is in doubt, the journals that have joined, and their reports.
     ///
     /// Atomicity: one consistent read. Clock: none. On retry: repeat freely.
-    Standing: fn standing() -> Standing;
+    Standing(Read): fn standing() -> Standing;
 
     /// Records a member, or renews it if it is known.
     ///
     /// Atomicity: the member's record. Clock: the store's, else `now`, gives the time of the
     /// renewal. On retry: repeat freely; a call that arrives after a later renewal changes nothing.
-    Join: fn join(member: &'a Member, presence: Presence, now: UnixMillis) -> ();
+    Join(Write): fn join(member: &'a Member, presence: Presence, now: UnixMillis) -> ();
 
     /// Renews a member's presence: once a period for each process, however many slots it holds. An
     /// expired presence is live again, but slots that changed hands meanwhile stay lost.
@@ -174,7 +174,7 @@ store_calls! {
     /// Atomicity: the member's record. Clock: the store's, else `now`, gives the time of the
     /// renewal. On retry: repeat freely; a call that arrives after a later one changes nothing.
     /// `NotFound`: removed or left; join again, then claim the lost slots again.
-    Renew: fn renew(member: Incarnation, presence: Presence, now: UnixMillis) -> ();
+    Renew(Write): fn renew(member: Incarnation, presence: Presence, now: UnixMillis) -> ();
 
     /// Publishes a member's status: work that it is available for, and unreachable peers.
     ///
@@ -182,20 +182,20 @@ store_calls! {
     /// revision changes nothing. `NotFound`: the member was removed or has left.
     ///
     /// `Unsupported` through servers: members that join there never own sections.
-    Announce: fn announce(member: Incarnation, status: &'a MemberStatus) -> ();
+    Announce(Write): fn announce(member: Incarnation, status: &'a MemberStatus) -> ();
 
     /// Removes a member. Slots that it still holds become free at once, with their marks unchanged
     /// and their terms raised; release them before, at finer marks.
     ///
     /// Atomicity: each slot; the member's record goes with the last ones. Clock: the store's, else
     /// `now`, dates the releases. On retry: repeat freely.
-    Leave: fn leave(member: Incarnation, now: UnixMillis) -> ();
+    Leave(Write): fn leave(member: Incarnation, now: UnixMillis) -> ();
 
     /// Returns all known members, live or expired, in the order of their incarnations.
     ///
     /// Atomicity: one consistent read. Clock: the store's, else `now`, decides which are live. On
     /// retry: repeat freely.
-    Members: fn members(now: UnixMillis) -> Vec<MemberInfo>;
+    Members(Read): fn members(now: UnixMillis) -> Vec<MemberInfo>;
 
     /// Claims slots that no live member holds, by the rules of
     /// [`pool::choose`](crate::model::pool::choose): raises the term of each by one, sets its floor to its
@@ -207,7 +207,7 @@ store_calls! {
     /// Fails with `PoolFull`; `Exhausted` for a pool without reuse; `NotFound` when the member has
     /// not joined; `Conflict` when the pool has another shape; `Fenced` when this request's slots
     /// were given up since.
-    Claim: fn claim(request: &'a ClaimRequest, now: UnixMillis) -> Vec<Lease>;
+    Claim(Grant): fn claim(request: &'a ClaimRequest, now: UnixMillis) -> Vec<Lease>;
 
     /// Moves marks forward: each only by the newest term, from exactly where it is. Returns one
     /// result for each item, in order; an item's failure does not affect the others.
@@ -218,7 +218,7 @@ store_calls! {
     ///
     /// Items fail with `Fenced`, `MarkMoved`, `ClockAhead`, `StoreRolledBack`, `Invalid`, or
     /// `NotFound` for a slot never claimed.
-    Extend: fn extend(items: &'a [Extend], now: UnixMillis) -> Vec<Result<Extended>>;
+    Extend(Grant): fn extend(items: &'a [Extend], now: UnixMillis) -> Vec<Result<Extended>>;
 
     /// Releases a slot: raises its term and lowers its mark to the end of everything used. No other
     /// verb lets a holder lower a mark. Stop minting from the slot first, for good.
@@ -227,7 +227,7 @@ store_calls! {
     /// retry: repeat freely; a completed release is recognised until the slot is claimed again, and
     /// is `Fenced` afterwards. A release with the mark that the caller saw ([`Release::from`])
     /// fails with `MarkMoved` when the mark is elsewhere.
-    Release: fn release(release: &'a Release, now: UnixMillis) -> ();
+    Release(Write): fn release(release: &'a Release, now: UnixMillis) -> ();
 
     /// Acquires exclusive slots by name, by the rules of
     /// [`exclusive::decide_acquire`](crate::model::exclusive::decide_acquire): free slots, and slots of
@@ -239,7 +239,7 @@ store_calls! {
     ///
     /// Fails with `NotFound` when the member has not joined; `Conflict` when the pool has another
     /// shape; `Invalid`. A slot of another holder causes no error: see [`Acquired::held`].
-    Acquire: fn acquire(acquire: &'a Acquire, now: UnixMillis) -> Acquired;
+    Acquire(Grant): fn acquire(acquire: &'a Acquire, now: UnixMillis) -> Acquired;
 
     /// Relinquishes exclusive slots, with their marks unchanged and their terms raised. Stop
     /// responding from them first. Also relinquishes numbers of external leases
@@ -248,7 +248,7 @@ store_calls! {
     ///
     /// Atomicity: each slot. Clock: the store's, else `now`, dates the releases. On retry: repeat
     /// freely; slots that the member does not hold (any more) are skipped.
-    Relinquish: fn relinquish(relinquish: &'a Relinquish, now: UnixMillis) -> ();
+    Relinquish(Write): fn relinquish(relinquish: &'a Relinquish, now: UnixMillis) -> ();
 
     /// Excludes slots, by the rules of [`exclude::decide_exclude`](crate::model::exclude::decide_exclude):
     /// raises their marks to `until`, leaves higher marks unchanged, and raises their terms.
@@ -259,7 +259,7 @@ store_calls! {
     ///
     /// Fails with `Conflict` for a slot that a live member holds, or a pool of another shape;
     /// `Invalid`.
-    Exclude: fn exclude(exclude: &'a Exclude, now: UnixMillis) -> ();
+    Exclude(Operate): fn exclude(exclude: &'a Exclude, now: UnixMillis) -> ();
 
     /// Reclaims worker numbers with marks far ahead of the clock: lowers the marks to where nodes
     /// that keep the rules cannot have come, and raises their terms. An operator vouches that no ID
@@ -273,13 +273,13 @@ store_calls! {
     /// `Conflict` for a slot that is excluded, that changed hands since the operator read it, or
     /// that a live member holds, unless the request includes these. `Invalid` for external leases,
     /// pools without reuse, and slots of other kinds. `Unsupported` through servers.
-    Reclaim: fn reclaim(reclaim: &'a Reclaim, now: UnixMillis) -> Vec<Reclaimed>;
+    Reclaim(Operate): fn reclaim(reclaim: &'a Reclaim, now: UnixMillis) -> Vec<Reclaimed>;
 
     /// Returns all slots that were ever claimed and are remembered, by pool and slot.
     ///
     /// Atomicity: one consistent read. Clock: the store's, else `now`, decides which are live. On
     /// retry: repeat freely.
-    Workers: fn workers(now: UnixMillis) -> Vec<SlotInfo>;
+    Workers(Read): fn workers(now: UnixMillis) -> Vec<SlotInfo>;
 
     /// Reserves the next numbers of a source: exactly the requested count, or an error. Fewer only
     /// where they are bounded ([`Reserve::within`]), or where servers give the caller no more at
@@ -293,7 +293,7 @@ store_calls! {
     /// Fails with `NotFound`, `Disabled`, `Exhausted`, `Invalid`; `Conflict` when the definition
     /// changed since the caller read it; by the clock also with `TickFull`, `ClockBehind`,
     /// `EpochSpent`.
-    Reserve: fn reserve(reserve: &'a Reserve) -> Segment;
+    Reserve(Grant): fn reserve(reserve: &'a Reserve) -> Segment;
 
     /// Gives the unused end of the newest segment back and returns the new version.
     ///
@@ -301,7 +301,7 @@ store_calls! {
     /// a completed call is `MarkMoved`. Either way, never use these numbers again.
     ///
     /// Fails with `MarkMoved` when anything was reserved or given back since.
-    GiveBack: fn give_back(back: &'a GiveBack) -> u64;
+    GiveBack(Write): fn give_back(back: &'a GiveBack) -> u64;
 
     /// Defines a source, or returns the existing definition when it is the same.
     ///
@@ -310,7 +310,7 @@ store_calls! {
     /// Fails with `Conflict`, which shows both sides. A deleted source can be defined again with
     /// its former identity, and continues above its old numbers; `Invalid` when its end (`until`)
     /// lies below them.
-    Define: fn define(new: &'a NewDefinition) -> Definition;
+    Define(Write): fn define(new: &'a NewDefinition) -> Definition;
 
     /// Changes keys of a source that are not part of its identity; with `if_version`, only if the
     /// source is unchanged since that version.
@@ -320,7 +320,7 @@ store_calls! {
     /// completed call is a `Conflict`.
     ///
     /// Fails with `Conflict`, `NotFound`, and `Invalid` for an end below issued numbers.
-    Alter: fn alter(new: &'a NewDefinition, if_version: Option<u64>) -> Definition;
+    Alter(Write): fn alter(new: &'a NewDefinition, if_version: Option<u64>) -> Definition;
 
     /// Gives a segment source another identity, its new stripe, from a number on, which becomes its
     /// mark. [`decide_restripe`](crate::model::catalog::decide_restripe) has the conditions.
@@ -329,23 +329,23 @@ store_calls! {
     /// repeat of a completed call is a `Conflict`.
     ///
     /// Fails with `Conflict`, `MarkMoved`, `NotFound`, `Invalid`.
-    Restripe: fn restripe(restripe: &'a Restripe) -> Definition;
+    Restripe(Write): fn restripe(restripe: &'a Restripe) -> Definition;
 
     /// Enables, disables or deletes a source. A deleted source leaves a tombstone with its mark and
     /// identity; only [`define`](Self::define) restores it.
     ///
     /// Atomicity: the definition. Clock: none. On retry: repeat freely.
-    SetState: fn set_state(name: &'a str, state: SourceState) -> Definition;
+    SetState(Write): fn set_state(name: &'a str, state: SourceState) -> Definition;
 
     /// Returns one definition; `NotFound` for a source never defined, or deleted.
     ///
     /// Atomicity: one consistent read. Clock: none. On retry: repeat freely.
-    Get: fn get(name: &'a str) -> Definition;
+    Get(Read): fn get(name: &'a str) -> Definition;
 
     /// Returns all definitions by name, deleted ones included, and the catalog's version.
     ///
     /// Atomicity: one consistent read. Clock: none. On retry: repeat freely.
-    List: fn list() -> Catalog;
+    List(Read): fn list() -> Catalog;
 
     /// Recovers the store after a restore: moves marks, numbers and `writes` forward and never
     /// back, and fences every holder. After it, nothing that the lost state promised can be
@@ -358,20 +358,20 @@ store_calls! {
     /// each repeat fences again.
     ///
     /// Fails with `Unsupported` for a recovery through servers.
-    FastForward: fn fast_forward(forward: &'a FastForward) -> StoreIdentity;
+    FastForward(Operate): fn fast_forward(forward: &'a FastForward) -> StoreIdentity;
 
     /// Accepts a lead of IDs over the clocks, when a pool is full because marks lie ahead. From now
     /// on claims may use marks up to `until`, whatever their own limit, where no better slot is
     /// free. No mark moves. `until` replaces the lead accepted before; zero accepts none.
     ///
     /// Atomicity: the namespace. Clock: none. On retry: repeat freely.
-    AcceptLead: fn accept_lead(until: Mark) -> ();
+    AcceptLead(Operate): fn accept_lead(until: Mark) -> ();
 
     /// Returns the defaults for the namespace's slots that were never claimed, which
     /// [`workers`](Self::workers) does not list. `Unsupported` through servers.
     ///
     /// Atomicity: one consistent read. Clock: none. On retry: repeat freely.
-    Ground: fn ground() -> SlotDefaults;
+    Ground(Read): fn ground() -> SlotDefaults;
 }
 
 /// Implements the methods that a store's wrapper takes from the store in its field `$store`: all

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 use std::sync::Arc;
 
 use serde_json::Value;
-use snowmint_coord::{SourceInfo, Verb};
+use snowmint_coord::{SourceInfo, Verb, VerbKind};
 use snowmint_wire::error::Code;
 
 use super::state::Service;
@@ -124,20 +124,8 @@ fn is_rejection(verb: Option<Verb>, code: Code) -> bool {
 }
 
 /// Returns whether a verb, done for a program, leaves a line: all but reads, renewals and numbers.
-const fn changes(verb: Verb) -> bool {
-    !matches!(
-        verb,
-        Verb::Now
-            | Verb::Identity
-            | Verb::Recall
-            | Verb::Renew
-            | Verb::Members
-            | Verb::Workers
-            | Verb::Reserve
-            | Verb::GiveBack
-            | Verb::Get
-            | Verb::List
-    )
+fn changes(verb: Verb) -> bool {
+    verb.kind() != VerbKind::Read && !matches!(verb, Verb::Renew | Verb::Reserve | Verb::GiveBack)
 }
 
 /// A definition, or its absence, in the form of the audit trail. It contains texts that callers

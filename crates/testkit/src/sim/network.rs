@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use snowmint_coord::{BoxFuture, Error, Result, Store, StoreCall, StoreReply, Verb};
+use snowmint_coord::{BoxFuture, Error, Result, Store, StoreCall, StoreReply, Verb, VerbKind};
 
 use super::happened::Happened;
 use super::oracle::Oracle;
@@ -192,61 +192,6 @@ fn away() -> Result<StoreReply> {
     Err(Error::unavailable("simulated store is unavailable; retry"))
 }
 
-/// Returns the future of a call with arguments of its own: a message that arrives late, or a second
-/// time, arrives unchanged.
-fn detached(store: &Arc<dyn Store>, call: StoreCall<'_>) -> BoxFuture<'static, Result<StoreReply>> {
-    use StoreCall as C;
-    let store = Arc::clone(store);
-    // The references among the arguments are named, and cloned first.
-    macro_rules! own {
-        ($($sent:ident),* => $call:expr) => {{
-            $(let $sent = $sent.to_owned();)*
-            Box::pin(async move { store.call($call).await })
-        }};
-    }
-    match call {
-        C::Now {} => own!(=> C::Now {}),
-        C::Identity {} => own!(=> C::Identity {}),
-        C::Recall { who, seen } => own!(who, seen => C::Recall { who: &who, seen: &seen }),
-        C::Doubt { doubt, evidence } => {
-            own!(doubt, evidence => C::Doubt { doubt: &doubt, evidence: &evidence })
-        }
-        C::Report { journal, known } => {
-            let known = known.cloned();
-            own!(journal => C::Report { journal: &journal, known: known.as_ref() })
-        }
-        C::Standing {} => own!(=> C::Standing {}),
-        C::Join { member, presence, now } => {
-            own!(member => C::Join { member: &member, presence, now })
-        }
-        C::Renew { member, presence, now } => own!(=> C::Renew { member, presence, now }),
-        C::Announce { member, status } => own!(status => C::Announce { member, status: &status }),
-        C::Leave { member, now } => own!(=> C::Leave { member, now }),
-        C::Members { now } => own!(=> C::Members { now }),
-        C::Claim { request, now } => own!(request => C::Claim { request: &request, now }),
-        C::Extend { items, now } => own!(items => C::Extend { items: &items, now }),
-        C::Release { release, now } => own!(release => C::Release { release: &release, now }),
-        C::Acquire { acquire, now } => own!(acquire => C::Acquire { acquire: &acquire, now }),
-        C::Relinquish { relinquish, now } => {
-            own!(relinquish => C::Relinquish { relinquish: &relinquish, now })
-        }
-        C::Exclude { exclude, now } => own!(exclude => C::Exclude { exclude: &exclude, now }),
-        C::Reclaim { reclaim, now } => own!(reclaim => C::Reclaim { reclaim: &reclaim, now }),
-        C::Workers { now } => own!(=> C::Workers { now }),
-        C::Reserve { reserve } => own!(reserve => C::Reserve { reserve: &reserve }),
-        C::GiveBack { back } => own!(back => C::GiveBack { back: &back }),
-        C::Define { new } => own!(new => C::Define { new: &new }),
-        C::Alter { new, if_version } => own!(new => C::Alter { new: &new, if_version }),
-        C::Restripe { restripe } => own!(restripe => C::Restripe { restripe: &restripe }),
-        C::SetState { name, state } => own!(name => C::SetState { name: &name, state }),
-        C::Get { name } => own!(name => C::Get { name: &name }),
-        C::List {} => own!(=> C::List {}),
-        C::FastForward { forward } => own!(forward => C::FastForward { forward: &forward }),
-        C::AcceptLead { until } => own!(=> C::AcceptLead { until }),
-        C::Ground {} => own!(=> C::Ground {}),
-    }
-}
-
 impl Faulty {
     /// Sends a call through the network.
     async fn send(&self, call: StoreCall<'_>) -> Result<StoreReply> {
@@ -255,7 +200,7 @@ impl Faulty {
         let result = match self.delivery() {
             Delivery::Fine => store.call(call).await,
             Delivery::Late { there_ms, back_ms } => {
-                let message = detached(store, call);
+                let message = call.detached(Arc::clone(store));
                 // In its own task: the message arrives although the caller no longer waits for the
                 // reply.
                 let sent = tokio::spawn(async move {
@@ -280,7 +225,7 @@ impl Faulty {
             }
             Delivery::Twice { later_ms } => {
                 let result = store.call(call).await;
-                let (message, cuts) = (detached(store, call), link.cuts());
+                let (message, cuts) = (call.detached(Arc::clone(store)), link.cuts());
                 tokio::spawn(async move {
                     time.sleep_ms(later_ms).await;
                     if link.carries(cuts) {
@@ -303,14 +248,8 @@ impl Store for Faulty {
         Box::pin(async move {
             match (call, &self.counts_from_reply) {
                 // Operators are next to the store.
-                (
-                    StoreCall::FastForward { .. }
-                    | StoreCall::Exclude { .. }
-                    | StoreCall::Reclaim { .. }
-                    | StoreCall::AcceptLead { .. }
-                    | StoreCall::Ground {},
-                    _,
-                ) => self.inner.call(call).await,
+                _ if call.verb().kind() == VerbKind::Operate => self.inner.call(call).await,
+                (StoreCall::Ground {}, _) => self.inner.call(call).await,
                 // The process counts from before it sends. To make it count from the reply, the
                 // reply is withheld until it sends again, which it does at once.
                 (StoreCall::Renew { .. }, Some(counts_now)) => {

@@ -9,7 +9,7 @@ use snowmint_coord::store::StoreConnector;
 use snowmint_coord::{
     BoxFuture, Capabilities, Catalog, ClaimRequest, ClockOf, Error, ErrorKind, Extend, Extended,
     Lease, MemoryStore, OwnerClient, Recalled, Release, Reserve, Result, Segment, Store, StoreCall,
-    StoreIdentity, StoreReply, TimeReference,
+    StoreIdentity, StoreReply, TimeReference, VerbKind,
 };
 use snowmint_core::UnixMillis;
 
@@ -326,33 +326,12 @@ impl Store for RecordingStore {
                     let known = planted::reported(self.bug, known);
                     self.store.report(journal, known.as_ref()).await.map(StoreReply::Report)
                 }
-                C::Identity {}
-                | C::Members { .. }
-                | C::Workers { .. }
-                | C::Get { .. }
-                | C::List {}
-                | C::Ground {} => self.read(call).await,
-                C::Now {}
-                | C::Standing {}
-                | C::FastForward { .. }
-                | C::Exclude { .. }
-                | C::Reclaim { .. }
-                | C::AcceptLead { .. } => self.store.call(call).await,
-                C::Join { .. }
-                | C::Renew { .. }
-                | C::Announce { .. }
-                | C::Leave { .. }
-                | C::Claim { .. }
-                | C::Extend { .. }
-                | C::Release { .. }
-                | C::Acquire { .. }
-                | C::Relinquish { .. }
-                | C::Reserve { .. }
-                | C::GiveBack { .. }
-                | C::Define { .. }
-                | C::Alter { .. }
-                | C::Restripe { .. }
-                | C::SetState { .. } => self.write(call).await,
+                C::Now {} | C::Standing {} => self.store.call(call).await,
+                _ => match call.verb().kind() {
+                    VerbKind::Read => self.read(call).await,
+                    VerbKind::Operate => self.store.call(call).await,
+                    VerbKind::Grant | VerbKind::Write => self.write(call).await,
+                },
             }
         })
     }

@@ -7,7 +7,7 @@ fn verbs() -> Vec<String> {
     let path = root().join("crates/coord/src/store/mod.rs");
     let text = std::fs::read_to_string(path).unwrap();
     let row = |line: &str| {
-        let (verb, rest) = line.trim().split_once(": fn ")?;
+        let (verb, rest) = line.trim().split_once("): fn ")?;
         verb.starts_with(char::is_uppercase).then(|| rest.split_once('(').unwrap().0.to_owned())
     };
     text.lines().filter_map(row).collect()

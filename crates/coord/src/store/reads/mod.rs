@@ -17,7 +17,7 @@ use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 
 use self::flight::{AsOf, Flights, Query};
-use crate::error::{Error, Result, Verb};
+use crate::error::{Error, Result, Verb, VerbKind};
 use crate::model::catalog::existing;
 use crate::model::history::StoreIdentity;
 use crate::platform::fork_guard::ForkGuard;
@@ -132,12 +132,6 @@ impl SharedReads {
     }
 }
 
-/// Returns whether a caller of this verb gets something that a store without this write would hand
-/// out again.
-pub(crate) const fn hands_out(verb: Verb) -> bool {
-    matches!(verb, Verb::Claim | Verb::Extend | Verb::Acquire | Verb::Reserve)
-}
-
 /// Makes a call with a time limit, independent of the callers that wait for it.
 async fn with_timeout(
     timer: &dyn Timer,
@@ -182,7 +176,7 @@ impl Store for SharedReads {
             C::Ground {} => Box::pin(self.own(&self.grounds, (), |()| C::Ground {})),
             call => Box::pin(async move {
                 let replied = self.store.call(call).await;
-                if replied.is_ok() && hands_out(call.verb()) {
+                if replied.is_ok() && call.verb().kind() == VerbKind::Grant {
                     self.hands_out.store(true, Ordering::Release);
                 }
                 replied

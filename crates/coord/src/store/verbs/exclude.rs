@@ -3,26 +3,24 @@
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
+use super::BackendStore;
 use super::members::infos;
-use super::rows::{Rows, VerbResult};
-use super::run_verb::RunVerb;
-use crate::error::Verb;
+use super::rows::{Backend, Rows, VerbResult};
+use super::run_verb::{RunVerb, in_steps};
+use crate::error::{Result, Verb};
 use crate::model::exclude::{Exclude, check_exclude, decide_exclude};
 
 /// Excludes some of the slots of a request: as many as one step can write.
-pub(super) struct ExcludeVerb<'a> {
-    pub(super) exclude: &'a Exclude,
-    pub(super) slots: &'a [u64],
-    pub(super) now: UnixMillis,
+struct ExcludeVerb<'a> {
+    exclude: &'a Exclude,
+    slots: &'a [u64],
+    now: UnixMillis,
 }
 
 #[async_trait]
 impl RunVerb for ExcludeVerb<'_> {
     type Output = ();
-
-    fn verb(&self) -> Verb {
-        Verb::Exclude
-    }
+    const VERB: Verb = Verb::Exclude;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         let Exclude { pool, .. } = self.exclude;
@@ -47,5 +45,16 @@ impl RunVerb for ExcludeVerb<'_> {
         }
         rows.put_slots(&pool.name, &excluded.rows).await?;
         Ok(((), true))
+    }
+}
+
+impl<B: Backend> BackendStore<B> {
+    pub(super) async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
+        // Concurrent steps of one handle would only overtake each other.
+        let _turn = self.claims.lock().await;
+        for slots in in_steps::<B, _>(&exclude.slots) {
+            self.output_of(ExcludeVerb { exclude, slots, now }).await?;
+        }
+        Ok(())
     }
 }

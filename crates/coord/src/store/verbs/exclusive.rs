@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
+use super::BackendStore;
 use super::members::infos;
-use super::rows::{Rows, VerbResult};
-use super::run_verb::RunVerb;
-use crate::error::Verb;
+use super::rows::{Backend, Rows, VerbResult};
+use super::run_verb::{RunVerb, in_steps};
+use crate::error::{Result, Verb};
 use crate::ids::Term;
 use crate::model::exclusive::{
     Acquire, AcquireStep, Acquired, Relinquish, check_acquire, check_joined, decide_acquire,
@@ -18,20 +19,17 @@ use crate::model::lease::SlotRow;
 use crate::model::pool::leases;
 
 /// Acquires some of the slots of a request: as many as one step can write.
-pub(super) struct AcquireVerb<'a> {
-    pub(super) acquire: &'a Acquire,
+struct AcquireVerb<'a> {
+    acquire: &'a Acquire,
     /// Slots of this step.
-    pub(super) slots: &'a [u64],
-    pub(super) now: UnixMillis,
+    slots: &'a [u64],
+    now: UnixMillis,
 }
 
 #[async_trait]
 impl RunVerb for AcquireVerb<'_> {
     type Output = Acquired;
-
-    fn verb(&self) -> Verb {
-        Verb::Acquire
-    }
+    const VERB: Verb = Verb::Acquire;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Acquired> {
         check_acquire(self.acquire)?;
@@ -73,19 +71,16 @@ impl RunVerb for AcquireVerb<'_> {
 }
 
 /// Relinquishes some of the slots of a request: as many as one step can write.
-pub(super) struct RelinquishVerb<'a> {
-    pub(super) relinquish: &'a Relinquish,
-    pub(super) slots: &'a [(u64, Term)],
-    pub(super) now: UnixMillis,
+struct RelinquishVerb<'a> {
+    relinquish: &'a Relinquish,
+    slots: &'a [(u64, Term)],
+    now: UnixMillis,
 }
 
 #[async_trait]
 impl RunVerb for RelinquishVerb<'_> {
     type Output = ();
-
-    fn verb(&self) -> Verb {
-        Verb::Relinquish
-    }
+    const VERB: Verb = Verb::Relinquish;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         let now = rows.time(self.now);
@@ -99,5 +94,26 @@ impl RunVerb for RelinquishVerb<'_> {
         let after: Vec<SlotRow> = held.iter().filter_map(decide).collect();
         rows.put_slots(pool, &after).await?;
         Ok(((), !after.is_empty()))
+    }
+}
+
+impl<B: Backend> BackendStore<B> {
+    pub(super) async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
+        // Concurrent steps of one handle would only overtake each other.
+        let _turn = self.claims.lock().await;
+        let mut acquired = Acquired::default();
+        for slots in in_steps::<B, _>(&acquire.slots) {
+            let mut more = self.output_of(AcquireVerb { acquire, slots, now }).await?;
+            acquired.leases.append(&mut more.leases);
+            acquired.held.append(&mut more.held);
+        }
+        Ok(acquired)
+    }
+
+    pub(super) async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
+        for slots in in_steps::<B, _>(&relinquish.slots) {
+            self.output_of(RelinquishVerb { relinquish, slots, now }).await?;
+        }
+        Ok(())
     }
 }

@@ -2,21 +2,23 @@
 
 use async_trait::async_trait;
 
+use super::BackendStore;
 use super::history::{check_plan, end_doubt, put_moved, put_start};
 use super::put::put_slots;
-use super::rows::{Access, NamespaceRow, Rows, RowsResult, VerbResult};
+use super::rows::{Access, Backend, NamespaceRow, Rows, RowsResult, VerbResult};
 use super::run_verb::RunVerb;
-use crate::error::Verb;
+use crate::error::{Result, Verb};
 use crate::ids::Mark;
 use crate::model::catalog::Definition;
 use crate::model::fast_forward::FastForward;
 use crate::model::history::{History, StoreIdentity};
 use crate::model::lease::{SlotRow, check_mark, fast_forwarded};
 use crate::model::pool::{SlotDefaults, counts};
+use crate::platform::random;
 
 /// Position of a walk over everything that has a mark.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Walk {
+struct Walk {
     /// Number of sources done.
     sources: usize,
     /// Last slot done, by pool and number.
@@ -28,22 +30,19 @@ pub(super) struct Walk {
 
 /// One step of the walk: as much as fits. The first step also moves the defaults of slots without a
 /// row, so that no low mark is made behind the walk; the last gives the store its new identity.
-pub(super) struct FastForwardVerb<'a> {
-    pub(super) forward: &'a FastForward,
+struct FastForwardVerb<'a> {
+    forward: &'a FastForward,
     /// Identity of the store if it gets a new one.
-    pub(super) new_id: &'a str,
-    pub(super) from: Walk,
+    new_id: &'a str,
+    from: Walk,
 }
 
 #[async_trait]
 impl RunVerb for FastForwardVerb<'_> {
     /// The store's identity when the walk is done, otherwise its position.
     type Output = Result<String, Walk>;
+    const VERB: Verb = Verb::FastForward;
     const ACCESS: Access = Access::Forward;
-
-    fn verb(&self) -> Verb {
-        Verb::FastForward
-    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Self::Output> {
         self.forward.check()?;
@@ -90,16 +89,13 @@ impl RunVerb for FastForwardVerb<'_> {
 /// One step of a move that raises values alone. It is no recovery, so a store in doubt, a store that
 /// lacks what this handle has seen, and another server than the one that wrote the rows reject it
 /// like any other write.
-pub(super) struct RaiseVerb<'a>(pub(super) FastForwardVerb<'a>);
+struct RaiseVerb<'a>(FastForwardVerb<'a>);
 
 #[async_trait]
 impl RunVerb for RaiseVerb<'_> {
     type Output = Result<String, Walk>;
+    const VERB: Verb = Verb::FastForward;
     const LEAVES_START: bool = true;
-
-    fn verb(&self) -> Verb {
-        self.0.verb()
-    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Self::Output> {
         self.0.run(rows).await
@@ -185,17 +181,14 @@ impl FastForwardVerb<'_> {
 }
 
 /// Allows claims to use marks up to here.
-pub(super) struct AcceptLeadVerb {
-    pub(super) until: Mark,
+struct AcceptLeadVerb {
+    until: Mark,
 }
 
 #[async_trait]
 impl RunVerb for AcceptLeadVerb {
     type Output = ();
-
-    fn verb(&self) -> Verb {
-        Verb::AcceptLead
-    }
+    const VERB: Verb = Verb::AcceptLead;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         check_mark(self.until)?;
@@ -207,18 +200,44 @@ impl RunVerb for AcceptLeadVerb {
 }
 
 /// Reads the defaults for slots without a row.
-pub(super) struct GroundVerb;
+struct GroundVerb;
 
 #[async_trait]
 impl RunVerb for GroundVerb {
     type Output = SlotDefaults;
-    const ACCESS: Access = Access::Read;
-
-    fn verb(&self) -> Verb {
-        Verb::Ground
-    }
+    const VERB: Verb = Verb::Ground;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, SlotDefaults> {
         Ok((rows.namespace().await?.ground, false))
+    }
+}
+
+impl<B: Backend> BackendStore<B> {
+    pub(super) async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
+        let new_id = random::incarnation()?.to_string();
+        let seen = self.lineage.seen().filter(|seen| seen.id == new_id || !forward.new_identity);
+        let writes_seen = seen.map_or(0, |seen| seen.writes);
+        let writes_at_least = forward.writes_at_least.max(writes_seen);
+        let forward = &FastForward { writes_at_least, ..forward.clone() };
+        let mut from = Walk::default();
+        loop {
+            let step = FastForwardVerb { forward, new_id: &new_id, from };
+            let moved = match forward.values_only {
+                true => self.run(RaiseVerb(step)).await?,
+                false => self.run(step).await?,
+            };
+            match moved {
+                (Ok(id), writes) => return Ok(StoreIdentity { id, writes }),
+                (Err(walk), _) => from = walk,
+            }
+        }
+    }
+
+    pub(super) async fn accept_lead(&self, until: Mark) -> Result<()> {
+        self.output_of(AcceptLeadVerb { until }).await
+    }
+
+    pub(super) async fn ground(&self) -> Result<SlotDefaults> {
+        self.output_of(GroundVerb).await
     }
 }

@@ -5,29 +5,27 @@ use std::collections::HashSet;
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
+use super::BackendStore;
 use super::put::put_slots;
-use super::rows::{Access, FirstRow, Rows, RowsResult, VerbResult};
+use super::rows::{Backend, FirstRow, Rows, RowsResult, VerbResult};
 use super::run_verb::{RunVerb, step_slots};
-use crate::error::Verb;
+use crate::error::{Result, Verb};
 use crate::ids::Incarnation;
 use crate::model::lease::given_up;
 use crate::model::member::{
     Member, MemberInfo, MemberRow, MemberStatus, Presence, check, check_presence, not_joined,
 };
 
-pub(super) struct JoinVerb<'a> {
-    pub(super) member: &'a Member,
-    pub(super) presence: Presence,
-    pub(super) now: UnixMillis,
+struct JoinVerb<'a> {
+    member: &'a Member,
+    presence: Presence,
+    now: UnixMillis,
 }
 
 #[async_trait]
 impl RunVerb for JoinVerb<'_> {
     type Output = ();
-
-    fn verb(&self) -> Verb {
-        Verb::Join
-    }
+    const VERB: Verb = Verb::Join;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         check(self.member, self.presence)?;
@@ -70,19 +68,16 @@ async fn forget<R: Rows>(
     Ok(())
 }
 
-pub(super) struct RenewVerb {
-    pub(super) member: Incarnation,
-    pub(super) presence: Presence,
-    pub(super) now: UnixMillis,
+struct RenewVerb {
+    member: Incarnation,
+    presence: Presence,
+    now: UnixMillis,
 }
 
 #[async_trait]
 impl RunVerb for RenewVerb {
     type Output = ();
-
-    fn verb(&self) -> Verb {
-        Verb::Renew
-    }
+    const VERB: Verb = Verb::Renew;
 
     fn first_row(&self) -> Option<FirstRow<'_>> {
         Some(FirstRow::Member(self.member))
@@ -100,18 +95,15 @@ impl RunVerb for RenewVerb {
     }
 }
 
-pub(super) struct AnnounceVerb<'a> {
-    pub(super) member: Incarnation,
-    pub(super) status: &'a MemberStatus,
+struct AnnounceVerb<'a> {
+    member: Incarnation,
+    status: &'a MemberStatus,
 }
 
 #[async_trait]
 impl RunVerb for AnnounceVerb<'_> {
     type Output = ();
-
-    fn verb(&self) -> Verb {
-        Verb::Announce
-    }
+    const VERB: Verb = Verb::Announce;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         self.status.check()?;
@@ -124,19 +116,16 @@ impl RunVerb for AnnounceVerb<'_> {
     }
 }
 
-pub(super) struct LeaveVerb {
-    pub(super) member: Incarnation,
-    pub(super) now: UnixMillis,
+struct LeaveVerb {
+    member: Incarnation,
+    now: UnixMillis,
 }
 
 #[async_trait]
 impl RunVerb for LeaveVerb {
     /// Whether the member is still there, with slots that did not fit into this step.
     type Output = bool;
-
-    fn verb(&self) -> Verb {
-        Verb::Leave
-    }
+    const VERB: Verb = Verb::Leave;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, bool> {
         let now = rows.time(self.now);
@@ -153,18 +142,14 @@ impl RunVerb for LeaveVerb {
     }
 }
 
-pub(super) struct MembersVerb {
-    pub(super) now: UnixMillis,
+struct MembersVerb {
+    now: UnixMillis,
 }
 
 #[async_trait]
 impl RunVerb for MembersVerb {
     type Output = Vec<MemberInfo>;
-    const ACCESS: Access = Access::Read;
-
-    fn verb(&self) -> Verb {
-        Verb::Members
-    }
+    const VERB: Verb = Verb::Members;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Vec<MemberInfo>> {
         let now = rows.time(self.now);
@@ -180,4 +165,50 @@ pub(super) async fn infos<R: Rows>(
     let mut known = rows.members().await?;
     known.sort_by_key(|row| row.member.incarnation);
     Ok(known.iter().map(|row| row.info(now)).collect())
+}
+
+impl<B: Backend> BackendStore<B> {
+    async fn check_settings(&self, verb: Verb) -> Result<()> {
+        self.backend.check_settings().await.map_err(|failure| self.error(verb, failure))
+    }
+
+    pub(super) async fn join(
+        &self,
+        member: &Member,
+        presence: Presence,
+        now: UnixMillis,
+    ) -> Result<()> {
+        self.check_settings(Verb::Join).await?;
+        self.output_of(JoinVerb { member, presence, now }).await
+    }
+
+    pub(super) async fn renew(
+        &self,
+        member: Incarnation,
+        presence: Presence,
+        now: UnixMillis,
+    ) -> Result<()> {
+        let renewal = async {
+            if self.try_fast_renew(member, presence, now).await? {
+                return Ok(());
+            }
+            self.output_of(RenewVerb { member, presence, now }).await
+        };
+        // Both run at once: a late renewal costs more than a superfluous one.
+        let (renewed, safe) = tokio::join!(renewal, self.check_settings(Verb::Renew));
+        renewed.and(safe)
+    }
+
+    pub(super) async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
+        self.output_of(AnnounceVerb { member, status }).await
+    }
+
+    pub(super) async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
+        while self.output_of(LeaveVerb { member, now }).await? {}
+        Ok(())
+    }
+
+    pub(super) async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
+        self.output_of(MembersVerb { now }).await
+    }
 }

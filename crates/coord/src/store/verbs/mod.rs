@@ -5,6 +5,7 @@
 //! are the same for all back ends: [`BackendStore`] makes a [`Store`](crate::store::Store) of any
 //! of them.
 
+mod doubt;
 mod exclude;
 mod exclusive;
 mod fast;
@@ -23,6 +24,7 @@ mod store;
 
 use std::sync::atomic::AtomicU64;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 
 pub use history::STARTS;
@@ -37,6 +39,7 @@ pub use slots::ExtendVerb;
 
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::model::history::StoreIdentity;
+use crate::store::{StoreCall, StoreReply, dispatch};
 
 /// Maximum number of doublings of a step's duration before another attempt. The wait is random, so
 /// that of several writers that collided few collide again, even on a slow machine.
@@ -87,9 +90,17 @@ impl<B: Backend> BackendStore<B> {
         self.lineage.forget();
     }
 
+    // The trait `Store` is not in scope: a verb without a function here does not compile.
+    dispatch! {}
+
+    /// Runs one atomic step; returns its result.
+    async fn output_of<V: RunVerb>(&self, verb: V) -> Result<V::Output> {
+        Ok(self.run(verb).await?.0)
+    }
+
     /// Runs one atomic step; returns its result and the store's `writes` after it.
     async fn run<V: RunVerb>(&self, verb: V) -> Result<(V::Output, u64)> {
-        self.tried(&verb).await.map_err(|failure| self.error(verb.verb(), failure))
+        self.tried(&verb).await.map_err(|failure| self.error(V::VERB, failure))
     }
 
     /// Converts the failure of a step of `verb`.

@@ -3,27 +3,25 @@
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
+use super::BackendStore;
 use super::members::infos;
-use super::rows::{Failure, Rows, RowsResult, VerbResult};
-use super::run_verb::RunVerb;
-use crate::error::{Error, Verb};
+use super::rows::{Backend, Failure, Rows, RowsResult, VerbResult};
+use super::run_verb::{RunVerb, in_steps};
+use crate::error::{Error, Result, Verb};
 use crate::ids::{Mark, Term};
 use crate::model::reclaim::{Reclaim, Reclaimed, decide_reclaim};
 
 /// Reclaims some of the slots of a request: as many as one step can write.
-pub(super) struct ReclaimVerb<'a> {
-    pub(super) reclaim: &'a Reclaim,
-    pub(super) slots: &'a [(u64, Term)],
-    pub(super) now: UnixMillis,
+struct ReclaimVerb<'a> {
+    reclaim: &'a Reclaim,
+    slots: &'a [(u64, Term)],
+    now: UnixMillis,
 }
 
 #[async_trait]
 impl RunVerb for ReclaimVerb<'_> {
     type Output = Vec<Reclaimed>;
-
-    fn verb(&self) -> Verb {
-        Verb::Reclaim
-    }
+    const VERB: Verb = Verb::Reclaim;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Vec<Reclaimed>> {
         let Reclaim { pool, .. } = self.reclaim;
@@ -73,5 +71,21 @@ impl ReclaimVerb<'_> {
             ))));
         }
         Ok(())
+    }
+}
+
+impl<B: Backend> BackendStore<B> {
+    pub(super) async fn reclaim(
+        &self,
+        reclaim: &Reclaim,
+        now: UnixMillis,
+    ) -> Result<Vec<Reclaimed>> {
+        // Concurrent steps of one handle would only overtake each other.
+        let _turn = self.claims.lock().await;
+        let mut reclaimed = Vec::new();
+        for slots in in_steps::<B, _>(&reclaim.slots) {
+            reclaimed.append(&mut self.output_of(ReclaimVerb { reclaim, slots, now }).await?);
+        }
+        Ok(reclaimed)
     }
 }

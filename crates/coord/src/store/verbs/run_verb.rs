@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::rows::{Access, FirstRow, Rows, VerbResult};
-use crate::error::Verb;
+use super::rows::{Access, Backend, FirstRow, Rows, VerbResult};
+use crate::error::{Verb, VerbKind};
 
 /// Largest number of slots that one step writes if the rest can follow in another step. Other
 /// callers of a store wait until a step ends.
@@ -14,22 +14,31 @@ pub(super) fn step_slots(writes_max: usize) -> usize {
     writes_max.min(STEP_SLOTS_MAX)
 }
 
+/// Splits the slots into parts that one step can write, with room for the records of members.
+/// Returns at least one part, so that invalid requests are rejected.
+pub(super) fn in_steps<B: Backend, T>(slots: &[T]) -> impl Iterator<Item = &[T]> {
+    let chunks = slots.chunks(step_slots(<B::Rows as Rows>::WRITES_MAX / 2).max(1));
+    chunks.chain(slots.is_empty().then_some(slots))
+}
+
 /// A verb with its arguments.
 #[async_trait]
 pub trait RunVerb: Sync {
     /// Result of the verb.
     type Output: Send;
+    /// The verb, for errors.
+    const VERB: Verb;
     /// Kind of access to the store.
-    const ACCESS: Access = Access::Write;
+    const ACCESS: Access = match Self::VERB.kind() {
+        VerbKind::Read => Access::Read,
+        VerbKind::Grant | VerbKind::Write | VerbKind::Operate => Access::Write,
+    };
     /// Whether the verb also runs on a store in doubt, whatever this handle has seen of it.
     const IN_DOUBT: bool = false;
     /// Whether the verb's first step that changes anything leaves a start itself.
     const LEAVES_START: bool = false;
     /// Whether reserves yield to this verb when it has lost to other writers.
     const HAS_PRIORITY: bool = true;
-
-    /// Returns the verb, for errors.
-    fn verb(&self) -> Verb;
 
     /// Returns the row that the verb reads first, if it is known before the step begins.
     fn first_row(&self) -> Option<FirstRow<'_>> {

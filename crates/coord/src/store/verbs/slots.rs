@@ -6,22 +6,25 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
+use super::BackendStore;
 use super::members::infos;
 use super::put::put_slots;
-use super::rows::{Access, Backend, FirstRow, Rows, RowsResult, VerbResult};
-use super::run_verb::RunVerb;
-use crate::error::{Result, Verb};
+use super::rows::{Backend, FirstRow, Rows, RowsResult, VerbResult};
+use super::run_verb::{RunVerb, step_slots};
+use crate::error::{ErrorKind, Result, Verb};
 use crate::ids::{Incarnation, Mark};
 use crate::model::lease::{
-    Extend, ExtendStep, Lease, Release, SlotRow, decide_extend, decide_release, never_claimed,
+    Extend, ExtendStep, Extended, Lease, Release, SlotRow, decide_extend, decide_release,
+    never_claimed,
 };
 use crate::model::member::MemberInfo;
 use crate::model::pool::{
-    Choice, ClaimRequest, asks_for_holders, check_claim, check_request, choose, leases,
+    Choice, ClaimRequest, asks_for_holders, check_claim, check_group, check_request, choose, leases,
 };
 use crate::model::slot::{SlotInfo, slot_info};
+use crate::store::Store as _;
 
-pub(super) struct ClaimVerb<'a, B> {
+struct ClaimVerb<'a, B> {
     /// Source of random numbers.
     backend: &'a B,
     request: &'a ClaimRequest,
@@ -38,19 +41,16 @@ const PASS_FIRST: u32 = 4;
 const PASS_MAX: u32 = 1024;
 
 /// Result of one step of a claim.
-pub(super) struct Claimed {
-    pub(super) leases: Vec<Lease>,
+struct Claimed {
+    leases: Vec<Lease>,
     /// Number of groups that did not fit into the step.
-    pub(super) left: u32,
+    left: u32,
 }
 
 #[async_trait]
 impl<B: Backend> RunVerb for ClaimVerb<'_, B> {
     type Output = Claimed;
-
-    fn verb(&self) -> Verb {
-        Verb::Claim
-    }
+    const VERB: Verb = Verb::Claim;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Claimed> {
         let pool = &self.request.pool;
@@ -94,12 +94,7 @@ impl<B: Backend> RunVerb for ClaimVerb<'_, B> {
 }
 
 impl<'a, B: Backend> ClaimVerb<'a, B> {
-    pub(super) const fn new(
-        backend: &'a B,
-        request: &'a ClaimRequest,
-        before: u32,
-        now: UnixMillis,
-    ) -> Self {
+    const fn new(backend: &'a B, request: &'a ClaimRequest, before: u32, now: UnixMillis) -> Self {
         Self { backend, request, before, now, tries: AtomicU32::new(0) }
     }
 
@@ -143,10 +138,7 @@ pub struct ExtendVerb<'a> {
 impl RunVerb for ExtendVerb<'_> {
     /// Marks, and the version of the catalog.
     type Output = (Vec<Result<Mark>>, u64);
-
-    fn verb(&self) -> Verb {
-        Verb::Extend
-    }
+    const VERB: Verb = Verb::Extend;
 
     fn first_row(&self) -> Option<FirstRow<'_>> {
         match self.items {
@@ -213,18 +205,15 @@ async fn slot<R: Rows>(rows: &mut R, pool: &str, slot: u64) -> RowsResult<R, Slo
     row.ok_or_else(|| never_claimed(pool, slot).into())
 }
 
-pub(super) struct ReleaseVerb<'a> {
-    pub(super) release: &'a Release,
-    pub(super) now: UnixMillis,
+struct ReleaseVerb<'a> {
+    release: &'a Release,
+    now: UnixMillis,
 }
 
 #[async_trait]
 impl RunVerb for ReleaseVerb<'_> {
     type Output = ();
-
-    fn verb(&self) -> Verb {
-        Verb::Release
-    }
+    const VERB: Verb = Verb::Release;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         let Release { pool, slot: number, .. } = self.release;
@@ -237,18 +226,14 @@ impl RunVerb for ReleaseVerb<'_> {
     }
 }
 
-pub(super) struct WorkersVerb {
-    pub(super) now: UnixMillis,
+struct WorkersVerb {
+    now: UnixMillis,
 }
 
 #[async_trait]
 impl RunVerb for WorkersVerb {
     type Output = Vec<SlotInfo>;
-    const ACCESS: Access = Access::Read;
-
-    fn verb(&self) -> Verb {
-        Verb::Workers
-    }
+    const VERB: Verb = Verb::Workers;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Vec<SlotInfo>> {
         let now = rows.time(self.now);
@@ -263,5 +248,60 @@ impl RunVerb for WorkersVerb {
             slot_info(pool, row, row.holder.and_then(|holder| members.get(&holder)))
         };
         Ok((slots.iter().map(info).collect(), false))
+    }
+}
+
+impl<B: Backend> BackendStore<B> {
+    pub(super) async fn claim(
+        &self,
+        request: &ClaimRequest,
+        now: UnixMillis,
+    ) -> Result<Vec<Lease>> {
+        check_group(&request.pool, self.group_max())
+            .map_err(|error| error.with_verb(Verb::Claim))?;
+        // Concurrent claims of one handle would only overtake each other.
+        let _turn = self.claims.lock().await;
+        let mut claimed = self.output_of(ClaimVerb::new(&self.backend, request, 0, now)).await?;
+        let mut leases = claimed.leases;
+        while claimed.left > 0 {
+            let before = request.count - claimed.left;
+            claimed =
+                match self.output_of(ClaimVerb::new(&self.backend, request, before, now)).await {
+                    Ok(claimed) => claimed,
+                    // Fewer groups are free than requested.
+                    Err(error) if matches!(error.kind(), ErrorKind::PoolFull(_)) => break,
+                    Err(error) => return Err(error),
+                };
+            leases.append(&mut claimed.leases);
+        }
+        Ok(leases)
+    }
+
+    pub(super) async fn extend(
+        &self,
+        items: &[Extend],
+        now: UnixMillis,
+    ) -> Result<Vec<Result<Extended>>> {
+        if let [item] = items
+            && let Some(extended) = self.try_fast_extend(item, now).await?
+        {
+            return Ok(vec![Ok(extended)]);
+        }
+        let mut extended = Vec::with_capacity(items.len());
+        for items in items.chunks(step_slots(<B::Rows as Rows>::WRITES_MAX)) {
+            let ((marks, catalog_version), writes) = self.run(ExtendVerb { items, now }).await?;
+            self.catalog_seen.store(catalog_version, Ordering::SeqCst);
+            let with_mark = |mark| Extended { mark, catalog_version, writes };
+            extended.extend(marks.into_iter().map(|mark| mark.map(with_mark)));
+        }
+        Ok(extended)
+    }
+
+    pub(super) async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
+        self.output_of(ReleaseVerb { release, now }).await
+    }
+
+    pub(super) async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
+        self.output_of(WorkersVerb { now }).await
     }
 }

@@ -2,7 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::rows::{Access, FirstRow, NamespaceRow, Rows, RowsResult, VerbResult};
+use super::BackendStore;
+use super::rows::{Backend, FirstRow, NamespaceRow, Rows, RowsResult, VerbResult};
 use super::run_verb::RunVerb;
 use crate::error::{Error, Result, Verb};
 use crate::model::catalog::{
@@ -11,19 +12,16 @@ use crate::model::catalog::{
 };
 use crate::model::segment::{GiveBack, Reserve, Segment, SegmentRow, decide_give_back};
 
-pub(super) struct ReserveVerb<'a> {
-    pub(super) reserve: &'a Reserve,
+struct ReserveVerb<'a> {
+    reserve: &'a Reserve,
 }
 
 #[async_trait]
 impl RunVerb for ReserveVerb<'_> {
     /// The segment, with its `writes` not yet set.
     type Output = Segment;
+    const VERB: Verb = Verb::Reserve;
     const HAS_PRIORITY: bool = false;
-
-    fn verb(&self) -> Verb {
-        Verb::Reserve
-    }
 
     fn first_row(&self) -> Option<FirstRow<'_>> {
         Some(FirstRow::Definition(&self.reserve.source))
@@ -41,17 +39,14 @@ impl RunVerb for ReserveVerb<'_> {
     }
 }
 
-pub(super) struct GiveBackVerb<'a> {
-    pub(super) back: &'a GiveBack,
+struct GiveBackVerb<'a> {
+    back: &'a GiveBack,
 }
 
 #[async_trait]
 impl RunVerb for GiveBackVerb<'_> {
     type Output = u64;
-
-    fn verb(&self) -> Verb {
-        Verb::GiveBack
-    }
+    const VERB: Verb = Verb::GiveBack;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, u64> {
         let stored = existing(rows, &self.back.source).await?;
@@ -61,58 +56,77 @@ impl RunVerb for GiveBackVerb<'_> {
     }
 }
 
-/// Change of a definition.
-pub(super) enum Changed<'a> {
-    Define(&'a NewDefinition),
-    Alter(&'a NewDefinition, Option<u64>),
-    State(SourceState),
-}
-
-pub(super) struct ChangeVerb<'a> {
-    pub(super) name: &'a str,
-    pub(super) change: Changed<'a>,
-}
-
-impl ChangeVerb<'_> {
-    fn decide(&self, stored: Option<&Definition>) -> Result<CatalogStep> {
-        match self.change {
-            Changed::Define(new) => decide_define(stored, new),
-            Changed::Alter(new, if_version) => decide_alter(stored, new, if_version),
-            Changed::State(state) => decide_state(stored, self.name, state),
-        }
-    }
+struct DefineVerb<'a> {
+    new: &'a NewDefinition,
 }
 
 #[async_trait]
-impl RunVerb for ChangeVerb<'_> {
+impl RunVerb for DefineVerb<'_> {
     type Output = Definition;
+    const VERB: Verb = Verb::Define;
 
-    fn verb(&self) -> Verb {
-        match self.change {
-            Changed::Define(_) => Verb::Define,
-            Changed::Alter(..) => Verb::Alter,
-            Changed::State(_) => Verb::SetState,
-        }
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Definition> {
+        let stored = rows.definition(&self.new.name).await?;
+        let step = decide_define(stored.as_ref(), self.new)?;
+        take(rows, &self.new.name, stored, step).await
     }
+}
+
+struct AlterVerb<'a> {
+    new: &'a NewDefinition,
+    if_version: Option<u64>,
+}
+
+#[async_trait]
+impl RunVerb for AlterVerb<'_> {
+    type Output = Definition;
+    const VERB: Verb = Verb::Alter;
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Definition> {
+        let stored = rows.definition(&self.new.name).await?;
+        let step = decide_alter(stored.as_ref(), self.new, self.if_version)?;
+        take(rows, &self.new.name, stored, step).await
+    }
+}
+
+struct SetStateVerb<'a> {
+    name: &'a str,
+    state: SourceState,
+}
+
+#[async_trait]
+impl RunVerb for SetStateVerb<'_> {
+    type Output = Definition;
+    const VERB: Verb = Verb::SetState;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Definition> {
         let stored = rows.definition(self.name).await?;
-        match (self.decide(stored.as_ref())?, stored) {
-            (CatalogStep::Same, Some(stored)) => Ok((stored, false)),
-            (CatalogStep::Same, None) => {
-                let message = format!(
-                    "internal error: source {:?} does not exist, so it has no definition to keep; \
-                     please report it",
-                    self.name
-                );
-                Err(Error::internal(message).into())
-            }
-            (CatalogStep::Write { spec, identity, state }, stored) => {
-                let segment = stored.map_or(SegmentRow::NEW, |stored| stored.segment);
-                let name = self.name.to_owned();
-                let definition = Definition { name, spec, identity, version: 0, state, segment };
-                Ok((write(rows, definition).await?, true))
-            }
+        let step = decide_state(stored.as_ref(), self.name, self.state)?;
+        take(rows, self.name, stored, step).await
+    }
+}
+
+/// Takes a step of the catalog from the stored definition of this name.
+async fn take<R: Rows>(
+    rows: &mut R,
+    name: &str,
+    stored: Option<Definition>,
+    step: CatalogStep,
+) -> VerbResult<R, Definition> {
+    match (step, stored) {
+        (CatalogStep::Same, Some(stored)) => Ok((stored, false)),
+        (CatalogStep::Same, None) => {
+            let message = format!(
+                "internal error: source {name:?} does not exist, so it has no definition to keep; \
+                 please report it"
+            );
+            Err(Error::internal(message).into())
+        }
+        (CatalogStep::Write { spec, identity, state }, stored) => {
+            let segment = stored.map_or(SegmentRow::NEW, |stored| stored.segment);
+            let name = name.to_owned();
+            let definition = Definition { name, spec, identity, version: 0, state, segment };
+            Ok((write(rows, definition).await?, true))
         }
     }
 }
@@ -127,17 +141,14 @@ async fn write<R: Rows>(rows: &mut R, definition: Definition) -> RowsResult<R, D
     Ok(definition)
 }
 
-pub(super) struct RestripeVerb<'a> {
-    pub(super) restripe: &'a Restripe,
+struct RestripeVerb<'a> {
+    restripe: &'a Restripe,
 }
 
 #[async_trait]
 impl RunVerb for RestripeVerb<'_> {
     type Output = Definition;
-
-    fn verb(&self) -> Verb {
-        Verb::Restripe
-    }
+    const VERB: Verb = Verb::Restripe;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Definition> {
         let stored = rows.definition(&self.restripe.new.name).await?;
@@ -146,18 +157,14 @@ impl RunVerb for RestripeVerb<'_> {
     }
 }
 
-pub(super) struct GetVerb<'a> {
-    pub(super) name: &'a str,
+struct GetVerb<'a> {
+    name: &'a str,
 }
 
 #[async_trait]
 impl RunVerb for GetVerb<'_> {
     type Output = Definition;
-    const ACCESS: Access = Access::Read;
-
-    fn verb(&self) -> Verb {
-        Verb::Get
-    }
+    const VERB: Verb = Verb::Get;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Definition> {
         Ok((existing(rows, self.name).await?, false))
@@ -170,20 +177,58 @@ async fn existing<R: Rows>(rows: &mut R, name: &str) -> RowsResult<R, Definition
     Ok(catalog::existing(stored.as_ref(), name)?.clone())
 }
 
-pub(super) struct ListVerb;
+struct ListVerb;
 
 #[async_trait]
 impl RunVerb for ListVerb {
     type Output = Catalog;
-    const ACCESS: Access = Access::Read;
-
-    fn verb(&self) -> Verb {
-        Verb::List
-    }
+    const VERB: Verb = Verb::List;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Catalog> {
         let mut definitions = rows.definitions().await?;
         definitions.sort_by(|one, other| one.name.cmp(&other.name));
         Ok((Catalog { version: rows.namespace().await?.catalog_version, definitions }, false))
+    }
+}
+
+impl<B: Backend> BackendStore<B> {
+    pub(super) async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        if let Some(segment) = self.try_fast_reserve(reserve).await? {
+            return Ok(segment);
+        }
+        let (segment, writes) = self.run(ReserveVerb { reserve }).await?;
+        Ok(Segment { writes, ..segment })
+    }
+
+    pub(super) async fn give_back(&self, back: &GiveBack) -> Result<u64> {
+        self.output_of(GiveBackVerb { back }).await
+    }
+
+    pub(super) async fn define(&self, new: &NewDefinition) -> Result<Definition> {
+        self.output_of(DefineVerb { new }).await
+    }
+
+    pub(super) async fn alter(
+        &self,
+        new: &NewDefinition,
+        if_version: Option<u64>,
+    ) -> Result<Definition> {
+        self.output_of(AlterVerb { new, if_version }).await
+    }
+
+    pub(super) async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
+        self.output_of(RestripeVerb { restripe }).await
+    }
+
+    pub(super) async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
+        self.output_of(SetStateVerb { name, state }).await
+    }
+
+    pub(super) async fn get(&self, name: &str) -> Result<Definition> {
+        self.output_of(GetVerb { name }).await
+    }
+
+    pub(super) async fn list(&self) -> Result<Catalog> {
+        self.output_of(ListVerb).await
     }
 }
