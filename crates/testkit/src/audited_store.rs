@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use snowmint_coord::{BoxFuture, Extend, Result, Store, StoreCall, StoreReply};
+use snowmint_coord::{BoxFuture, Extend, Result, Store, StoreCall, StoreReply, VerbKind};
 
 use crate::history::Resource;
 
@@ -77,7 +77,16 @@ impl<W: PromiseSink> Store for AuditedStore<W> {
                     let to = segment.last.saturating_add(1);
                     self.sink.granted(&numbers(&reserve.source), segment.first, to);
                 }
-                _ => {}
+                // A lease begins at its mark: only its extends promise more.
+                (StoreCall::Claim { .. } | StoreCall::Acquire { .. }, _) => {}
+                (other, _) => {
+                    let verb = other.verb();
+                    assert_ne!(
+                        verb.kind(),
+                        VerbKind::Grant,
+                        "{verb} promises what nothing records"
+                    );
+                }
             }
             Ok(reply)
         })
