@@ -119,7 +119,7 @@ fn source_key(key: &Key) -> Json {
     };
     let bounds = key.bounds().map(|bounds| format!(" Allowed: {bounds}.")).unwrap_or_default();
     let default = if key.default.is_empty() { "none" } else { key.default };
-    let text = format!("{} (for {}).{bounds} Default: {default}.", key.doc, key.kinds);
+    let text = format!("{} (for {}).{bounds} Default: {default}.", key.doc(), key.kinds);
     schema["description"] = text.into();
     schema
 }
@@ -283,7 +283,7 @@ mod tests {
             let place =
                 format!("/definitions/source/properties/{}", key.name.replace('.', "/properties/"));
             let found = schema.pointer(&place).unwrap_or_else(|| panic!("{place} is missing"));
-            assert!(found["description"].as_str().unwrap().contains(key.doc), "{}", key.name);
+            assert!(found["description"].as_str().unwrap().contains(&key.doc()), "{}", key.name);
         }
         let window = &schema["properties"]["worker"]["properties"]["window"];
         assert_eq!(window["default"], "30s");

@@ -35,7 +35,7 @@ pub(crate) fn template() -> String {
     for key in keys::KEYS {
         let default =
             if key.default.is_empty() { String::new() } else { format!(" [{}]", key.default) };
-        comment(&mut file, &format!("  {}: {} (for {}){default}", key.name, key.doc, key.kinds));
+        comment(&mut file, &format!("  {}: {} (for {}){default}", key.name, key.doc(), key.kinds));
     }
     file
 }

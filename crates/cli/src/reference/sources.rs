@@ -60,7 +60,7 @@ fn table<'k>(page: &mut String, title: &str, condition: impl Fn(&'k Key) -> Opti
             _ if key.default.contains(' ') => key.default.into(),
             _ => format!("`{}`", key.default),
         };
-        let (name, values, doc) = (key.name, values(key), linked(key.doc));
+        let (name, values, doc) = (key.name, values(key), linked(&key.doc()));
         let _ = writeln!(page, "| `{name}` | {default} | {values} | {fixed} | {condition}{doc} |");
     }
 }

@@ -13,8 +13,7 @@ use super::words::words;
 
 /// Every key of a source.
 pub const KEYS: &[Key] = &[
-    key("kind", Takes::Word(words::<Kind>), "snowflake", "all", "snowflake, segment, counter, uuid or ulid")
-        .fixed(),
+    key("kind", Takes::Word(words::<Kind>), "snowflake", "all", "{words}").fixed(),
     key("enabled", Takes::Flag, "true", "all", "false: the source rejects requests to mint"),
     key(
         "layout",
@@ -76,7 +75,7 @@ pub const KEYS: &[Key] = &[
         Takes::Word(words::<OnRollback>),
         "hold, or clock-sequence where the layout has clock bits",
         "snowflake",
-        "policy when the clock is set back: hold, wait, fail, clock-sequence, ring or borrow",
+        "policy when the clock is set back: {words}",
     ),
     key(
         "lead_max",

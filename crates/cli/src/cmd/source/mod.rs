@@ -118,7 +118,7 @@ impl Args for SourceKeys {
                 .value_name(spelled(key.takes))
                 // The check of the key rejects a wrong number, not the syntax of options.
                 .allow_negative_numbers(true)
-                .help(format!("{} (for {}){default}", key.doc, key.kinds));
+                .help(format!("{} (for {}){default}", key.doc(), key.kinds));
             match (key.name, key.takes) {
                 ("layout", _) => option.add(values::layouts()),
                 ("text", _) => option.add(values::formats()),

@@ -227,7 +227,7 @@ fn value(key: &Key) -> Object {
     };
     let default = if key.default.is_empty() { "none" } else { key.default };
     let bounds = key.bounds().map(|bounds| format!(" Bounds: {bounds}.")).unwrap_or_default();
-    let about = format!("For {}: {}. Default: {default}.{bounds}", key.kinds, key.doc);
+    let about = format!("For {}: {}. Default: {default}.{bounds}", key.kinds, key.doc());
     value.description(Some(about)).build()
 }
 
@@ -263,7 +263,7 @@ mod tests {
         for key in KEYS {
             let path = key.name.replace('.', "/properties/");
             let found = body.pointer(&format!("/properties/{path}")).unwrap();
-            assert!(found["description"].as_str().unwrap().contains(key.doc), "{}", key.name);
+            assert!(found["description"].as_str().unwrap().contains(&key.doc()), "{}", key.name);
         }
     }
     #[test]
