@@ -88,7 +88,7 @@ fn setting(row: &SettingRow, default: &Value) -> Json {
 /// Returns the schema of a source.
 fn source_keys() -> Json {
     let mut properties = Map::new();
-    for key in keys::KEYS {
+    for key in keys::all() {
         match key.name.split_once('.') {
             None => properties.insert(key.name.into(), source_key(key)),
             Some((table, name)) => {
@@ -279,7 +279,7 @@ mod tests {
             let found = schema.pointer(&place).unwrap_or_else(|| panic!("{place} is missing"));
             assert!(found["description"].as_str().is_some_and(|text| text.len() > 9), "{key}");
         }
-        for key in keys::KEYS {
+        for key in keys::all() {
             let place =
                 format!("/definitions/source/properties/{}", key.name.replace('.', "/properties/"));
             let found = schema.pointer(&place).unwrap_or_else(|| panic!("{place} is missing"));

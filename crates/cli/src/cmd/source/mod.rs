@@ -106,7 +106,7 @@ impl Args for SourceKeys {
             Takes::Flag => "true|false",
             _ => "TEXT",
         };
-        command.next_help_heading("Keys").args(keys::KEYS.iter().map(|key| {
+        command.next_help_heading("Keys").args(keys::all().map(|key| {
             let default = if key.default.is_empty() {
                 String::new()
             } else {
@@ -137,7 +137,7 @@ impl Args for SourceKeys {
 impl FromArgMatches for SourceKeys {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut spec = SourceSpec::default();
-        for key in keys::KEYS {
+        for key in keys::all() {
             if let Ok(Some(text)) = matches.try_get_one::<String>(key.name) {
                 spec.set(key.name, text)
                     .map_err(|error| clap::Error::raw(ErrorKind::InvalidValue, error))?;

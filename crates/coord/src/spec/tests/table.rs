@@ -67,7 +67,7 @@ fn fields(table: &str) -> Vec<String> {
 fn the_table_has_every_key_and_no_other() {
     let mut listed = BTreeSet::new();
     let mut tables = BTreeSet::new();
-    for key in keys::KEYS {
+    for key in keys::all() {
         SourceSpec::default().set(key.name, sample(key)).unwrap();
         assert!(listed.insert(key.name.to_owned()), "{} stands twice", key.name);
         tables.extend(key.name.split_once('.').map(|(table, _)| table.to_owned()));
@@ -111,7 +111,7 @@ fn key_without_a_meaning_for_the_kind_is_rejected() {
         };
         let (mut all, mut first) = (SourceSpec::of(kind), None);
         // From the last key to the first: of several keys without a meaning, the first is named.
-        for key in keys::KEYS.iter().rev().filter(|key| key.name != "kind") {
+        for key in keys::all().rev().filter(|key| key.name != "kind") {
             let table = key.name.split('.').next().unwrap();
             let expected = (!kinds_of(table).contains(&kind)).then_some(table);
             first = expected.or(first);
@@ -187,7 +187,7 @@ fn context(key: &Key) -> String {
 #[test]
 fn bounds_of_the_table_are_those_of_the_check() {
     let mut count = 0;
-    for key in keys::KEYS {
+    for key in keys::all() {
         let Some((least, most)) = key.within else { continue };
         let is_possible = |bound: u64| {
             let unit = if matches!(key.takes, Takes::Duration) { "ms" } else { "" };
@@ -206,7 +206,7 @@ fn bounds_of_the_table_are_those_of_the_check() {
 /// The document of a key, which names its words, can differ from what the key takes.
 #[test]
 fn documents_name_every_word_of_a_key() {
-    for key in keys::KEYS {
+    for key in keys::all() {
         let Takes::Word(words) = key.takes else { continue };
         assert!(words().len() >= 2, "{}", key.name);
         for word in words() {
