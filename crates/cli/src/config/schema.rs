@@ -88,7 +88,7 @@ fn setting(row: &SettingRow, default: &Value) -> Json {
 /// Returns the schema of a source.
 fn source_keys() -> Json {
     let mut properties = Map::new();
-    for key in keys::KEYS {
+    for key in keys::all() {
         match key.name.split_once('.') {
             None => properties.insert(key.name.into(), source_key(key)),
             Some((table, name)) => {
@@ -119,7 +119,7 @@ fn source_key(key: &Key) -> Json {
     };
     let bounds = key.bounds().map(|bounds| format!(" Allowed: {bounds}.")).unwrap_or_default();
     let default = if key.default.is_empty() { "none" } else { key.default };
-    let text = format!("{} (for {}).{bounds} Default: {default}.", key.doc, key.kinds);
+    let text = format!("{} (for {}).{bounds} Default: {default}.", key.doc(), key.kinds);
     schema["description"] = text.into();
     schema
 }
@@ -279,11 +279,11 @@ mod tests {
             let found = schema.pointer(&place).unwrap_or_else(|| panic!("{place} is missing"));
             assert!(found["description"].as_str().is_some_and(|text| text.len() > 9), "{key}");
         }
-        for key in keys::KEYS {
+        for key in keys::all() {
             let place =
                 format!("/definitions/source/properties/{}", key.name.replace('.', "/properties/"));
             let found = schema.pointer(&place).unwrap_or_else(|| panic!("{place} is missing"));
-            assert!(found["description"].as_str().unwrap().contains(key.doc), "{}", key.name);
+            assert!(found["description"].as_str().unwrap().contains(&key.doc()), "{}", key.name);
         }
         let window = &schema["properties"]["worker"]["properties"]["window"];
         assert_eq!(window["default"], "30s");

@@ -44,7 +44,7 @@ fn is_table(value: &Raw) -> bool {
 /// Returns whether a key begins with this one and a dot.
 fn is_table_key(key: &[String]) -> bool {
     let start = format!("{}.", key.join("."));
-    keys::KEYS.iter().any(|key| key.name.starts_with(&start))
+    keys::all().any(|key| key.name.starts_with(&start))
 }
 
 /// Returns the value as the text that `SourceSpec::set` accepts, if it has the key's type.

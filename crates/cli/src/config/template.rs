@@ -32,10 +32,10 @@ pub(crate) fn template() -> String {
     file.push('\n');
     file.push_str(EXAMPLE);
     comment(&mut file, "The keys of a source:");
-    for key in keys::KEYS {
+    for key in keys::all() {
         let default =
             if key.default.is_empty() { String::new() } else { format!(" [{}]", key.default) };
-        comment(&mut file, &format!("  {}: {} (for {}){default}", key.name, key.doc, key.kinds));
+        comment(&mut file, &format!("  {}: {} (for {}){default}", key.name, key.doc(), key.kinds));
     }
     file
 }

@@ -32,7 +32,7 @@ fn the_printed_file_has_every_key_and_changes_nothing() {
     assert_eq!(keys(&read), keys(&defaults()));
     assert_eq!(read, defaults());
     assert_eq!(load(&template, &[], Vec::new()), Ok(Config::default()));
-    for key in snowmint_coord::spec::keys::KEYS {
+    for key in snowmint_coord::spec::keys::all() {
         assert!(template.contains(&format!("  {}: ", key.name)), "{} is missing", key.name);
     }
     assert!(template.lines().all(|line| line.chars().count() <= 120));

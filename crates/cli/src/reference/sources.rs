@@ -30,7 +30,7 @@ pub(super) fn page() -> String {
     for name in words::<Kind>() {
         let kind = kind(name);
         let has_own = |key: &Key| key.kinds != "all" && key.is_for(kind);
-        if keys::KEYS.iter().any(has_own) {
+        if keys::all().any(has_own) {
             table(&mut page, name, |key| has_own(key).then(|| key.condition(kind)));
         } else {
             let _ = write!(page, "\n## {name}\n\nNo further keys.\n");
@@ -47,7 +47,7 @@ fn kind(name: &str) -> Kind {
 fn table<'k>(page: &mut String, title: &str, condition: impl Fn(&'k Key) -> Option<&'k str>) {
     let _ = write!(page, "\n## {title}\n\n");
     page.push_str("| key | default | values | fixed | meaning |\n|---|---|---|---|---|\n");
-    for key in keys::KEYS {
+    for key in keys::all() {
         let Some(condition) = condition(key) else { continue };
         let condition = match condition.split_at_checked(1) {
             None => String::new(),
@@ -60,7 +60,7 @@ fn table<'k>(page: &mut String, title: &str, condition: impl Fn(&'k Key) -> Opti
             _ if key.default.contains(' ') => key.default.into(),
             _ => format!("`{}`", key.default),
         };
-        let (name, values, doc) = (key.name, values(key), linked(key.doc));
+        let (name, values, doc) = (key.name, values(key), linked(&key.doc()));
         let _ = writeln!(page, "| `{name}` | {default} | {values} | {fixed} | {condition}{doc} |");
     }
 }
@@ -84,16 +84,16 @@ fn page_has_every_key_under_each_of_its_kinds() {
     let has = |section: &str, key: &Key| section.contains(&format!("\n| `{}` | ", key.name));
     let (title, all) = sections.next().unwrap();
     assert_eq!(title, "All kinds");
-    let mut rows = keys::KEYS.iter().filter(|key| has(all, key)).count();
-    assert_eq!(rows, keys::KEYS.iter().filter(|key| key.kinds == "all").count());
+    let mut rows = keys::all().filter(|key| has(all, key)).count();
+    assert_eq!(rows, keys::all().filter(|key| key.kinds == "all").count());
     for (title, section) in sections {
-        for key in keys::KEYS.iter().filter(|key| key.kinds != "all") {
+        for key in keys::all().filter(|key| key.kinds != "all") {
             assert_eq!(has(section, key), key.is_for(kind(title)), "{title}: {}", key.name);
             rows += usize::from(has(section, key));
         }
     }
-    assert!(rows >= keys::KEYS.len(), "{rows}");
-    for key in keys::KEYS {
+    assert!(rows >= keys::all().count(), "{rows}");
+    for key in keys::all() {
         assert!(has(&page, key), "{} is missing", key.name);
     }
 }

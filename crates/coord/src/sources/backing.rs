@@ -11,7 +11,7 @@ use super::segment::{InitialState, Refill, SegmentBacking, SegmentSource};
 use super::snowflake::SnowflakeBacking;
 use super::source_kind::SourceKind;
 use super::store_minted::StoreMinted;
-use super::uuid_source::{UlidSource, UuidSource};
+use super::texts;
 use crate::error::Result;
 use crate::model::catalog::SourceState;
 use crate::spec::{MinterPlan, Plan, SnowflakePlan};
@@ -63,10 +63,7 @@ impl Backing {
             Plan::Counter(plan) => {
                 Self::Counter(Arc::new(CounterSource::new(name, *plan, Arc::clone(ctx))))
             }
-            Plan::Uuid(plan) => {
-                Self::Texts(Box::new(UuidSource::new(*plan, Arc::clone(&ctx.clock))?))
-            }
-            Plan::Ulid => Self::Texts(Box::new(UlidSource::new(Arc::clone(&ctx.clock)))),
+            Plan::Text(plan) => Self::Texts(texts::open(plan, &ctx.clock)?),
         })
     }
 

@@ -7,7 +7,7 @@ use snowmint_core::{Layout, Parts, UnixMillis};
 pub enum IdBatch {
     /// 64-bit IDs, at most `i64::MAX`.
     Numbers(Vec<u64>),
-    /// UUIDs or ULIDs.
+    /// IDs of a source of texts.
     Texts(Vec<String>),
 }
 
@@ -71,11 +71,9 @@ pub enum Decoded {
         /// The UUID.
         uuid: uuid::Uuid,
     },
-    /// ID of a ULID source.
-    Ulid {
-        /// The ULID's 128 bits.
-        bits: u128,
-        /// Its time.
-        time: UnixMillis,
+    /// ID of another source of texts.
+    Text {
+        /// Its time, if it shows one.
+        time: Option<UnixMillis>,
     },
 }

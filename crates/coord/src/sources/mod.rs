@@ -35,7 +35,7 @@ mod snowflake;
 mod source_inner;
 mod source_kind;
 mod store_minted;
-mod uuid_source;
+mod texts;
 mod values;
 
 use std::fmt;

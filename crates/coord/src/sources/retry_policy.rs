@@ -1,7 +1,5 @@
 //! Retry policy of a source: which of its errors are worth a wait, and for how long.
 
-use snowmint_core::Rollback;
-
 use super::deadline::Deadline;
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::platform::backoff::backoff_ms;
@@ -19,7 +17,7 @@ const SOON_MS_MAX: u64 = 50;
 #[derive(Clone, Copy, Debug)]
 pub struct RetryPolicy {
     rollback_plan: Option<RollbackPlan>,
-    /// Whether the one wait that the policy `wait` allows is over.
+    /// Whether the one wait that the policy allows is over.
     waited_back: bool,
     /// Milliseconds waited so far for something imminent.
     waited_ms: u64,
@@ -81,13 +79,15 @@ impl RetryPolicy {
 
     /// Returns the wait while the clock is behind, by the rules of core's blocking generators.
     fn wait_behind_ms(&mut self, behind_ms: u64, hint_ms: u64) -> Option<u64> {
-        let rollback = self.rollback_plan.map(|plan| plan.of_generator());
-        let wait_ms = match (self.rollback_plan, rollback) {
-            (Some(RollbackPlan::Fail), _) => return None,
-            (_, Some(Rollback::Wait(wait_for))) => wait_for.wait_ms(behind_ms)?,
+        if self.rollback_plan == Some(RollbackPlan::Fail) {
+            return None;
+        }
+        let Some(wait_for) = self.rollback_plan.and_then(|plan| plan.of_generator().wait_for())
+        else {
             // A lead that shrinks as time passes.
-            _ => return Some(hint_ms),
+            return Some(hint_ms);
         };
+        let wait_ms = wait_for.wait_ms(behind_ms)?;
         if self.waited_back {
             return None;
         }

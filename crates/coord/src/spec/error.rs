@@ -9,10 +9,12 @@ use super::kind::Kind;
 #[non_exhaustive]
 pub enum SpecError {
     /// The definition has a key that no source has.
-    #[error("a source has no key {key:?}; it has {}", super::keys::names())]
+    #[error("a source has no key {key:?}; it has {known}")]
     UnknownKey {
         /// The key as given.
         key: String,
+        /// The keys that a source may have.
+        known: String,
     },
     /// The text is not a set of keys at all.
     #[error("source definition is invalid: {reason}")]

@@ -32,8 +32,8 @@ pub struct Key {
     /// Kinds of source for which it has a meaning: `all`, or names of kinds, each perhaps with a
     /// condition (`segment; snowflake with mint = store`).
     pub kinds: &'static str,
-    /// Meaning, in a sentence.
-    pub doc: &'static str,
+    /// Meaning, in a sentence, with `{words}` in place of the words that it takes.
+    pub(super) doc: &'static str,
     /// Least and most that any source may have; of a duration in milliseconds. Other keys may
     /// narrow it.
     pub within: Option<(u64, u64)>,
@@ -42,6 +42,15 @@ pub struct Key {
 }
 
 impl Key {
+    /// Returns its meaning, in a sentence.
+    #[must_use]
+    pub fn doc(&self) -> String {
+        match self.takes {
+            Takes::Word(words) => self.doc.replace("{words}", &either(words())),
+            _ => self.doc.into(),
+        }
+    }
+
     /// Returns the name of its table, or its own where it is in none.
     pub(super) fn table(&self) -> &'static str {
         self.name.split_once('.').map_or(self.name, |(table, _)| table)
@@ -88,6 +97,14 @@ impl Key {
             u64::MAX => format!("at least {}", shown(least)),
             _ => format!("{} to {}", shown(least), shown(most)),
         })
+    }
+}
+
+/// Returns words as a choice: `a, b or c`.
+fn either(words: &[&str]) -> String {
+    match words {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => words.concat(),
     }
 }
 

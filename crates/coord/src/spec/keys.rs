@@ -4,17 +4,16 @@
 use serde_json::{Map, Value};
 
 use super::bounds;
+use super::error::SpecError;
 use super::key::{Key, Takes, key};
-use super::kind::{
-    Confirm, DisguiseMode, KeyNames, Kind, MintBy, OnEmpty, OnRollback, Order, SerialReset,
-    StepRule, Unique,
-};
+use super::kind::{DisguiseMode, Kind, MintBy, OnEmpty, OnRollback, Order, StepRule, Unique};
+use super::source_spec::{SourceSpec, TABLES};
 use super::words::words;
+use crate::error::json;
 
-/// Every key of a source.
-pub const KEYS: &[Key] = &[
-    key("kind", Takes::Word(words::<Kind>), "snowflake", "all", "snowflake, segment, counter, uuid or ulid")
-        .fixed(),
+/// The keys of all sources, and those of snowflake and segment sources but serials.
+const ROWS: &[Key] = &[
+    key("kind", Takes::Word(words::<Kind>), "snowflake", "all", "{words}").fixed(),
     key("enabled", Takes::Flag, "true", "all", "false: the source rejects requests to mint"),
     key(
         "layout",
@@ -76,7 +75,7 @@ pub const KEYS: &[Key] = &[
         Takes::Word(words::<OnRollback>),
         "hold, or clock-sequence where the layout has clock bits",
         "snowflake",
-        "policy when the clock is set back: hold, wait, fail, clock-sequence, ring or borrow",
+        "policy when the clock is set back: {words}",
     ),
     key(
         "lead_max",
@@ -316,97 +315,28 @@ pub const KEYS: &[Key] = &[
          store only",
     )
     .fixed(),
-    key("counter.start", Takes::Number, "1", "counter", "lowest number of every key")
-        .within(&bounds::COUNTER_START)
-        .fixed(),
-    key(
-        "counter.step",
-        Takes::Number,
-        "10000",
-        "counter",
-        "numbers taken from the store at once, for all keys of a section",
-    )
-    .within(&bounds::STEP),
-    key(
-        "counter.confirm",
-        Takes::Word(words::<Confirm>),
-        "lease",
-        "counter",
-        "check before each response: lease (the server's own), or store (a call to the store)",
-    ),
-    key(
-        "counter.keys",
-        Takes::Word(words::<KeyNames>),
-        "with-source",
-        "counter",
-        "text that decides a key's section: with-source (SOURCE:KEY) or alone (KEY), for \
-         resp.default_counter_source",
-    )
-    .fixed(),
-    key("serial.prefix", Takes::Text, "", "segment with serials", "start of each serial")
-        .fixed(),
-    key(
-        "serial.date",
-        Takes::Text,
-        "",
-        "segment with serials",
-        "date in each serial; its number begins at 1 again each day (yyyyMMdd, yyyy-MM-dd, yyMMdd), \
-         month (yyyyMM, yyyy-MM, yyMM) or year (yyyy, yy); left out: no date, and never",
-    )
-    .fixed(),
-    key(
-        "serial.zone",
-        Takes::Text,
-        "UTC",
-        "segment with serials",
-        "time zone that decides the day, by its IANA name",
-    )
-    .fixed(),
-    key(
-        "serial.width",
-        Takes::Number,
-        "6",
-        "segment with serials",
-        "digits of the number, with leading zeros",
-    )
-    .within(&bounds::SERIAL_WIDTH)
-    .fixed(),
-    key(
-        "serial.reset",
-        Takes::Word(words::<SerialReset>),
-        "as serial.date says",
-        "segment with serials",
-        "period in which the number begins at 1 again: day, month, year or never; it must agree with serial.date",
-    )
-    .fixed(),
-    key("uuid.version", Takes::Number, "7", "uuid", "1, 3, 4, 5, 6, 7 or 8")
-        .within(&(1..=8))
-        .fixed(),
-    key(
-        "uuid.namespace",
-        Takes::Text,
-        "",
-        "uuid of version 3 or 5",
-        "dns, url, oid, x500 or a UUID; names come with each call as its key",
-    )
-    .fixed(),
 ];
+
+/// Returns every key of a source.
+pub fn all() -> impl DoubleEndedIterator<Item = &'static Key> {
+    ROWS.iter().chain(TABLES.iter().copied().flatten())
+}
 
 /// Returns the key of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.name == name)
+    all().find(|key| key.name == name)
 }
 
 /// Returns the first of the given keys and tables without a meaning for this kind.
 pub(super) fn without_meaning(given: &Map<String, Value>, kind: Kind) -> Option<&'static str> {
-    let means = |table: &str| KEYS.iter().any(|key| key.table() == table && key.is_for(kind));
-    KEYS.iter().map(Key::table).find(|&table| given.contains_key(table) && !means(table))
+    let means = |table: &str| all().any(|key| key.table() == table && key.is_for(kind));
+    all().map(Key::table).find(|&table| given.contains_key(table) && !means(table))
 }
 
 /// Removes all keys that are no part of a source's identity.
 pub(super) fn retain_identity(keys: &mut Map<String, Value>) {
-    for key in KEYS.iter().filter(|key| !key.fixed) {
+    for key in all().filter(|key| !key.fixed) {
         match key.name.split_once('.') {
             None => drop(keys.remove(key.name)),
             Some((table, name)) => {
@@ -420,6 +350,52 @@ pub(super) fn retain_identity(keys: &mut Map<String, Value>) {
 }
 
 /// Returns all names, for messages.
-pub(crate) fn names() -> String {
-    KEYS.iter().map(|key| key.name).collect::<Vec<_>>().join(", ")
+fn names() -> String {
+    all().map(|key| key.name).collect::<Vec<_>>().join(", ")
+}
+
+impl SourceSpec {
+    /// Sets one key by its dotted name, like the command line: `prefill.boost` to `3`.
+    ///
+    /// # Errors
+    /// [`SpecError::UnknownKey`], or [`SpecError::Value`] when the key cannot take the text.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), SpecError> {
+        let key =
+            find(name).ok_or_else(|| SpecError::UnknownKey { key: name.into(), known: names() })?;
+        let refused =
+            |reason: String| SpecError::Value { key: key.name, value: text.into(), reason };
+        let value = match key.takes {
+            Takes::Word(words) if !words().contains(&text) => {
+                return Err(refused(format!("it takes one of {}", words().join(", "))));
+            }
+            Takes::Text | Takes::Word(_) | Takes::Duration => text.into(),
+            Takes::Number => text
+                .parse::<u64>()
+                .map_err(|_| refused("it takes a whole number of at least 0".into()))?
+                .into(),
+            Takes::Flag => {
+                text.parse::<bool>().map_err(|_| refused("it takes true or false".into()))?.into()
+            }
+        };
+        let mut whole = self.to_json();
+        let mut table = &mut whole;
+        let mut parts = key.name.split('.').peekable();
+        while let Some(part) = parts.next() {
+            if parts.peek().is_some() {
+                table = table
+                    .entry(part)
+                    .or_insert_with(|| Map::new().into())
+                    .as_object_mut()
+                    .ok_or_else(|| refused("it is not a table".into()))?;
+            } else {
+                table.insert(part.into(), value);
+                break;
+            }
+        }
+        *self = serde_json::from_value(whole.into()).map_err(|error| {
+            let bounds = key.bounds().filter(|_| matches!(key.takes, Takes::Number));
+            refused(bounds.map_or_else(|| json::reason(&error), |these| format!("take {these}")))
+        })?;
+        Ok(())
+    }
 }

@@ -2,17 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bounds;
 use super::duration::Span;
 use super::error::SpecError;
-use super::key::Takes;
-use super::keys;
+use super::key::{Key, Takes, key};
 use super::kind::{
     Confirm, DisguiseMode, KeyNames, Kind, MintBy, OnEmpty, OnRollback, Order, SerialReset,
     StepRule, Unique,
 };
+use super::words::words;
 use crate::error::json;
 
-/// A source's keys as written; none is required. See [`keys::KEYS`] for the meaning of each.
+/// A source's keys as written; none is required. See [`all`](super::keys::all) for the
+/// meaning of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceSpec {
@@ -110,6 +112,9 @@ pub struct SourceSpec {
     pub uuid: Option<UuidSpec>,
 }
 
+/// The keys of counters, serials and UUIDs, in the order of the pages.
+pub(super) const TABLES: [&[Key]; 3] = [CounterSpec::KEYS, SerialSpec::KEYS, UuidSpec::KEYS];
+
 /// The keys `prefill.*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -199,6 +204,38 @@ pub struct CounterSpec {
     pub keys: Option<KeyNames>,
 }
 
+impl CounterSpec {
+    const KEYS: &[Key] = &[
+        key("counter.start", Takes::Number, "1", "counter", "lowest number of every key")
+            .within(&bounds::COUNTER_START)
+            .fixed(),
+        key(
+            "counter.step",
+            Takes::Number,
+            "10000",
+            "counter",
+            "numbers taken from the store at once, for all keys of a section",
+        )
+        .within(&bounds::STEP),
+        key(
+            "counter.confirm",
+            Takes::Word(words::<Confirm>),
+            "lease",
+            "counter",
+            "check before each response: lease (the server's own), or store (a call to the store)",
+        ),
+        key(
+            "counter.keys",
+            Takes::Word(words::<KeyNames>),
+            "with-source",
+            "counter",
+            "text that decides a key's section: with-source (SOURCE:KEY) or alone (KEY), for \
+             resp.default_counter_source",
+        )
+        .fixed(),
+    ];
+}
+
 /// The keys `serial.*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -220,6 +257,47 @@ pub struct SerialSpec {
     pub reset: Option<SerialReset>,
 }
 
+impl SerialSpec {
+    const KEYS: &[Key] = &[
+        key("serial.prefix", Takes::Text, "", "segment with serials", "start of each serial")
+            .fixed(),
+        key(
+            "serial.date",
+            Takes::Text,
+            "",
+            "segment with serials",
+            "date in each serial; its number begins at 1 again each day (yyyyMMdd, yyyy-MM-dd, yyMMdd), \
+             month (yyyyMM, yyyy-MM, yyMM) or year (yyyy, yy); left out: no date, and never",
+        )
+        .fixed(),
+        key(
+            "serial.zone",
+            Takes::Text,
+            "UTC",
+            "segment with serials",
+            "time zone that decides the day, by its IANA name",
+        )
+        .fixed(),
+        key(
+            "serial.width",
+            Takes::Number,
+            "6",
+            "segment with serials",
+            "digits of the number, with leading zeros",
+        )
+        .within(&bounds::SERIAL_WIDTH)
+        .fixed(),
+        key(
+            "serial.reset",
+            Takes::Word(words::<SerialReset>),
+            "as serial.date says",
+            "segment with serials",
+            "period in which the number begins at 1 again: day, month, year or never; it must agree with serial.date",
+        )
+        .fixed(),
+    ];
+}
+
 /// The keys `uuid.*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -230,6 +308,22 @@ pub struct UuidSpec {
     /// `dns`, `url`, `oid`, `x500` or a UUID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+}
+
+impl UuidSpec {
+    const KEYS: &[Key] = &[
+        key("uuid.version", Takes::Number, "7", "uuid", "1, 3, 4, 5, 6, 7 or 8")
+            .within(&(1..=8))
+            .fixed(),
+        key(
+            "uuid.namespace",
+            Takes::Text,
+            "",
+            "uuid of version 3 or 5",
+            "dns, url, oid, x500 or a UUID; names come with each call as its key",
+        )
+        .fixed(),
+    ];
 }
 
 impl SourceSpec {
@@ -246,49 +340,6 @@ impl SourceSpec {
     pub fn from_json(json: &str) -> Result<Self, SpecError> {
         serde_json::from_str(json)
             .map_err(|error| SpecError::Unreadable { reason: json::reason(&error) })
-    }
-
-    /// Sets one key by its dotted name, like the command line: `prefill.boost` to `3`.
-    ///
-    /// # Errors
-    /// [`SpecError::UnknownKey`], or [`SpecError::Value`] when the key cannot take the text.
-    pub fn set(&mut self, name: &str, text: &str) -> Result<(), SpecError> {
-        let key = keys::find(name).ok_or_else(|| SpecError::UnknownKey { key: name.into() })?;
-        let refused =
-            |reason: String| SpecError::Value { key: key.name, value: text.into(), reason };
-        let value = match key.takes {
-            Takes::Word(words) if !words().contains(&text) => {
-                return Err(refused(format!("it takes one of {}", words().join(", "))));
-            }
-            Takes::Text | Takes::Word(_) | Takes::Duration => text.into(),
-            Takes::Number => text
-                .parse::<u64>()
-                .map_err(|_| refused("it takes a whole number of at least 0".into()))?
-                .into(),
-            Takes::Flag => {
-                text.parse::<bool>().map_err(|_| refused("it takes true or false".into()))?.into()
-            }
-        };
-        let mut whole = self.to_json();
-        let mut table = &mut whole;
-        let mut parts = key.name.split('.').peekable();
-        while let Some(part) = parts.next() {
-            if parts.peek().is_some() {
-                table = table
-                    .entry(part)
-                    .or_insert_with(|| serde_json::Map::new().into())
-                    .as_object_mut()
-                    .ok_or_else(|| refused("it is not a table".into()))?;
-            } else {
-                table.insert(part.into(), value);
-                break;
-            }
-        }
-        *self = serde_json::from_value(whole.into()).map_err(|error| {
-            let bounds = key.bounds().filter(|_| matches!(key.takes, Takes::Number));
-            refused(bounds.map_or_else(|| json::reason(&error), |these| format!("take {these}")))
-        })?;
-        Ok(())
     }
 
     /// Returns whether the source mints; true by default.

@@ -8,7 +8,7 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::time::{UnixMillis, Window};
 
 use super::error::MintError;
-use super::settings::{Rollback, Settings, WaitFor};
+use super::settings::{Rollback, Settings};
 use super::shape::Shape;
 
 /// No hold is active.
@@ -209,9 +209,6 @@ impl<O: Observer> Engine<O> {
     ) -> Result<Grant, MintError> {
         let reached_at = self.shape.start_of(reached);
         let by_ms = reached_at.since(reading.wall());
-        let refuse = |limit_ms: u64, retry_after_ms: u64| {
-            Err(MintError::ClockBehind { by_ms, limit_ms, retry_after_ms: retry_after_ms.max(1) })
-        };
         match self.settings.rollback {
             Rollback::Hold { lead_max_ms } if by_ms <= lead_max_ms => {
                 self.begin_hold(reached_at, reading);
@@ -219,13 +216,11 @@ impl<O: Observer> Engine<O> {
                 let next = advance(state, reached, wanted, self.window(), &self.rules);
                 self.outcome(next, reached, decision_time, reading)
             }
-            Rollback::Hold { lead_max_ms } | Rollback::Borrow { lead_max_ms } => {
-                refuse(lead_max_ms, by_ms.saturating_sub(lead_max_ms))
+            rollback => {
+                let (limit_ms, retry_after_ms) = rollback.limit_and_retry_ms(by_ms);
+                let retry_after_ms = retry_after_ms.max(1);
+                Err(MintError::ClockBehind { by_ms, limit_ms, retry_after_ms })
             }
-            Rollback::Wait(wait_for @ WaitFor::TwiceTheOffset { offset_max_ms }) => {
-                refuse(offset_max_ms, wait_for.wait_ms(by_ms).unwrap_or(by_ms))
-            }
-            Rollback::Wait(WaitFor::Fixed { .. }) | Rollback::Fail => refuse(0, by_ms),
         }
     }
 

@@ -104,6 +104,30 @@ impl Rollback {
             Self::Wait(_) | Self::Fail => 0,
         }
     }
+
+    /// Returns the one wait that a caller may make until the clock has caught up, if the policy
+    /// waits.
+    #[must_use]
+    pub const fn wait_for(&self) -> Option<WaitFor> {
+        match *self {
+            Self::Wait(wait_for) => Some(wait_for),
+            Self::Hold { .. } | Self::Borrow { .. } | Self::Fail => None,
+        }
+    }
+
+    /// Returns the limit that a clock `by_ms` behind exceeds, and the milliseconds after which a
+    /// retry may succeed.
+    pub(super) fn limit_and_retry_ms(&self, by_ms: u64) -> (u64, u64) {
+        match *self {
+            Self::Hold { lead_max_ms } | Self::Borrow { lead_max_ms } => {
+                (lead_max_ms, by_ms.saturating_sub(lead_max_ms))
+            }
+            Self::Wait(wait_for @ WaitFor::TwiceTheOffset { offset_max_ms }) => {
+                (offset_max_ms, wait_for.wait_ms(by_ms).unwrap_or(by_ms))
+            }
+            Self::Wait(WaitFor::Fixed { .. }) | Self::Fail => (0, by_ms),
+        }
+    }
 }
 
 /// The settings of a generator.

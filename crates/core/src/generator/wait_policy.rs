@@ -17,7 +17,7 @@ const READ_CLOCK_EVERY_MS: u64 = 10;
 pub struct WaitPolicy {
     rollback: Rollback,
     deadline: ElapsedMillis,
-    /// The one wait that [`Rollback::Wait`] allows is over.
+    /// The one wait of [`Rollback::wait_for`] is over.
     waited_back: bool,
 }
 
@@ -73,14 +73,11 @@ impl WaitPolicy {
     }
 
     fn wait_for_clock(&mut self, by_ms: u64, left_ms: u64) -> Option<WaitStep> {
-        let ms = match self.rollback {
-            Rollback::Wait(wait_for) => wait_for.wait_ms(by_ms)?,
-            // The borrowed lead shrinks as time passes.
-            Rollback::Borrow { .. } => {
-                return Some(WaitStep::For { ms: left_ms.min(READ_CLOCK_EVERY_MS) });
-            }
-            _ => return None,
-        };
+        // The borrowed lead shrinks as time passes.
+        if matches!(self.rollback, Rollback::Borrow { .. }) {
+            return Some(WaitStep::For { ms: left_ms.min(READ_CLOCK_EVERY_MS) });
+        }
+        let ms = self.rollback.wait_for()?.wait_ms(by_ms)?;
         if self.waited_back || ms > left_ms {
             return None;
         }

@@ -42,7 +42,7 @@ impl<'a> DecodedParts<'a> {
                 });
                 Self { uuid_version: uuid.get_version_num().try_into().ok(), time, ..none }
             }
-            Decoded::Ulid { time, .. } => Self { time: Some(Rfc3339(*time)), ..none },
+            Decoded::Text { time } => Self { time: time.map(Rfc3339), ..none },
             // A kind that is added later shows no more than the ID itself until it is described
             // here.
             _ => none,

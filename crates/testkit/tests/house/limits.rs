@@ -9,7 +9,7 @@ const ROWS: [(&str, &str, &str); 38] = [
     ("coord/src/sources/mod.rs", "BATCH_MAX", "IDs of one request"),
     ("coord/src/sources/counter/mod.rs", "RUN_MAX", "IDs of one request"),
     ("coord/src/sources/counter/key.rs", "KEY_BYTES_MAX", "key of a counter"),
-    ("coord/src/sources/uuid_source.rs", "NAME_BYTES_MAX", "name of a UUID"),
+    ("coord/src/sources/texts/uuid.rs", "NAME_BYTES_MAX", "name of a UUID"),
     ("coord/src/model/name.rs", "NAME_BYTES_MAX", "name of a source"),
     ("coord/src/model/catalog/mod.rs", "SPEC_BYTES_MAX", "keys of a definition"),
     ("core/src/layout/fields.rs", "UNIT_MS_MAX", "a tick"),

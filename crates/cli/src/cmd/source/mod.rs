@@ -106,7 +106,7 @@ impl Args for SourceKeys {
             Takes::Flag => "true|false",
             _ => "TEXT",
         };
-        command.next_help_heading("Keys").args(keys::KEYS.iter().map(|key| {
+        command.next_help_heading("Keys").args(keys::all().map(|key| {
             let default = if key.default.is_empty() {
                 String::new()
             } else {
@@ -118,7 +118,7 @@ impl Args for SourceKeys {
                 .value_name(spelled(key.takes))
                 // The check of the key rejects a wrong number, not the syntax of options.
                 .allow_negative_numbers(true)
-                .help(format!("{} (for {}){default}", key.doc, key.kinds));
+                .help(format!("{} (for {}){default}", key.doc(), key.kinds));
             match (key.name, key.takes) {
                 ("layout", _) => option.add(values::layouts()),
                 ("text", _) => option.add(values::formats()),
@@ -137,7 +137,7 @@ impl Args for SourceKeys {
 impl FromArgMatches for SourceKeys {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut spec = SourceSpec::default();
-        for key in keys::KEYS {
+        for key in keys::all() {
             if let Ok(Some(text)) = matches.try_get_one::<String>(key.name) {
                 spec.set(key.name, text)
                     .map_err(|error| clap::Error::raw(ErrorKind::InvalidValue, error))?;

@@ -37,6 +37,14 @@ pub enum Plan {
     Segment(SegmentPlan),
     /// Numbers for each key.
     Counter(CounterPlan),
+    /// Texts, which need no store.
+    Text(TextPlan),
+}
+
+/// A source of texts in which everything is decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TextPlan {
     /// UUIDs.
     Uuid(UuidPlan),
     /// ULIDs.
@@ -64,9 +72,9 @@ impl Plan {
         match kind {
             Kind::Snowflake => snowflake_check::snowflake(spec).map(Self::Snowflake),
             Kind::Segment => SegmentPlan::check(spec).map(Self::Segment),
-            Kind::Uuid => uuid_plan::uuid(spec).map(Self::Uuid),
             Kind::Counter => counter::check(spec).map(Self::Counter),
-            Kind::Ulid => Ok(Self::Ulid),
+            Kind::Uuid => uuid_plan::uuid(spec).map(TextPlan::Uuid).map(Self::Text),
+            Kind::Ulid => Ok(Self::Text(TextPlan::Ulid)),
         }
     }
 
@@ -76,8 +84,8 @@ impl Plan {
             Self::Snowflake(plan) => plan.to_spec(),
             Self::Segment(plan) => plan.to_spec(),
             Self::Counter(plan) => plan.to_spec(),
-            Self::Uuid(plan) => plan.to_spec(),
-            Self::Ulid => SourceSpec::of(Kind::Ulid),
+            Self::Text(TextPlan::Uuid(plan)) => plan.to_spec(),
+            Self::Text(TextPlan::Ulid) => SourceSpec::of(Kind::Ulid),
         }
     }
 }

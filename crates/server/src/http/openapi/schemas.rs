@@ -1,7 +1,7 @@
 //! Parts of the description beyond types: patterns of names and formats, the keys of a source, and
 //! the headers of an error response. The tables of the checks supply them, where a table exists.
 
-use snowmint_coord::spec::keys::KEYS;
+use snowmint_coord::spec::keys;
 use snowmint_coord::spec::{Key, Takes};
 use snowmint_core::text::Format;
 use snowmint_wire::error::Code;
@@ -183,7 +183,7 @@ fn formats(text: &mut Object) {
 /// Returns the keys of a source; those with a dot in their name are in tables.
 fn keys() -> impl Iterator<Item = (&'static str, Object)> {
     let mut found: Vec<(&str, Object)> = Vec::new();
-    for key in KEYS {
+    for key in keys::all() {
         let Some((table, name)) = key.name.split_once('.') else {
             found.push((key.name, value(key)));
             continue;
@@ -227,7 +227,7 @@ fn value(key: &Key) -> Object {
     };
     let default = if key.default.is_empty() { "none" } else { key.default };
     let bounds = key.bounds().map(|bounds| format!(" Bounds: {bounds}.")).unwrap_or_default();
-    let about = format!("For {}: {}. Default: {default}.{bounds}", key.kinds, key.doc);
+    let about = format!("For {}: {}. Default: {default}.{bounds}", key.kinds, key.doc());
     value.description(Some(about)).build()
 }
 
@@ -260,10 +260,10 @@ mod tests {
         let body = serde_json::to_value(&components.schemas["SourceRequest"]).unwrap();
         assert_eq!(body["additionalProperties"], false);
         assert_eq!(body["properties"]["name"]["pattern"], NAME);
-        for key in KEYS {
+        for key in keys::all() {
             let path = key.name.replace('.', "/properties/");
             let found = body.pointer(&format!("/properties/{path}")).unwrap();
-            assert!(found["description"].as_str().unwrap().contains(key.doc), "{}", key.name);
+            assert!(found["description"].as_str().unwrap().contains(&key.doc()), "{}", key.name);
         }
     }
     #[test]

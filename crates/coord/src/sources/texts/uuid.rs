@@ -1,22 +1,18 @@
-//! UUIDs and ULIDs, through well-kept crates. No MAC address is ever read: versions 1 and 6 use a
-//! random node, marked as such.
+//! UUIDs. No MAC address is ever read: versions 1 and 6 use a random node, marked as such.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
 
-use snowmint_core::UnixMillis;
 use snowmint_core::text::Format;
-use ulid::Ulid;
 use uuid::{ContextV7, Timestamp, Uuid};
 
-use super::defined::Defined;
-use super::id_batch::Decoded;
-use super::id_codec::quoted;
-use super::source_kind::SourceKind;
 use crate::error::{Error, Result};
 use crate::platform::clock::NodeClock;
 use crate::platform::random;
+use crate::sources::defined::Defined;
+use crate::sources::id_batch::Decoded;
+use crate::sources::id_codec::quoted;
+use crate::sources::source_kind::SourceKind;
 use crate::spec::UuidPlan;
 
 /// 100 ns ticks from 1582-10-15, the Gregorian calendar's start, to 1970-01-01 (RFC 9562, 5.1).
@@ -25,7 +21,7 @@ const GREGORIAN_TICKS: u64 = 0x01b2_1dd2_1381_4000;
 const NAME_BYTES_MAX: usize = 4_096;
 
 /// A source of UUIDs of one version.
-pub(crate) struct UuidSource {
+pub(super) struct UuidSource {
     plan: UuidPlan,
     clock: NodeClock,
     /// Random node with the multicast bit, which no network card has (RFC 9562, 6.10).
@@ -42,7 +38,7 @@ struct UuidState {
 }
 
 impl UuidSource {
-    pub(crate) fn new(plan: UuidPlan, clock: NodeClock) -> Result<Self> {
+    pub(super) fn new(plan: UuidPlan, clock: NodeClock) -> Result<Self> {
         let bits = random::number()?.to_be_bytes();
         let [first, b, c, d, e, f, sequence @ ..] = bits;
         Ok(Self {
@@ -55,7 +51,7 @@ impl UuidSource {
     }
 
     /// Mints one UUID. `name` is the name that versions 3 and 5 hash, or version 8's own data.
-    pub(crate) fn mint(&self, name: Option<&str>) -> Result<Uuid> {
+    pub(super) fn mint(&self, name: Option<&str>) -> Result<Uuid> {
         let needs_name = matches!(self.plan, UuidPlan::V3(_) | UuidPlan::V5(_));
         if let Some(name) = name.filter(|name| name.len() > NAME_BYTES_MAX) {
             return Err(Error::invalid(format!(
@@ -132,53 +128,6 @@ impl fmt::Debug for UuidSource {
     }
 }
 
-/// A source of ULIDs, increasing within the process.
-pub(crate) struct UlidSource {
-    clock: NodeClock,
-    generator: Mutex<ulid::Generator>,
-}
-
-impl UlidSource {
-    pub(crate) fn new(clock: NodeClock) -> Self {
-        Self { clock, generator: Mutex::new(ulid::Generator::new()) }
-    }
-
-    pub(crate) fn mint(&self) -> Ulid {
-        let wall = SystemTime::UNIX_EPOCH + Duration::from_millis(self.clock.unix_ms().get());
-        let mut generator = self.generator.lock().unwrap_or_else(PoisonError::into_inner);
-        match generator.generate_from_datetime(wall) {
-            Ok(ulid) => ulid,
-            // The random part is exhausted: use the next millisecond rather than break the order.
-            Err(overflow) => overflow.commit_overflow_increment(),
-        }
-    }
-}
-
-impl SourceKind for UlidSource {
-    fn mint_texts(&self, count: u32, key: Option<&str>) -> Option<Result<Vec<String>>> {
-        key.is_none().then(|| Ok((0..count).map(|_| self.mint().to_string()).collect()))
-    }
-
-    fn decode(&self, _: &str, _: &Defined, text: &str, _: Option<Format>) -> Result<Decoded> {
-        match Ulid::from_string(text) {
-            Ok(ulid) => {
-                let time = UnixMillis::new(ulid.timestamp_ms());
-                Ok(Decoded::Ulid { bits: ulid.0, time })
-            }
-            Err(error) => {
-                let text = quoted(text);
-                Err(Error::invalid(format!("{text} is not a ULID: {error}; check the text")))
-            }
-        }
-    }
-}
-
-impl fmt::Debug for UlidSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UlidSource").finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -246,15 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn sortable_uuids_and_ulids_increase_whatever_the_clock_does() {
+    fn sortable_uuids_increase_whatever_the_clock_does() {
         let clock = clock();
         let sources = [UuidPlan::V6, UuidPlan::V7].map(|plan| source(plan, &clock));
-        let ulids = UlidSource::new(Arc::clone(&clock) as NodeClock);
-        let mut last = (Uuid::nil(), Uuid::nil(), Ulid::nil());
+        let mut last = [Uuid::nil(); 2];
         for round in 0..5_000_u32 {
-            let next =
-                (sources[0].mint(None).unwrap(), sources[1].mint(None).unwrap(), ulids.mint());
-            assert!(next.0 > last.0 && next.1 > last.1 && next.2 > last.2, "{round}");
+            let next = [0, 1].map(|at: usize| sources[at].mint(None).unwrap());
+            assert!(next[0] > last[0] && next[1] > last[1], "{round}");
             last = next;
             match round % 10 {
                 3 => clock.advance_ms(1),
@@ -262,8 +209,6 @@ mod tests {
                 _ => {}
             }
         }
-        let reached = ulids.mint().timestamp_ms();
-        assert!((NOW.get()..NOW.get() + 500).contains(&reached), "{reached}");
     }
 
     #[test]
