@@ -379,12 +379,12 @@ fn store_recovered_below_a_journal_names_the_whole_command() {
     assert!(error.message().contains("was 2026-11-29T11:35:02.485Z, is not set,"), "{error}");
     // Followed without a thought, it would end minting for years.
     let far = "run snowmint worker recover --mark 2026-11-29T11:35:02.485Z --far-ahead, after which no \
-               server mints by worker numbers before 2026-11-29T11:35:02.485Z; or, if no ID of \
+               server mints by worker numbers before 2026-11-29T11:35:02.485Z. If no ID of \
                this process later than the present is in use";
     assert!(error.message().contains(far), "{error}");
     assert!(error.message().ends_with("`journal` out of its data directory"), "{error}");
     let error = check(&known, 5, true).unwrap_err();
-    assert!(error.message().contains("is in use (as after a clock that was wrong"), "{error}");
+    assert!(error.message().contains("is in use (as after `worker reclaim`)"), "{error}");
     assert!(error.message().contains("run the command without --mark, stop"), "{error}");
     let numbers = Known { mark: 0, ..known };
     let error = check(&numbers, 0, true).unwrap_err();
