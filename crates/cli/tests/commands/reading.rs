@@ -170,6 +170,8 @@ fn text_of_an_unknown_form_has_the_readings_of_each_form() {
     assert_eq!(twitter["time"], "2022-06-28T16:07:40.105Z");
     assert_eq!(twitter["number"], "1541815603606036480");
     assert!(readings.iter().all(|reading| reading["plausible"] == true), "{line}");
+    let is_doubtful = |reading: &serde_json::Value| !reading["why"].is_null();
+    assert!(readings.is_sorted_by_key(is_doubtful), "the best come first, of any form: {line}");
     let text = run(&["decode", "1ptWyK4WgZU"]).ok();
     let row = |line: &str| line.starts_with("  twitter ") && line.contains(" base62 ");
     assert!(text.lines().any(row), "{text}");

@@ -72,7 +72,9 @@ fn id_minted_in_a_chosen_form_is_decoded_by_its_source() {
     };
     let read = |id: &str, zone: &str| {
         let form = ["decode", id, "--format", "friendly", "--zone", zone];
-        json(&run(&[&form, &asked[..]].concat()).ok())["number"].clone()
+        let decoded = json(&run(&[&form, &asked[..]].concat()).ok());
+        assert_eq!(decoded["id"], id, "as it was given: {decoded}");
+        decoded["number"].clone()
     };
     assert_eq!(read(&local(8), "+08:00"), read(minted.trim(), "UTC"));
 }

@@ -177,6 +177,15 @@ async fn ids_are_decoded_and_ranges_reserved() {
         decode(Some(Id::Number(175_928_847_299_117_063)), discord).await.unwrap();
     assert_eq!(example.time.as_deref(), Some("2016-04-30T11:18:25.796Z"));
     assert_eq!((example.worker, example.sequence), (Some(32), Some(7)));
+    // Texts that are the only form of their layout's IDs.
+    for (id, layout, time) in [
+        ("BsOGulcndj-", "instagram", "2019-01-04T17:05:45.106Z"),
+        ("0AWG1PRQQFZ8D", "tsid", "2022-12-18T18:10:05.117Z"),
+    ] {
+        let by = By::Layout(layout.into());
+        let decoded = decode(Some(Id::Text(id.into())), Some(by)).await.unwrap();
+        assert_eq!((&*decoded.id, decoded.time.as_deref()), (id, Some(time)));
+    }
     for (id, by) in [
         (None, source()),
         (Some(Id::Number(minted)), None),

@@ -106,7 +106,7 @@ mod tests {
             // An unused source begins in 1970, and mints its first serial today.
             (dated, "1", ", next R-20261130000001"),
             (dated, "20787000042", ", next R-20261130000042"),
-            (r#""offset":2,"increment":3,"serial":{"date":"yyyy"}"#, "2", ", next 2026000001"),
+            (r#""offset":4,"increment":5,"serial":{"date":"yyyy"}"#, "4", ", next 2026000004"),
         ] {
             let keys = format!(r#"{{"kind":"segment",{keys}}}"#);
             let source = SourceBody {

@@ -273,6 +273,8 @@ fn second_line_says_which_servers_need_a_look() {
             "ready; the clock of ids-1 is 1.0 s ahead",
             Tone::Doubt,
         ),
+        // The line begins with the reasons of an only server.
+        (vec![with(1, report(false, 0))], "ready", Tone::Good),
         (
             vec![well(1), with(2, report(false, 0))],
             "ready; 1 of 2 servers is ready; ids-2 is not ready",

@@ -216,11 +216,15 @@ fn lost_by(found: &StoreIdentity) -> Evidence {
     Evidence { id: found.id.clone(), seen, ends: BTreeMap::new(), other_server: false }
 }
 
-/// Puts a store in doubt, with a report that it was recovered `recoveries` times.
-async fn doubted(store: &MemoryStore, recoveries: u64) {
+async fn doubt_without_report(store: &MemoryStore) {
     let found = store.identity().await.unwrap();
     let doubt = Doubt { evidence: "a member".into(), seen: found.writes + 1, found: found.writes };
     store.doubt(&doubt, &lost_by(&found)).await.unwrap();
+}
+
+/// Puts a store in doubt, with a report that it was recovered `recoveries` times.
+async fn doubted(store: &MemoryStore, recoveries: u64) {
+    doubt_without_report(store).await;
     store.report(&info("a"), Some(&Known { recoveries, ..Known::default() })).await.unwrap();
 }
 
