@@ -84,6 +84,20 @@ impl NodeState {
         self.histories.load(Ordering::SeqCst)
     }
 
+    /// Opens a source by the store's definition, which is read once more if the store was recovered
+    /// meanwhile: a process that begins on a recovered store learns of that while it opens sources.
+    pub(super) async fn open(&self, name: &str) -> Result<Arc<SourceInner>> {
+        let history = self.history();
+        let definition = self.find(name).await?;
+        match self.apply_definition(&definition, history) {
+            Err(_) if self.history() != history => {}
+            opened => return opened,
+        }
+        let history = self.history();
+        let definition = self.find(name).await?;
+        self.apply_definition(&definition, history)
+    }
+
     /// Creates the running source of a definition, or updates the one that runs. `history` is the
     /// one in which the definition was read: version numbers from a lost history mean nothing in
     /// the next.

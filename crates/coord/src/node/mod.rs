@@ -211,11 +211,7 @@ impl Node {
         let known = core.known(name);
         let inner = match known {
             Some(inner) if inner.defined.load().state != SourceState::Deleted => inner,
-            _ => {
-                let history = core.history();
-                let definition = core.find(name).await?;
-                core.apply_definition(&definition, history)?
-            }
+            _ => core.open(name).await?,
         };
         let wait_ms = core.settings.open_wait_ms;
         if let Some(snowflake) = inner.backing.as_snowflake() {

@@ -96,12 +96,27 @@ async fn on(world: &World, store: Faulty) -> Node {
 /// The result was in flight: the store no longer has this definition.
 #[tokio::test]
 async fn definition_read_before_a_recovery_is_dropped() {
+    open_over_a_recovery(true).await;
+}
+
+/// As when a command begins on a store that was recovered: it reads the definition once more.
+#[tokio::test]
+async fn source_opens_over_a_recovery_that_kept_it() {
+    open_over_a_recovery(false).await;
+}
+
+async fn open_over_a_recovery(is_lost: bool) {
     let world = World::new();
     let store = world.faulty();
     let late = Arc::clone(&store.faults.late);
     let node = on(&world, store).await;
-    let (backup, before) = (world.store.backup(), node.core().history());
+    let (older, before) = (world.store.backup(), node.core().history());
     node.define("bills", &spec(FIXED)).await.unwrap();
+    let backup = if is_lost { older } else { world.store.backup() };
+    if !is_lost {
+        // A loss that the recovery is about.
+        node.define("orders", &spec(FIXED)).await.unwrap();
+    }
     let resume = Arc::new(Notify::new());
     *late.lock().unwrap() = Some(("get", Arc::clone(&resume)));
     let asking = node.clone();
@@ -126,10 +141,14 @@ async fn definition_read_before_a_recovery_is_dropped() {
     .await;
     assert!(!asking.is_finished(), "the result must come after the recovery");
     resume.notify_one();
-    let refused = in_time(&world, asking).await.unwrap().unwrap_err();
-    assert_eq!(refused.kind().code(), "unavailable", "{refused}");
-    assert!(refused.to_string().contains("recovered meanwhile"), "{refused}");
-    assert!(node.running().is_empty(), "it runs by a definition that no store has");
+    let opened = in_time(&world, asking).await.unwrap();
+    if is_lost {
+        let refused = opened.unwrap_err();
+        assert_eq!(refused.kind().code(), "not_found", "{refused}");
+        assert!(node.running().is_empty(), "it runs by a definition that no store has");
+    } else {
+        opened.unwrap();
+    }
     in_time(&world, node.close()).await.unwrap();
 }
 
