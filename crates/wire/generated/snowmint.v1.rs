@@ -309,8 +309,8 @@ pub struct RecoverRequest {
     /// set.
     #[prost(string, optional, tag = "2")]
     pub mark: ::core::option::Option<::prost::alloc::string::String>,
-    /// Confirms a time more than a day ahead of the clock, `mark` or a journal's mark, and numbers that skip days of
-    /// serials or half of a disguised source.
+    /// Confirms a `mark` more than a day ahead of the clock, and numbers that skip days of serials or half of a disguised
+    /// source.
     #[prost(bool, tag = "3")]
     pub far_ahead: bool,
     /// First number that each source may issue, by source name: 1 above the highest.
@@ -333,12 +333,11 @@ pub struct RecoverRequest {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
-    /// Leaves marks of journals out that are more than a day ahead of the clock: no ID later than `marks_at_least` is in
-    /// use.
+    /// Leaves out marks of journals that are more than a day ahead of the clock. Needs `mark`: no ID in use has reached it.
     #[prost(bool, tag = "9")]
     pub no_ids_ahead: bool,
-    /// Highest number of any counter, or 0: all counters continue above it. Needed if a journal is left out, or none is
-    /// left.
+    /// Highest number of any counter, or 0: all counters continue above it. Subtract `counter.start` - 1 of its source.
+    /// Needed unless a journal surely knows of all recoveries.
     #[prost(uint64, optional, tag = "10")]
     pub counters_above: ::core::option::Option<u64>,
 }

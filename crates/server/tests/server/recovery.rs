@@ -163,7 +163,10 @@ async fn mark_far_ahead_needs_a_word_over_http() {
     for part in [&*far, "--far-ahead", "--no-ids-ahead"] {
         assert!(refused.body.contains(part), "{part}: {refused:?}");
     }
-    let vouched = r#"{"without": ["b"], "counters_above": "0", "no_ids_ahead": true}"#;
+    let unnamed = r#"{"without": ["b"], "counters_above": "0", "no_ids_ahead": true}"#;
+    assert_eq!(server.post("/v1/recovery", unnamed).await.status, 400);
+    let vouched = r#"{"without": ["b"], "counters_above": "0", "no_ids_ahead": true,
+        "mark": "2026-01-01T00:00:00Z"}"#;
     let done = soon(server.post("/v1/recovery", vouched)).await.json();
     assert!(done["done"] == true && done["unsaid"].is_null(), "{done}");
     let mark: Rfc3339 = done["marks_at_least"].as_str().unwrap().parse().unwrap();
@@ -177,7 +180,8 @@ async fn mark_far_ahead_needs_a_word_over_grpc() {
     let refused = soon(client.recover(without())).await.unwrap_err();
     assert_eq!(reason(&refused), ErrorCode::StoreRolledBack);
     assert!(refused.message().contains(&far), "{refused:?}");
-    let accepted = RecoverRequest { far_ahead: true, ..without() };
+    let mark = Some(far.clone());
+    let accepted = RecoverRequest { far_ahead: true, mark, ..without() };
     let done = soon(client.recover(accepted)).await.unwrap().into_inner();
     assert_eq!((done.done, done.marks_at_least), (true, Some(far)));
 }

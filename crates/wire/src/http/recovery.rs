@@ -15,15 +15,15 @@ pub struct RecoveryRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub mark: Option<String>,
-    /// Confirms a time more than a day ahead of the clock, `mark` or a journal's mark, and numbers
-    /// that skip days of serials or half of a disguised source.
+    /// Confirms a `mark` more than a day ahead of the clock, and numbers that skip days of serials or
+    /// half of a disguised source.
     pub far_ahead: bool,
-    /// Leaves marks of journals out that are more than a day ahead of the clock: no ID later than
-    /// `marks_at_least` is in use.
+    /// Leaves out marks of journals that are more than a day ahead of the clock. Needs `mark`: no ID in
+    /// use has reached it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_ids_ahead: bool,
-    /// Highest number of any counter, or 0: all counters continue above it. Needed if a journal is
-    /// left out, or none is left.
+    /// Highest number of any counter, or 0: all counters continue above it. Subtract
+    /// `counter.start` - 1 of its source. Needed unless a journal surely knows of all recoveries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counters_above: Option<String>,
     /// First number that each source may issue, by source name: 1 above the highest; or `id:ID` (or

@@ -42,16 +42,17 @@ pub(super) struct MoveOptions {
     /// Also move worker marks up to this time.
     #[arg(long, value_name = "TIME")]
     mark: Option<String>,
-    /// Accept a --mark or a journal's mark more than a day ahead of this clock, and a --segment that
-    /// skips days of serials or half of a disguised source.
+    /// Accept a --mark more than a day ahead of this clock, and a --segment that skips days of
+    /// serials or half of a disguised source.
     #[arg(long)]
     far_ahead: bool,
-    /// Leave out marks of journals that are more than a day ahead of this clock. Only if no ID later
-    /// than the plan's mark is in use: it would come again.
-    #[arg(long)]
+    /// Leave out marks of journals that are more than a day ahead of this clock. Only if no ID in use
+    /// has reached --mark: later ones would come again.
+    #[arg(long, requires = "mark")]
     no_ids_ahead: bool,
     /// Highest number of any counter, or 0 if none has counted: all counters continue above it.
-    /// Needed if a journal is left out, or none is left.
+    /// Subtract counter.start - 1 of its source. Needed unless a journal surely knows of all
+    /// recoveries.
     #[arg(long, value_name = "NUMBER")]
     counters_above: Option<u64>,
     /// Segment source, and the first number that may be issued (1 above the highest), or id:ID (or a
@@ -127,6 +128,7 @@ impl FastForward {
         }
         let lock = lock_existing(data_dir)?;
         let own = how.own_journal(lock.as_ref())?;
+        check_namespace(data_dir, &own, &config.store.namespace)?;
         let (command, new_identity) = ("worker fast-forward", self.new_identity);
         let step = MoveStep { command, other_server: false, new_identity, lock };
         how.move_forward(&config, Some(own), &step)
@@ -282,6 +284,18 @@ impl MoveOptions {
             Err(_) => Ok(Inspected::default()),
         }
     }
+}
+
+/// Rejects the journal of another namespace, whose own recovery needs it.
+fn check_namespace(data_dir: &Path, own: &Inspected, namespace: &str) -> Outcome {
+    let of = &own.record.namespace;
+    if of.is_empty() || of == namespace {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "data directory {data_dir:?} belongs to namespace {of:?}, not to {namespace:?}; name one of a \
+         server of {namespace:?} (--data-dir DIR), or a new one if it has none"
+    )))
 }
 
 /// Locks a data directory; `None` if it does not exist. One that cannot be read may have a journal,

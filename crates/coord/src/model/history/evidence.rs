@@ -137,10 +137,14 @@ pub(crate) fn check_recovered(
         if by.far_ahead {
             let last = if mark == Mark::ZERO { "the present" } else { &is };
             let numbers = if below.is_empty() { "" } else { "run the command without --mark, " };
+            let folder = match by.secondary {
+                None => "its data directory".to_owned(),
+                Some(name) => format!("the folder stores/{name} of its data directory"),
+            };
             otherwise = format!(
                 " --far-ahead, after which no server mints by worker numbers before {was}. If no ID \
                  of this process later than {last} is in use (as after `worker reclaim`), {numbers}\
-                 stop this process instead, and move the file `journal` out of its data directory"
+                 stop this process instead, and move the file `journal` out of {folder}"
             );
         }
         command.push_str(&format!(" --mark {was}"));

@@ -9,8 +9,9 @@ use crate::ids::Mark;
 use crate::journal::{Inspected, Record};
 use crate::model::history::{JournalInfo, Known};
 
-/// Highest number of a counter that a recovery can pass.
-const COUNTERS_ABOVE_MAX: u64 = 1 << 60;
+/// Highest number of a counter that a recovery can pass: half of what the count of recoveries can
+/// reach, so that later recoveries have room.
+const COUNTERS_ABOVE_MAX: u64 = 1 << 59;
 
 impl Recovery {
     /// Returns the reasons why the store cannot be moved yet: missing reports, journals that may
@@ -45,19 +46,34 @@ impl Recovery {
         request.no_ids_ahead && !self.is_whole() && self.is_far(mark)
     }
 
-    /// Rejects a number that counters cannot pass, or cannot pass now.
-    pub(super) fn check_counters(&self, request: &RecoveryRequest) -> Result<()> {
-        let Some(above) = request.counters_above else { return Ok(()) };
-        if above > COUNTERS_ABOVE_MAX {
+    /// Rejects a number that counters cannot pass, marks that are left out without a time that no ID
+    /// in use has reached, and both for a store that is not in doubt.
+    pub(super) fn check_confirmed(&self, request: &RecoveryRequest) -> Result<()> {
+        let above = request.counters_above;
+        if let Some(above) = above.filter(|above| *above > COUNTERS_ABOVE_MAX) {
             return Err(Error::invalid(format!(
                 "counters_above is {above}, maximum {COUNTERS_ABOVE_MAX}; give the highest number \
-                 of a counter"
+                 below that, and raise each key above it by itself (PUT /v1/counters/SOURCE/KEY)"
             )));
         }
-        if self.is_whole() && request.has_values() {
+        // The reports of all servers are one maximum, so that the near marks among them are unknown.
+        if request.no_ids_ahead && request.mark.is_none() {
+            return Err(Error::invalid(
+                "marks cannot be left out (--no-ids-ahead) without a time that no ID in use has \
+                 reached; give it (--mark TIME, \"mark\": \"TIME\")",
+            ));
+        }
+        let whole = self.is_whole() && request.has_values();
+        if whole && above.is_some() {
             return Err(Error::invalid(
                 "counters cannot be moved (--counters-above), because the store is not in doubt; \
                  raise the bound of a counter (PUT /v1/counters)",
+            ));
+        }
+        if whole && request.no_ids_ahead {
+            return Err(Error::invalid(
+                "no mark can be left out (--no-ids-ahead), because the store is not in doubt; omit \
+                 the option",
             ));
         }
         Ok(())
@@ -94,9 +110,11 @@ impl Recovery {
     /// Returns the error of unconfirmed marks far ahead of the clock: all worker numbers would go
     /// there, and nothing lowers them.
     fn far_marks(&self, request: &RecoveryRequest) -> Option<String> {
-        let is_named = request.far_ahead || request.no_ids_ahead;
-        let latest = self.marks().max().filter(|mark| self.is_far(*mark));
-        let latest = latest.filter(|_| !is_named && !self.is_whole())?;
+        let latest = self.marks().max().filter(|mark| self.is_far(*mark))?;
+        let is_named = request.no_ids_ahead || request.mark.is_some_and(|mark| mark >= latest);
+        if is_named || self.is_whole() {
+            return None;
+        }
         let journals = self.standing.journals.iter();
         let named = journals.filter_map(|journal| {
             let mark = self.far_mark(journal)?;
@@ -118,9 +136,9 @@ impl Recovery {
         Some(format!(
             "worker marks of {named} are more than a day ahead of this clock: moved there, no server \
              would mint by worker numbers before {time}, and nothing lowers them. If such IDs are in \
-             use, confirm that (--far-ahead, \"far_ahead\": true). If none is, as after a clock that \
-             was wrong and `worker reclaim`, leave these marks out (--no-ids-ahead, \
-             \"no_ids_ahead\": true): an ID in use above the plan's mark would come again"
+             use, confirm that time (--mark {time} --far-ahead). If none is, as after \
+             `worker reclaim`, name a time that no ID in use has reached, and leave these marks \
+             out (--mark TIME --no-ids-ahead). Later IDs would come again"
         ))
     }
 
@@ -132,8 +150,8 @@ impl Recovery {
             return None;
         }
         Some(
-            "no journal is left that surely knows how often the store was recovered, so numbers of \
-             counters could come again. Give the highest number of any counter, or 0 if none has \
+            "perhaps only journals that are lost, or newer than their copies, know how often the \
+             store was recovered, so numbers of counters could come again. Give the highest number of any counter, or 0 if none has \
              counted (--counters-above NUMBER, \"counters_above\": \"NUMBER\")"
                 .to_owned(),
         )

@@ -40,14 +40,14 @@ pub use reports::Reports;
 pub struct RecoveryRequest {
     /// Time to which worker marks go at least.
     pub mark: Option<UnixMillis>,
-    /// Whether a time is intended that is more than a day ahead of the clock, that one or a
-    /// journal's; and numbers that skip most of a source, or days of serials.
+    /// Whether that time is intended though it is more than a day ahead of the clock; and numbers
+    /// that skip most of a source, or days of serials.
     pub far_ahead: bool,
-    /// Whether no ID is in use that is later than the plan's mark: marks of journals more than a day
+    /// Whether no ID in use has reached `mark`, which is needed: marks of journals more than a day
     /// ahead of the clock are left out.
     pub no_ids_ahead: bool,
-    /// Number that no counter has exceeded; all counters continue above it. Needed where the count
-    /// of earlier recoveries may be lost.
+    /// Number that no counter has exceeded, counted from 1 whatever its start; all counters
+    /// continue above it. Needed where the count of earlier recoveries may be lost.
     pub counters_above: Option<u64>,
     /// Segment sources, each with the value from which it continues at least.
     pub segments: Vec<(String, ContinueAt)>,
@@ -277,7 +277,7 @@ impl Recovery {
     pub fn plan(&self, request: &RecoveryRequest) -> Result<FastForward> {
         check_near(request, self.now)?;
         self.check_left_out(request)?;
-        self.check_counters(request)?;
+        self.check_confirmed(request)?;
         self.check_named(&request.segments)?;
         let next = |(name, value): &(String, ContinueAt)| {
             let (plan, far_ahead) = (self.going.segments.get(name), request.far_ahead);

@@ -173,7 +173,8 @@ async fn node_whose_far_mark_is_left_out_continues() {
     let unsaid = recovery.unsaid(&recovery::RecoveryRequest::default()).unwrap();
     let own = only_journal(&world).await;
     assert!(unsaid.contains("--no-ids-ahead") && unsaid.contains(&own), "{unsaid}");
-    let request = recovery::RecoveryRequest { no_ids_ahead: true, ..Default::default() };
+    let mark = Some(recovery.now());
+    let request = recovery::RecoveryRequest { mark, no_ids_ahead: true, ..Default::default() };
     assert_eq!(recovery.unsaid(&request), None);
     let forward = recovery.plan(&request).unwrap();
     assert!(forward.marks_at_least < far);

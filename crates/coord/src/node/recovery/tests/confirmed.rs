@@ -60,7 +60,7 @@ async fn only_lost_journals_need_a_number_of_counters() {
     let found = stopped(&[], &[]).await.with_set_aside(vec![aside("a"), aside("b")]);
     assert!(asks(&found));
     let plan =
-        found.plan(&RecoveryRequest { counters_above: Some((1 << 60) + 1), ..no_counters() });
+        found.plan(&RecoveryRequest { counters_above: Some((1 << 59) + 1), ..no_counters() });
     assert_eq!(plan.unwrap_err().kind().code(), "invalid");
 }
 
@@ -99,12 +99,24 @@ async fn mark_far_ahead_moves_a_store_only_by_an_operators_word() {
         found.journals().map(|(journal, state)| found.state_text(journal, state)).collect();
     assert_eq!(texts, ["reported".to_owned(), format!("reported, worker mark {time}")]);
 
-    let accepted = RecoveryRequest { far_ahead: true, ..no_counters() };
+    // The word was for another value.
+    let another = RecoveryRequest { far_ahead: true, ..no_counters() };
+    assert!(found.unsaid(&another).unwrap().contains(&time));
+    let mark = Some(UnixMillis::new(far));
+    let accepted = RecoveryRequest { mark, ..another };
     assert_eq!(found.unsaid(&accepted), None);
     assert_eq!(found.plan(&accepted).unwrap().marks_at_least, Mark::new(far));
     let left_out = RecoveryRequest { no_ids_ahead: true, ..no_counters() };
-    assert_eq!(found.unsaid(&left_out), None);
-    assert_eq!(found.plan(&left_out).unwrap().marks_at_least, Mark::new(near), "near ones count");
+    let unnamed = found.plan(&left_out).unwrap_err();
+    assert!(unnamed.to_string().contains("(--mark TIME"), "{unnamed}");
+    let mark_of = |mark| {
+        let left_out = RecoveryRequest { mark: Some(UnixMillis::new(mark)), ..left_out.clone() };
+        assert_eq!(found.unsaid(&left_out), None);
+        found.plan(&left_out).unwrap().marks_at_least.get()
+    };
+    assert_eq!(mark_of(NOW.get()), near, "marks that were read count if they are near");
+    // The near marks among reports are unknown.
+    assert_eq!(mark_of(near + 7_200_000), near + 7_200_000);
     let away = Record { mark: Mark::new(far), ..Record::default() };
     let leaves_out = |record: &Record| found.leaves_out(record, &left_out);
     assert!(leaves_out(&away) && !leaves_out(&read) && !found.leaves_out(&away, &no_counters()));
@@ -124,4 +136,33 @@ async fn mark_far_ahead_moves_a_store_only_by_an_operators_word() {
     // A store that lacks nothing is not moved there.
     recovered(&store).await.unwrap();
     assert_eq!(look(&store, &[&away], &[]).await.unwrap().unsaid(&no_counters()), None);
+}
+
+/// The highest number that counters can pass leaves room for later recoveries.
+#[tokio::test]
+async fn recovery_follows_one_that_passed_the_highest_number() {
+    let store = MemoryStore::new("recovery").unwrap();
+    for request in
+        [RecoveryRequest { counters_above: Some(1 << 59), ..no_counters() }, no_counters()]
+    {
+        doubted(&store, 0).await;
+        let found = look(&store, &[], &[]).await.unwrap();
+        store.fast_forward(&found.plan(&request).unwrap()).await.unwrap();
+    }
+}
+
+/// Their words mean nothing there, and the audit trail would have them.
+#[tokio::test]
+async fn store_that_is_not_in_doubt_needs_no_word() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let found = look(&store, &[], &[]).await.unwrap();
+    let mark = Some(NOW);
+    let words = [
+        RecoveryRequest { mark, no_ids_ahead: true, ..RecoveryRequest::default() },
+        RecoveryRequest { mark, counters_above: Some(7), ..RecoveryRequest::default() },
+    ];
+    for request in words {
+        let refused = found.plan(&request).unwrap_err();
+        assert!(refused.to_string().contains("the store is not in doubt"), "{refused}");
+    }
 }
