@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::history::History;
 
 /// The count of earlier recoveries decides where counters continue, and was lost.
 #[tokio::test]
@@ -145,7 +146,9 @@ async fn recovery_follows_one_that_passed_the_highest_number() {
     for request in
         [RecoveryRequest { counters_above: Some(1 << 59), ..no_counters() }, no_counters()]
     {
-        doubted(&store, 0).await;
+        // Its journals know of all recoveries.
+        let recoveries = History::of(&store.identity().await.unwrap().id).recoveries;
+        doubted(&store, recoveries).await;
         let found = look(&store, &[], &[]).await.unwrap();
         store.fast_forward(&found.plan(&request).unwrap()).await.unwrap();
     }
