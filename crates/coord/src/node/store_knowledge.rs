@@ -107,7 +107,7 @@ impl StoreKnowledge {
         let covered = match recalled {
             Recalled::Recovered => {
                 let is_below = ground.is_some_and(|mark| mark.get() < self.known.mark);
-                // Its report was counted, and the operator has left its mark out.
+                // It has reported its mark, and the operator has left it out.
                 let ground = match is_below && self.is_counted(ctx).await {
                     true => None,
                     false => ground,
@@ -172,8 +172,8 @@ impl StoreKnowledge {
         days_too_far_ahead(UnixMillis::new(self.known.mark), now).is_some()
     }
 
-    /// Returns whether the recovery of the store had this node's report of its mark. If the store
-    /// lies below it, the operator has left the mark out.
+    /// Returns whether this node reported its mark to a doubt that is in the store's history. If the
+    /// store lies below it, the operator has left the mark out.
     async fn is_counted(&self, ctx: &NodeContext) -> bool {
         let Some(id) = ctx.doubts.reported_in(self.known.mark) else { return false };
         let reported = StoreIdentity { id, writes: 0 };
