@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::ids::Mark;
-use crate::model::history::{History, Standing};
+use crate::model::history::{History, Known, Standing};
 use crate::model::lease::check_mark;
 use crate::model::name::check_name;
 use crate::model::pool::SlotDefaults;
@@ -114,10 +114,12 @@ impl SlotDefaults {
 }
 
 impl Standing {
-    /// Ends the doubt after the store was moved forward, which applied the reports.
+    /// Ends the doubt after the store was moved forward, which applied the reports. The marks far
+    /// ahead remain: they show their nodes that the operator saw them.
     pub fn end(&mut self, forward: &FastForward) {
         self.doubt = None;
         self.journals.retain(|journal| !forward.forget_journals.contains(&journal.id));
-        self.forget_reports();
+        self.journals.iter_mut().for_each(|journal| journal.has_reported = false);
+        self.known = Known::default();
     }
 }

@@ -108,7 +108,7 @@ impl StoreKnowledge {
             Recalled::Recovered => {
                 let is_below = ground.is_some_and(|mark| mark.get() < self.known.mark);
                 // It has reported its mark, and the operator has left it out.
-                let ground = match is_below && self.is_counted(ctx).await {
+                let ground = match is_below && self.is_counted(ctx, settings).await? {
                     true => None,
                     false => ground,
                 };
@@ -157,13 +157,6 @@ impl StoreKnowledge {
         }
         let journal = self.journal(ctx, settings).unwrap_or_default();
         ctx.store_call(Verb::Report, ctx.store.report(&journal, Some(&self.known))).await?;
-        if self.is_far(ctx.clock.unix_ms()) {
-            let after = ctx.store_call(Verb::Standing, ctx.store.standing()).await?;
-            // A report counts only in a store in doubt.
-            if after.doubt.is_some() && after.known.mark >= self.known.mark {
-                ctx.doubts.reported(after.id, self.known.mark);
-            }
-        }
         Ok(())
     }
 
@@ -172,12 +165,14 @@ impl StoreKnowledge {
         days_too_far_ahead(UnixMillis::new(self.known.mark), now).is_some()
     }
 
-    /// Returns whether this node reported its mark to a doubt that is in the store's history. If the
-    /// store lies below it, the operator has left the mark out.
-    async fn is_counted(&self, ctx: &NodeContext) -> bool {
-        let Some(id) = ctx.doubts.reported_in(self.known.mark) else { return false };
-        let reported = StoreIdentity { id, writes: 0 };
-        matches!(ctx.store.recall(&self.fingerprint.who, &reported).await, Ok(Recalled::Same))
+    /// Returns whether the last recovery had a report of this mark, far ahead of the clock, by this
+    /// journal. If the store lies below the mark, the operator has left it out.
+    async fn is_counted(&self, ctx: &NodeContext, settings: &NodeSettings) -> Result<bool> {
+        let Some(own) = self.journal(ctx, settings) else { return Ok(false) };
+        let standing = ctx.store_call(Verb::Standing, ctx.store.standing()).await?;
+        let is_own = |known: &&JournalInfo| known.id == own.id;
+        let own = standing.journals.iter().find(is_own);
+        Ok(own.is_some_and(|known| known.far_mark > 0 && known.far_mark >= self.known.mark))
     }
 
     /// Returns the journals that the store knows. Registers this one again if the store has

@@ -16,8 +16,6 @@ struct DoubtState {
     raised: u64,
     /// Number of joins after a doubt or a recovery.
     recoveries: u64,
-    /// Identity of the store in doubt that has this node's report of this mark.
-    reported: Option<(String, u64)>,
 }
 
 /// An error showing that the store is not the one that was joined.
@@ -91,18 +89,6 @@ impl Doubts {
     /// the last of these joins proves nothing now.
     pub(crate) fn recoveries(&self) -> u64 {
         self.state().recoveries
-    }
-
-    /// Records that a store in doubt, with this identity, has this node's report of a mark.
-    pub(crate) fn reported(&self, id: String, mark: u64) {
-        self.state().reported = Some((id, mark));
-    }
-
-    /// Returns the identity of the store in doubt that had a report of this mark.
-    pub(crate) fn reported_in(&self, mark: u64) -> Option<String> {
-        let state = self.state();
-        let (id, _) = state.reported.as_ref().filter(|(_, reported)| *reported >= mark)?;
-        Some(id.clone())
     }
 
     /// Runs a step that takes numbers and records them for reports. A step that spans a recovery

@@ -74,8 +74,8 @@ pub struct JournalInfo {
     /// Number of its reports, so that a repeated one shows. Earlier versions do not count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reports: u64,
-    /// Mark of a worker number in its report, if more than a day ahead of its clock; otherwise 0.
-    /// Earlier versions do not name it.
+    /// Mark of a worker number in its report to the present doubt, or the last one, if more than a
+    /// day ahead of its clock; otherwise 0. Earlier versions do not name it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub far_mark: u64,
 }
@@ -126,15 +126,11 @@ impl Standing {
     pub fn begin(&mut self, doubt: &Doubt) {
         if self.doubt.is_none() {
             self.doubt = Some(doubt.clone());
-            self.forget_reports();
+            for journal in &mut self.journals {
+                (journal.has_reported, journal.far_mark) = (false, 0);
+            }
+            self.known = Known::default();
         }
-    }
-
-    pub(in crate::model) fn forget_reports(&mut self) {
-        for journal in &mut self.journals {
-            (journal.has_reported, journal.far_mark) = (false, 0);
-        }
-        self.known = Known::default();
     }
 
     /// Records a journal and its report. The report counts only while the store is in doubt, as the
@@ -143,8 +139,7 @@ impl Standing {
     pub fn record_report(&mut self, journal: &JournalInfo, known: Option<&Known>) {
         let known = known.filter(|_| self.doubt.is_some());
         if !journal.id.is_empty() {
-            let far_mark = if known.is_some() { journal.far_mark } else { 0 };
-            self.list(&JournalInfo { far_mark, ..journal.clone() }, known.is_some());
+            self.list(journal, known.is_some());
         }
         if let Some(known) = known {
             self.known.merge(known);
@@ -156,21 +151,23 @@ impl Standing {
 
     /// Records a journal that another journal reported.
     pub fn record_named(&mut self, journal: &JournalInfo) {
-        let is_heard_of = true;
-        self.list(&JournalInfo { is_heard_of, far_mark: 0, ..journal.clone() }, false);
+        self.list(&JournalInfo { is_heard_of: true, ..journal.clone() }, false);
     }
 
-    /// Adds a journal to those that have joined.
+    /// Adds a journal to those that have joined. Without a report, the state of an earlier one stays.
     fn list(&mut self, journal: &JournalInfo, reports: bool) {
         let before = self.journals.iter().position(|known| known.id == journal.id);
         let before = before.map(|at| self.journals.remove(at));
         let has_reported = reports || before.as_ref().is_some_and(|before| before.has_reported);
-        let reports = before.map_or(0, |before| before.reports).wrapping_add(u64::from(reports));
+        let reported = before.as_ref().map_or((0, 0), |before| (before.reports, before.far_mark));
+        let far_mark = if reports { journal.far_mark } else { reported.1 };
+        let reports = reported.0.wrapping_add(u64::from(reports));
         // A report counts whatever labels its process has, so the labels are made visible instead
         // of rejected.
         let visible = |label: &str| Visible(label).to_string();
         let (owner, host) = (visible(&journal.owner), visible(&journal.host));
-        self.journals.push(JournalInfo { has_reported, owner, host, reports, ..journal.clone() });
+        let state = JournalInfo { has_reported, reports, far_mark, ..journal.clone() };
+        self.journals.push(JournalInfo { owner, host, ..state });
         // While the store is in doubt no journal is dropped: its missing report would go unnoticed.
         if self.doubt.is_none() && self.journals.len() > JOURNALS_MAX {
             let oldest =

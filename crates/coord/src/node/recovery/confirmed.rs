@@ -159,7 +159,8 @@ impl Recovery {
 
     /// Returns whether the number of the store's recoveries is surely known: no journal is left out,
     /// and one at least has reported or was read. One that an earlier recovery has set aside does
-    /// not know of that recovery, and an old copy not of those since.
+    /// not know of that recovery, and an old copy not of those since. A report without a journal may
+    /// be part of a restored doubt: nothing shows that its process repeats it.
     fn knows_recoveries(&self, request: &RecoveryRequest) -> bool {
         let is_current = |read: &&Inspected| {
             let is_last = request.journals_are_complete || !read.is_perhaps_old;
@@ -168,8 +169,6 @@ impl Recovery {
         let mut read = self.read.iter().filter(is_current);
         let is_read = read.any(|read| !read.record.store.is_empty());
         let has_reported = self.standing.journals.iter().any(|journal| journal.has_reported);
-        // The report of a process without a journal.
-        let is_known = self.runs && self.standing.known != Known::default();
-        self.without.is_empty() && (is_read || has_reported || is_known)
+        self.without.is_empty() && (is_read || has_reported)
     }
 }

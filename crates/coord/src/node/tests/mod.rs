@@ -9,6 +9,7 @@ mod disk;
 mod doubted;
 mod ends;
 mod external;
+mod far_marks;
 mod faulty;
 mod fetches;
 mod idle;

@@ -12,7 +12,7 @@ use crate::model::segment::{GiveBack, Reserve, Segment};
 
 pub(super) const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
 
-async fn open(world: &World, dir: &Scratch) -> Node {
+pub(super) async fn open(world: &World, dir: &Scratch) -> Node {
     let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
     let node = Node::open(world.handle(), settings, world.platform()).await.unwrap();
     joined(world, &node).await;
@@ -145,46 +145,6 @@ async fn numbers_reserved_for_embedded_clients_are_reported() {
     in_time(&world, node.close()).await.unwrap();
 }
 
-/// An operator vouches for the mark, so the node does not reject the store below it.
-#[tokio::test]
-async fn node_whose_far_mark_is_left_out_continues() {
-    let (world, dir) = (World::new(), Scratch::new());
-    let node = open(&world, &dir).await;
-    node.define("bills", &spec(FIXED)).await.unwrap();
-    let backup = world.store.backup();
-    drawn(&world, &node, 50).await;
-    in_time(&world, node.close()).await.unwrap();
-    drop(node);
-    settle().await;
-    // Its clock was five years ahead for a moment.
-    let far = Mark::from(START.saturating_add(5 * 365 * 86_400_000));
-    let disk = world.platform().disk;
-    let opened = Journal::open_in(disk.lock(&dir.0).unwrap(), &disk.machine().unwrap());
-    let (mut journal, past) = opened.unwrap();
-    journal.write(&Record { mark: far, ..past.unwrap().record }).unwrap();
-    drop(journal);
-    world.store.restore(backup);
-
-    let (data_dir, waits_for_recovery) = (Some(dir.0.clone()), true);
-    let settings = NodeSettings { data_dir, waits_for_recovery, ..NodeSettings::default() };
-    let node = Node::open(world.handle(), settings, world.platform()).await.unwrap();
-    restored::in_doubt(&world).await;
-    let recovery = in_time(&world, node.recovery(&BTreeMap::new(), &[])).await.unwrap();
-    let unsaid = recovery.unsaid(&recovery::RecoveryRequest::default()).unwrap();
-    let own = only_journal(&world).await;
-    assert!(unsaid.contains("--no-ids-ahead") && unsaid.contains(&own), "{unsaid}");
-    let mark = Some(recovery.now());
-    let request = recovery::RecoveryRequest { mark, no_ids_ahead: true, ..Default::default() };
-    assert_eq!(recovery.unsaid(&request), None);
-    let forward = recovery.plan(&request).unwrap();
-    assert!(forward.marks_at_least < far);
-    node.recover(&forward).await.unwrap();
-    joined(&world, &node).await;
-    // The lost store got the rest back.
-    assert_eq!(drawn(&world, &node, 1).await, [51]);
-    in_time(&world, node.close()).await.unwrap();
-}
-
 /// No recovery waits for it, but it reports its numbers as long as it runs.
 #[tokio::test]
 async fn process_without_journal_reports_reserved_numbers() {
@@ -204,8 +164,11 @@ async fn process_without_journal_reports_reserved_numbers() {
     let standing = world.handle().standing().await.unwrap();
     assert_eq!((standing.known.ends["bills"], standing.journals.len()), (101, 0));
     let recovery = in_time(&world, node.recovery(&BTreeMap::new(), &[])).await.unwrap();
-    assert_eq!(recovery.unsaid(&recovery::RecoveryRequest::default()), None);
-    let forward = recovery.plan(&recovery::RecoveryRequest::default()).unwrap();
+    let unsaid = recovery.unsaid(&recovery::RecoveryRequest::default()).unwrap();
+    assert!(unsaid.contains("--counters-above"), "{unsaid}");
+    let request = recovery::RecoveryRequest { counters_above: Some(0), ..Default::default() };
+    assert_eq!(recovery.unsaid(&request), None);
+    let forward = recovery.plan(&request).unwrap();
     node.recover(&forward).await.unwrap();
     joined(&world, &node).await;
     assert_eq!(drawn(&world, &node, 1).await, [101]);
@@ -410,7 +373,7 @@ async fn a_journal_that_the_store_has_forgotten_joins_again() {
 }
 
 /// Returns the one journal that the store knows.
-async fn only_journal(world: &World) -> String {
+pub(super) async fn only_journal(world: &World) -> String {
     let standing = world.handle().standing().await.unwrap();
     let [journal] = standing.journals.as_slice() else { panic!("{standing:?}") };
     journal.id.clone()
