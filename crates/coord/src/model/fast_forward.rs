@@ -91,15 +91,13 @@ impl History {
         self.recoveries.max(forward.recoveries_at_least).saturating_add(1)
     }
 
-    /// Returns the history after an operator moved the store forward; `new_id` is the identity if
-    /// it becomes another store.
-    ///
-    /// # Errors
-    /// `Unavailable` without randomness.
-    pub fn recovered(self, forward: &FastForward, new_id: &str) -> Result<Self> {
+    /// Returns the history, with a new start, after an operator moved the store forward; `new_id` is
+    /// the identity if it becomes another store.
+    #[must_use]
+    pub fn recovered(self, forward: &FastForward, new_id: &str, start: u64) -> Self {
         let recoveries = self.recoveries_after(forward);
         let store = if forward.new_identity { new_id.to_owned() } else { self.store };
-        Self { store, recoveries, start: String::new(), in_doubt: false }.started()
+        Self { store, recoveries, start: String::new(), in_doubt: false }.started(start)
     }
 }
 

@@ -30,7 +30,6 @@ use serde::{Deserialize, Serialize};
 pub use starts::{STARTS_MAX, Starts};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::platform::random;
 
 /// Identity of a store, and its progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,12 +82,10 @@ impl History {
         id.ends_with('!')
     }
 
-    /// Returns the history with a new random start.
-    ///
-    /// # Errors
-    /// `Unavailable` without randomness.
-    pub fn started(self) -> Result<Self> {
-        Ok(Self { start: format!("{:016x}", random::number()?), ..self })
+    /// Returns the history with a new start, a random number.
+    #[must_use]
+    pub fn started(self, start: u64) -> Self {
+        Self { start: format!("{start:016x}"), ..self }
     }
 }
 

@@ -7,6 +7,7 @@ use super::*;
 use crate::ids::Mark;
 use crate::model::catalog::Definition;
 use crate::model::fast_forward::FastForward;
+use crate::platform::random;
 
 /// A store with its starts, maintained by the rules.
 #[derive(Clone)]
@@ -29,7 +30,7 @@ impl Kept {
     }
 
     fn start(&mut self) -> StoreIdentity {
-        let history = History::of(&self.identity.id).started().unwrap();
+        let history = History::of(&self.identity.id).started(random::number().unwrap());
         let text = self.past.starts.with(&history.start, None);
         self.identity.id = history.to_string();
         let identity = self.write();
@@ -47,7 +48,8 @@ impl Kept {
     fn recover_other_namespace(&mut self, writes: u64, recoveries: u64) -> StoreIdentity {
         let history = History::of(&self.identity.id);
         let recoveries = history.recoveries.max(recoveries) + 1;
-        let history = History { recoveries, in_doubt: false, ..history }.started().unwrap();
+        let history =
+            History { recoveries, in_doubt: false, ..history }.started(random::number().unwrap());
         let text = self.past.starts.with(&history.start, Some(self.identity.writes + 1));
         self.identity.id = history.to_string();
         self.identity.writes = self.identity.writes.max(writes);

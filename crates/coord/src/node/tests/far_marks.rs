@@ -1,7 +1,7 @@
 //! Journals with a worker mark far ahead of the clock, which an operator may leave out of a recovery.
 
 use super::kills::{Scratch, in_time};
-use super::recovered::{FIXED, drawn, joined, only_journal, open};
+use super::recovered::{FIXED, drawn, only_journal, open};
 use super::*;
 use crate::journal::{Journal, Record};
 use crate::model::fast_forward::FastForward;

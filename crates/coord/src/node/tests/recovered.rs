@@ -6,7 +6,7 @@ use super::disk::Hanging;
 use super::faulty::Meanwhile;
 use super::kills::{Scratch, in_time};
 use super::*;
-use crate::journal::{DataDir, Journal, Record, inspect};
+use crate::journal::{DataDir, inspect};
 use crate::model::history::{JOURNALS_MAX, JournalInfo, Recalled};
 use crate::model::segment::{GiveBack, Reserve, Segment};
 

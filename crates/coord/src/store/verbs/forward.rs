@@ -126,8 +126,8 @@ impl FastForwardVerb<'_> {
 
     /// Ends the walk with a new history, and returns the store's identity.
     async fn end<R: Rows>(&self, rows: &mut R, began_at: u64) -> RowsResult<R, String> {
-        let history = History::of(&rows.identity().id).recovered(self.forward, self.new_id);
-        let mut history = history?;
+        let (before, start) = (History::of(&rows.identity().id), random::number()?);
+        let mut history = before.recovered(self.forward, self.new_id, start);
         let is_recovery = !self.forward.values_only;
         put_moved(rows, &history, is_recovery.then_some(began_at)).await?;
         history.in_doubt = end_doubt(rows, self.forward).await?;

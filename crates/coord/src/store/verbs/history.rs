@@ -6,6 +6,7 @@ use crate::model::fast_forward::FastForward;
 use crate::model::history::{
     Doubt, History, Noted, OthersInDoubt, Recalled, Standing, Starts, StoredHistory,
 };
+use crate::platform::random;
 
 /// Name of the note with the starts.
 pub const STARTS: &str = "starts";
@@ -34,8 +35,8 @@ pub(super) async fn put_start<R: Rows>(
     rows: &mut R,
     lost_from: Option<u64>,
 ) -> RowsResult<R, History> {
-    let history = History::of(&rows.identity().id).started();
-    let history = history?;
+    let start = random::number()?;
+    let history = History::of(&rows.identity().id).started(start);
     put_start_of(rows, &history, lost_from).await?;
     Ok(history)
 }
