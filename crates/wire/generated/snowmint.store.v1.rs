@@ -1112,8 +1112,8 @@ pub mod store_server {
             tonic::Response<super::GiveBackResponse>,
             tonic::Status,
         >;
-        /// Defines a source. This and the next three calls require the right `admin` over the source, and over the keys,
-        /// stores and upstreams that the definition newly names. Each counts against the token's rate.
+        /// Defines a source. It requires the right `admin` over the source, and over the keys, stores and upstreams that the
+        /// definition newly names. It counts against the token's rate.
         async fn define(
             &self,
             request: tonic::Request<super::DefineRequest>,
@@ -1121,7 +1121,7 @@ pub mod store_server {
             tonic::Response<super::DefinitionResponse>,
             tonic::Status,
         >;
-        /// Changes keys of a source.
+        /// Changes keys of a source. It requires the rights of Define, and counts against the token's rate.
         async fn alter(
             &self,
             request: tonic::Request<super::AlterRequest>,
@@ -1129,7 +1129,8 @@ pub mod store_server {
             tonic::Response<super::DefinitionResponse>,
             tonic::Status,
         >;
-        /// Gives a segment source another identity, its new stripe, from a number on.
+        /// Gives a segment source another identity, its new stripe, from a number on. It requires the rights of Define, and
+        /// counts against the token's rate.
         async fn restripe(
             &self,
             request: tonic::Request<super::RestripeRequest>,
@@ -1137,7 +1138,8 @@ pub mod store_server {
             tonic::Response<super::DefinitionResponse>,
             tonic::Status,
         >;
-        /// Enables, disables or deletes a source.
+        /// Enables, disables or deletes a source. It requires the right `admin` over the source, and counts against the token's
+        /// rate.
         async fn set_state(
             &self,
             request: tonic::Request<super::SetStateRequest>,
@@ -1158,9 +1160,8 @@ pub mod store_server {
             &self,
             request: tonic::Request<super::ListRequest>,
         ) -> std::result::Result<tonic::Response<super::ListResponse>, tonic::Status>;
-        /// Raises marks and numbers, and excuses no loss: this recovers nothing. With a token, this and the next two calls
-        /// require the right `admin` over all sources. The server rejects the call for a store in doubt:
-        /// snowmint.v1.Mint.Recover recovers it.
+        /// Raises marks and numbers, and excuses no loss: this recovers nothing. With a token, it requires the right `admin`
+        /// over all sources. The server rejects the call for a store in doubt: snowmint.v1.Mint.Recover recovers it.
         async fn fast_forward(
             &self,
             request: tonic::Request<super::FastForwardRequest>,
@@ -1168,12 +1169,12 @@ pub mod store_server {
             tonic::Response<super::IdentityResponse>,
             tonic::Status,
         >;
-        /// Accepts a lead of marks over the clocks.
+        /// Accepts a lead of marks over the clocks. With a token, it requires the right `admin` over all sources.
         async fn accept_lead(
             &self,
             request: tonic::Request<super::AcceptLeadRequest>,
         ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
-        /// Excludes slots from every later claim.
+        /// Excludes slots from every later claim. With a token, it requires the right `admin` over all sources.
         async fn exclude(
             &self,
             request: tonic::Request<super::ExcludeRequest>,

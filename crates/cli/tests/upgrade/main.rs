@@ -38,7 +38,7 @@ worker = 7
 kind = "counter"
 "#;
 
-/// What each client counts, again and again.
+/// Source, or key, that each client counts without pause.
 const COUNTED: [&str; 5] = ["orders", "ordered", "invoices", "stored", "messages:alice"];
 
 /// Numbers that each client gets on each pair of servers, and each program through each server.
@@ -53,7 +53,7 @@ fn earlier() -> String {
 struct Shop {
     folder: Folder,
     url: String,
-    /// Where the two servers listen for RESP.
+    /// RESP addresses of the two servers.
     addresses: Mutex<[String; 2]>,
     seen: Mutex<HashSet<(&'static str, u64)>>,
     errors: Mutex<Vec<String>>,
@@ -125,8 +125,8 @@ impl Shop {
         self.seen.lock().unwrap().iter().filter(|(name, _)| *name == what).count()
     }
 
-    /// Waits until all clients count on, and lets programs of both builds mint through each server.
-    fn goes_on(&self, servers: &[Server]) {
+    /// Waits until all clients continue, and lets programs of both builds mint through each server.
+    fn continues(&self, servers: &[Server]) {
         let before = COUNTED.map(|what| self.counted(what));
         for (number, program) in [earlier(), SNOWMINT.to_owned()].iter().enumerate() {
             for server in servers {
@@ -172,12 +172,12 @@ fn takes_turns(name: &str, url: &str) {
         let ends = Ends(&shop.ends);
         let clients = COUNTED.map(|what| scope.spawn(move || shop.count(what)));
         for (place, program) in [(0, new), (1, new), (0, &old), (1, &old)] {
-            shop.goes_on(&servers);
+            shop.continues(&servers);
             // One server is away for a moment, as in `systemctl restart`.
             assert_eq!(servers.remove(place).stop(), 0);
             servers.insert(place, shop.start(program, place));
         }
-        shop.goes_on(&servers);
+        shop.continues(&servers);
         drop(ends);
         clients.into_iter().for_each(|client| client.join().unwrap());
     });

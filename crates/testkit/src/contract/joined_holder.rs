@@ -9,7 +9,7 @@ use snowmint_coord::{
     Acquire, Acquired, ClaimRequest, ClockOf, Definition, Doubt, Evidence, Exclude, Extend,
     Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member,
     MemberStatus, Pool, Preference, Presence, Reclaim, Release, Relinquish, Reserve, Restripe,
-    Result, Reuse, Segment, Serves, SourceState, Store,
+    Result, Reuse, Segment, Serves, SourceState, Store, Verb,
 };
 use snowmint_core::UnixMillis;
 
@@ -24,6 +24,11 @@ const OTHER_SOURCE: &str = "bills";
 
 /// Verbs that only the store's own URL offers.
 const UNAVAILABLE_THROUGH_SERVERS: [&str; 3] = ["announce", "reclaim", "ground"];
+
+/// Verbs of a recovery, which [`known_facts_do_not_reach_another_store`] and the cases of histories
+/// call, and the clock that some stores lack.
+const CALLED_ELSEWHERE: [Verb; 6] =
+    [Verb::Recall, Verb::Report, Verb::Standing, Verb::Doubt, Verb::FastForward, Verb::Now];
 
 /// Verbs that change nothing.
 pub(super) const READS: [&str; 7] =
@@ -213,6 +218,11 @@ impl JoinedHolder {
         ];
         if store.capabilities().clock == ClockOf::Store {
             verbs.extend(verbs!["now" => store.now(),]);
+        }
+        for verb in Verb::ALL {
+            let is_called = |(name, _): &(&str, _)| name.split(' ').next() == Some(verb.label());
+            let is_elsewhere = CALLED_ELSEWHERE.contains(verb);
+            assert!(is_elsewhere || verbs.iter().any(is_called), "{verb} is missing in every_verb");
         }
         if is_behind_servers(&**store) {
             verbs.retain(|(verb, _)| !UNAVAILABLE_THROUGH_SERVERS.contains(verb));

@@ -145,7 +145,7 @@ fn sentences_are_short() {
             }
         }
     }
-    assert!(hits.is_empty(), "\n{}", hits.join("\n"));
+    assert!(hits.is_empty(), "split sentences over {WORDS_MAX} words:\n{}", hits.join("\n"));
 }
 
 #[test]

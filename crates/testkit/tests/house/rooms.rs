@@ -125,6 +125,38 @@ fn every_room_is_in_the_table() {
     }
 }
 
+/// Returns the words in backticks.
+fn named(text: &str) -> BTreeSet<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// Rooms of stores that ARCHITECTURE.md names together: a folder for each database.
+const DATABASES: [&str; 6] = ["etcd", "mysql", "postgres", "redis", "sqlite", "zookeeper"];
+
+#[test]
+fn every_room_stands_in_the_architecture() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let table = |head: String| -> BTreeSet<&str> {
+        let (_, rows) = text.split_once(&head).unwrap_or_else(|| panic!("no {head}"));
+        let rows = rows.lines().skip(2).take_while(|line| line.starts_with('|'));
+        rows.flat_map(|row| named(row.split('|').nth(1).unwrap())).collect()
+    };
+    for (krate, row) in ROOMS {
+        let start = format!("| `{krate}` | ");
+        let line = text.lines().find(|line| line.starts_with(&start)).unwrap();
+        let contents = line.split('|').nth(3).unwrap();
+        let listed = match contents.trim() {
+            "below" => table(format!("| room of `{krate}` |")),
+            _ => named(contents),
+        };
+        let mut rooms: BTreeSet<&str> = levels(row).into_keys().collect();
+        if krate == "stores" {
+            rooms.retain(|room| !DATABASES.contains(room));
+        }
+        assert_eq!(listed, rooms, "rooms of {krate}");
+    }
+}
+
 #[test]
 fn no_room_imports_a_room_above_it() {
     let (mut hits, mut count) = (Vec::new(), 0);

@@ -53,7 +53,10 @@ fn documents_have_at_most_the_allowed_words() {
     counts.sort_unstable();
     let all: usize = counts.iter().map(|(count, _)| count).sum();
     let longest = &counts[counts.len() - 5..];
-    assert!(all <= ALL_WORDS_MAX, "{all} words exceed {ALL_WORDS_MAX}; the most: {longest:?}");
+    assert!(
+        all <= ALL_WORDS_MAX,
+        "{all} words exceed {ALL_WORDS_MAX}: shorten a page, such as one of the longest: {longest:?}"
+    );
     assert!(counts.len() > 40, "found only {} pages", counts.len());
 }
 
