@@ -48,7 +48,7 @@ impl Reload {
         let new = match (self.read)() {
             Ok(new) => new,
             Err(failure) => {
-                let why = message_of(&failure);
+                let why = failure.message();
                 tracing::error!(why, "reload failed; keeping the current configuration");
                 return ReloadSummary::default();
             }
@@ -90,17 +90,10 @@ fn log_changes(changes: &[ChangedKey], refused: Option<&Failure>) {
         match refused {
             None => tracing::info!(key, old, new, "changed"),
             Some(failure) => {
-                let why = message_of(failure);
+                let why = failure.message();
                 tracing::warn!(key, old, new, why, "not changed");
             }
         }
-    }
-}
-
-fn message_of(failure: &Failure) -> &str {
-    match failure {
-        Failure::Explained { message, .. } => message,
-        Failure::ClosedPipe | Failure::Negative => "the change was rejected",
     }
 }
 

@@ -91,10 +91,7 @@ fn hours(members: Option<&ServersBody>) -> Vec<(String, String)> {
 }
 
 fn sentence(error: CallError) -> String {
-    match Failure::from(error) {
-        Failure::Explained { message, .. } => message,
-        other => format!("{other:?}"),
-    }
+    Failure::from(error).message().to_owned()
 }
 
 #[cfg(test)]
