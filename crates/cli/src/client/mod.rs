@@ -42,7 +42,6 @@ const LOOK_MS_MAX: u64 = 5_000;
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Client of one server, or of several with the same content: the first that can respond is used.
-#[derive(Debug)]
 pub(crate) struct ApiClient {
     /// Runs only during calls. Calls come from outside of every runtime; inside one they would
     /// panic.

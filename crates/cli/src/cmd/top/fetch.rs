@@ -8,7 +8,6 @@ use crate::client::{ApiClient, CallError};
 use crate::terminal::exit::{Failure, Outcome};
 
 /// A named server, for its metrics.
-#[derive(Debug)]
 pub(super) struct NamedServer {
     /// Host and port, as on the command line.
     pub(super) name: String,

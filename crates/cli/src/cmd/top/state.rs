@@ -32,7 +32,6 @@ impl Moment {
 }
 
 /// The last value of a call, and the error of its last repetition.
-#[derive(Debug)]
 pub(super) struct Part<T> {
     last: Option<(ElapsedMillis, T)>,
     error: Option<String>,
@@ -77,7 +76,6 @@ impl<T> Part<T> {
 pub(super) type Fetched<T> = Result<T, String>;
 
 /// Result of one call.
-#[derive(Debug)]
 pub(super) enum Update {
     Ready(Fetched<ReadyBody>),
     Server(Box<Fetched<ServerBody>>),
@@ -91,7 +89,7 @@ pub(super) enum Update {
 }
 
 /// Counts of one server, now and at the call before.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Counts {
     pub(super) part: Part<Metrics>,
     before: Option<(ElapsedMillis, Metrics)>,
@@ -149,7 +147,6 @@ pub(super) struct Choice {
 }
 
 /// All that the view shows.
-#[derive(Debug)]
 pub(super) struct State {
     pub(super) now: Moment,
     /// The named servers, as on the command line.
