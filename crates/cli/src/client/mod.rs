@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http_body_util::{BodyExt as _, Full, Limited};
+pub(crate) use hyper::Method;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
 use hyper::http::uri::Authority;
-use hyper::{Method, Request, Uri};
+use hyper::{Request, Uri};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use snowmint_client::Credentials;
@@ -41,7 +42,6 @@ const LOOK_MS_MAX: u64 = 5_000;
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Client of one server, or of several with the same content: the first that can respond is used.
-#[derive(Debug)]
 pub(crate) struct ApiClient {
     /// Runs only during calls. Calls come from outside of every runtime; inside one they would
     /// panic.
@@ -150,37 +150,12 @@ impl ApiClient {
         self.call_for(&Method::GET, path, None::<&()>, read)
     }
 
-    pub(crate) fn post<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &impl Serialize,
-    ) -> Result<T, CallError> {
-        self.call(&Method::POST, path, Some(body))
-    }
-
-    #[cfg(feature = "import")]
-    pub(crate) fn put<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &impl Serialize,
-    ) -> Result<T, CallError> {
-        self.call(&Method::PUT, path, Some(body))
-    }
-
-    pub(crate) fn patch<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &impl Serialize,
-    ) -> Result<T, CallError> {
-        self.call(&Method::PATCH, path, Some(body))
-    }
-
     /// Deletes what the path names.
     pub(crate) fn delete(&self, path: &str) -> Result<(), CallError> {
         self.call(&Method::DELETE, path, None::<&()>)
     }
 
-    fn call<T: DeserializeOwned>(
+    pub(crate) fn call<T: DeserializeOwned>(
         &self,
         method: &Method,
         path: &str,
@@ -400,6 +375,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
+    use serde_json::Value;
     use snowmint_testkit::servers::free_port;
 
     use super::*;
@@ -482,11 +458,11 @@ mod tests {
         (address, requests)
     }
 
-    fn mint(client: &ApiClient) -> Result<serde_json::Value, CallError> {
-        client.post("/v1/ids/orders", &"")
+    fn mint(client: &ApiClient) -> Result<Value, CallError> {
+        client.call(&Method::POST, "/v1/ids/orders", Some(&""))
     }
 
-    fn mint_at(url: &str) -> Result<serde_json::Value, CallError> {
+    fn mint_at(url: &str) -> Result<Value, CallError> {
         mint(&ApiClient::new(url).unwrap())
     }
 
@@ -578,7 +554,7 @@ mod tests {
             let minted = mint(&client());
             assert!(minted.is_ok_and(|body| body["ids"][0] == "7"), "{ill}");
             // A request that may have been executed is not sent again.
-            let defined = client().post::<serde_json::Value>("/v1/sources", &"");
+            let defined = client().call::<Value>(&Method::POST, "/v1/sources", Some(&""));
             assert!(matches!(defined, Err(CallError::Failed(_))), "{ill}");
             let requests =
                 (one_requests.load(Ordering::SeqCst), two_requests.load(Ordering::SeqCst));

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize as _;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
@@ -51,25 +50,6 @@ impl Config {
         changes
     }
 
-    /// Copies the values of `new` for these changes.
-    pub(crate) fn adopt(&mut self, new: &Self, changes: &[ChangedKey]) {
-        let (Ok(mut mine), Ok(theirs)) = (Table::try_from(&*self), Table::try_from(new)) else {
-            return;
-        };
-        for ChangedKey { key, .. } in changes {
-            match key.strip_prefix("sources.").filter(|rest| *rest != "builtin") {
-                Some(key) => adopt_source(&mut self.defined, &new.defined, key),
-                None => {
-                    let path: Vec<&str> = key.split('.').collect();
-                    copy(&mut mine, &theirs, &path);
-                }
-            }
-        }
-        if let Ok(merged) = Self::deserialize(mine) {
-            *self = Self { defined: std::mem::take(&mut self.defined), ..merged };
-        }
-    }
-
     /// Returns every value in its written form, by its key. Sources that satisfy `apart` have a
     /// value for each key; other sources are one value.
     fn values(&self, apart: impl Fn(&String) -> bool) -> BTreeMap<String, String> {
@@ -90,43 +70,6 @@ impl Config {
             }
         }
         values
-    }
-}
-
-/// Copies the sources that a key may belong to.
-fn adopt_source(
-    mine: &mut BTreeMap<String, Defined>,
-    theirs: &BTreeMap<String, Defined>,
-    key: &str,
-) {
-    let names: Vec<String> =
-        mine.keys().chain(theirs.keys()).filter(|name| is_below(key, name)).cloned().collect();
-    for name in names {
-        match theirs.get(&name) {
-            Some(defined) => mine.insert(name, defined.clone()),
-            None => mine.remove(&name),
-        };
-    }
-}
-
-fn copy(mine: &mut Table, theirs: &Table, path: &[&str]) {
-    match path {
-        [] => {}
-        [last] => match theirs.get(*last) {
-            Some(value) => {
-                mine.insert((*last).to_owned(), value.clone());
-            }
-            None => {
-                mine.remove(*last);
-            }
-        },
-        [first, rest @ ..] => {
-            if let (Some(Value::Table(mine)), Some(Value::Table(theirs))) =
-                (mine.get_mut(*first), theirs.get(*first))
-            {
-                copy(mine, theirs, rest);
-            }
-        }
     }
 }
 
@@ -181,24 +124,5 @@ mod tests {
             ]
         );
         assert!(old.changes(&old).is_empty());
-    }
-
-    #[test]
-    fn adopted_changes_no_longer_differ() {
-        let mut now = config(&[("sources.a.kind", "segment"), ("sources.b.kind", "uuid")]);
-        let new = config(&[
-            ("limits.batch_max", "7"),
-            ("disguise.keys.1", "env:X"),
-            ("sources.a.kind", "segment"),
-            ("sources.a.step.min", "9"),
-            ("sources.c.kind", "ulid"),
-            ("log.filter", "debug"),
-        ]);
-        let (log, others): (Vec<_>, Vec<_>) =
-            now.changes(&new).into_iter().partition(|change| change.key == "log.filter");
-        now.adopt(&new, &others);
-        assert_eq!(now.changes(&new), log);
-        now.adopt(&new, &log);
-        assert_eq!((now.changes(&new), now.limits.batch_max), (Vec::new(), 7));
     }
 }

@@ -46,11 +46,7 @@ impl Places {
     /// Adds the origin of a value to the error about it. The message of such an error begins with
     /// the key.
     pub(crate) fn located(&self, failure: Failure) -> Failure {
-        let origin = match &failure {
-            Failure::Explained { message, .. } => self.origins.get(&key_of(message)),
-            Failure::ClosedPipe | Failure::Negative => None,
-        };
-        match origin {
+        match self.origins.get(&key_of(failure.message())) {
             Some(origin) => failure.after(&origin.to_string()),
             None => failure,
         }

@@ -10,7 +10,6 @@ use crate::config::{Config, TlsSection};
 use crate::terminal::exit::{Failure, Outcome};
 
 /// Certificates, and their files.
-#[derive(Debug)]
 pub(super) struct Certificates {
     paths: TlsSection,
     peers_ca: String,

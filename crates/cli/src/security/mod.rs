@@ -23,7 +23,6 @@ const POLL_MS: u64 = 1_000;
 const POLL_AGAIN_MS: u64 = 100;
 
 /// All files that are followed.
-#[derive(Debug)]
 pub(crate) struct Security {
     tokens: Option<TokensFile>,
     certificates: Option<Certificates>,

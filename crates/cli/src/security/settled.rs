@@ -2,7 +2,6 @@
 
 /// Content of files that are read repeatedly. It counts once it was read twice in a row: a file
 /// that is being written reads as a half or as nothing, which would remove valid tokens.
-#[derive(Debug)]
 pub(super) struct Settled<T> {
     /// Content that counts.
     current: T,

@@ -14,7 +14,6 @@ use crate::system::secret::{self, Hidden};
 use crate::terminal::exit::{Failure, Outcome};
 
 /// Tokens, and their file.
-#[derive(Debug)]
 pub(super) struct TokensFile {
     sources: TokenSources,
     access: Access,
@@ -23,7 +22,6 @@ pub(super) struct TokensFile {
 }
 
 /// Places of the tokens, and settings of the rest of the configuration for them.
-#[derive(Debug)]
 struct TokenSources {
     path: String,
     peers: Hidden,

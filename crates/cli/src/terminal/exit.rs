@@ -86,6 +86,14 @@ impl Failure {
         Self::coded(Code::Internal, format!("internal error: {cause}; please report it"))
     }
 
+    /// Returns the message, or a text in its place where there is none.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Self::Explained { message, .. } => message,
+            Self::ClosedPipe | Self::Negative => "no reason is known",
+        }
+    }
+
     /// Returns the same failure with a prefix.
     pub(crate) fn after(self, first: &str) -> Self {
         match self {

@@ -18,15 +18,6 @@ pub(crate) struct InputLines<R> {
     bytes: u64,
 }
 
-impl<R> std::fmt::Debug for InputLines<R> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("InputLines")
-            .field("name", &self.name)
-            .field("number", &self.number)
-            .finish()
-    }
-}
-
 /// Lines from any input.
 pub(crate) type AnyLines = InputLines<Box<dyn Read>>;
 

@@ -22,12 +22,6 @@ pub(crate) struct Output {
     is_coloured: bool,
 }
 
-impl fmt::Debug for Output {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Output")
-    }
-}
-
 impl Output {
     pub(crate) fn new() -> Self {
         let stdout = io::stdout();

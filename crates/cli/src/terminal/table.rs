@@ -19,7 +19,6 @@ pub(crate) enum Column {
 }
 
 /// A table with a row of titles.
-#[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,

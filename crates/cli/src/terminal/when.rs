@@ -114,17 +114,14 @@ impl Zone {
     /// rejects.
     pub(crate) fn friendly_in_utc<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, String> {
         let digits = text.get(..FRIENDLY_DIGITS).filter(|word| is_digits(word));
+        // The calendar crate would read second 60 as 59.
+        let digits = digits.filter(|word| word.get(12..14) != Some("60"));
         let (Some(digits), false) = (digits, self.0 == TimeZone::UTC) else {
             return Ok(Cow::Borrowed(text));
         };
-        let part = |from, to| digits.get(from..to).and_then(|part| part.parse::<i16>().ok());
-        let byte = |from, to| part(from, to).and_then(|part| i8::try_from(part).ok());
-        let local = || {
-            let (hour, minute, second) = (byte(8, 10)?, byte(10, 12)?, byte(12, 14)?);
-            let nanos = i32::from(part(14, 17)?) * 1_000_000;
-            DateTime::new(part(0, 4)?, byte(4, 6)?, byte(6, 8)?, hour, minute, second, nanos).ok()
+        let Ok(local) = DateTime::strptime(FRIENDLY_TIME, digits) else {
+            return Ok(Cow::Borrowed(text));
         };
-        let Some(local) = local() else { return Ok(Cow::Borrowed(text)) };
         let zoned = self.0.to_ambiguous_zoned(local).unambiguous().map_err(|_| {
             format!(
                 "time {local} of {text:?} comes twice or never in this zone, where clocks change;                  name the offset, such as --zone +02:00"
@@ -132,16 +129,7 @@ impl Zone {
         })?;
         let utc = zoned.timestamp().to_zoned(TimeZone::UTC).datetime();
         let rest = text.get(FRIENDLY_DIGITS..).unwrap_or_default();
-        Ok(Cow::Owned(format!(
-            "{:04}{:02}{:02}{:02}{:02}{:02}{:03}{rest}",
-            utc.year(),
-            utc.month(),
-            utc.day(),
-            utc.hour(),
-            utc.minute(),
-            utc.second(),
-            utc.millisecond()
-        )))
+        Ok(Cow::Owned(format!("{}{rest}", utc.strftime(FRIENDLY_TIME))))
     }
 }
 
@@ -151,6 +139,7 @@ fn is_digits(text: &str) -> bool {
 
 /// Digits of the time in a friendly text: `yyyyMMddHHmmssSSS`.
 const FRIENDLY_DIGITS: usize = 17;
+const FRIENDLY_TIME: &str = "%Y%m%d%H%M%S%3f";
 
 #[cfg(test)]
 mod tests {
@@ -219,6 +208,7 @@ mod tests {
             ("Europe/Berlin", "20260701120000001-1", "20260701100000001-1"),
             // Their reader says what is wrong.
             ("Asia/Shanghai", "20221301000000000-5-0", "20221301000000000-5-0"),
+            ("Asia/Shanghai", "20220320133660924-5-0", "20220320133660924-5-0"),
             ("Asia/Shanghai", "2022-5-0", "2022-5-0"),
             ("Asia/Shanghai", "ä", "ä"),
         ] {

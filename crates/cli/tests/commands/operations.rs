@@ -187,6 +187,11 @@ fn changed_configuration_is_applied_or_reported() {
         &["changed", "key=\"limits.batch_max\"", "old=\"100000\"", "new=\"5\""][..],
         &["INFO", "changed", "key=\"log.filter\"", "error", "debug"],
         &["changed", "key=\"sources.numbered.step.min\"", "old=\"10\"", "new=\"20\""],
+        // What was applied is what the next change replaces.
+        &["changed", "key=\"limits.batch_max\"", "old=\"5\"", "new=\"100000\""],
+        &["INFO", "changed", "key=\"log.filter\"", "debug", "info"],
+        &["changed", "key=\"log.access\"", "old=\"true\"", "new=\"false\""],
+        &["changed", "key=\"sources.numbered.step.min\"", "old=\"20\"", "new=\"10\""],
         &["WARN", "key unchanged until a restart", "server.owner", "other"],
         &["WARN", "not changed", "sources.fixed.layout", "twitter", "discord", "why="],
         &["WARN", "not changed", "sources.gone", "stays unchanged"],

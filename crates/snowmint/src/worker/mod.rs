@@ -22,7 +22,6 @@ use snowmint_coord::{Error, Result, lock};
 use window::{Baseline, Need, Window, WindowSize};
 
 /// Settings for opening a worker.
-#[derive(Debug)]
 pub(crate) struct WorkerPlan {
     pub(crate) layout: Layout,
     pub(crate) worker: u64,

@@ -15,7 +15,6 @@ use rustix::time::{
 use tokio::io::unix::AsyncFd;
 
 /// Wakes one task at given times.
-#[derive(Debug)]
 pub(super) struct Alarm {
     /// Timer on the clock of [`BootTimer`]; `None` where the system has no such timer.
     #[cfg(target_os = "linux")]

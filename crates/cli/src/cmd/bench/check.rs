@@ -67,7 +67,6 @@ impl Chunk {
 }
 
 /// Collects the IDs that one thread keeps.
-#[derive(Debug)]
 pub(super) struct Keeper {
     form: IdForm,
     chunk: Chunk,
@@ -152,7 +151,6 @@ pub(super) struct Verdict {
 }
 
 /// Compares kept IDs.
-#[derive(Debug)]
 pub(super) struct Checker {
     to: SyncSender<Chunk>,
     thread: JoinHandle<Outcome<Verdict>>,

@@ -22,7 +22,6 @@ pub(super) const TRANSPORT: &str = "transport";
 /// Longest response: a batch of a million takes 10 MB.
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-#[derive(Debug)]
 pub(super) struct Grpc {
     client: MintClient<Channel>,
     /// Value of the `authorization` header.

@@ -37,7 +37,7 @@ const POLL_MS: u64 = 50;
 const RESPONSE_WAIT_NS_MAX: u64 = 30_000_000_000;
 
 /// Target of the load.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) enum LoadTarget {
     Server(Box<BenchServer>),
     Here(Source),
@@ -93,7 +93,6 @@ impl TargetLink {
 }
 
 /// Sum of what all threads saw.
-#[derive(Debug)]
 pub(super) struct Sum {
     pub(super) latencies: Histogram<u64>,
     pub(super) ids: u64,

@@ -10,7 +10,6 @@ use super::work::BenchWork;
 /// Longest wait of one call for the next tick or the store.
 const WITHIN_MS: u64 = 60_000;
 
-#[derive(Debug)]
 pub(super) struct Local {
     source: Source,
     key: Option<String>,

@@ -11,7 +11,7 @@ use super::load::Sum;
 use super::work::BenchWork;
 use crate::terminal::exit::Outcome;
 use crate::terminal::output::Output;
-use crate::terminal::plural::after;
+use crate::terminal::plural::{after, grouped};
 
 /// Waiting time for a processor, as a fraction of the run, from which the figures are called too
 /// low.
@@ -258,19 +258,6 @@ fn rounded(number: f64) -> String {
     grouped(number.round() as u64)
 }
 
-/// Formats a number with thousands separators.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// Returns a server's message as one line that cannot control the terminal.
 fn shown(text: &str) -> String {
     text.chars().take(200).collect::<String>().escape_debug().to_string()
@@ -282,8 +269,6 @@ mod tests {
 
     #[test]
     fn numbers_and_times_are_shown_as_people_read_them() {
-        let shown = [0, 999, 1_000, 12_345_678].map(grouped);
-        assert_eq!(shown, ["0", "999", "1,000", "12,345,678"]);
         assert_eq!(rounded(1234.6), "1,235");
         let times = [0.045, 9.9, 63.4, 12_345.0, 12_000_000.0].map(time);
         assert_eq!(times, ["45 ns", "9900 ns", "63 µs", "12.3 ms", "12.0 s"]);

@@ -11,7 +11,6 @@ use super::work::BenchWork;
 /// The longest string in a reply: IDs and errors are short.
 const BULK_BYTES_MAX: usize = 64 * 1024;
 
-#[derive(Debug)]
 pub(super) struct Resp {
     stream: Stream,
     /// `source`, or `source:key`.

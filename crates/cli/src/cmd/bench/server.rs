@@ -1,6 +1,5 @@
 //! The loaded server: its connections, and the credentials for it.
 
-use std::fmt;
 use std::sync::Arc;
 
 use hyper::header::HeaderValue;
@@ -50,11 +49,5 @@ impl BenchServer {
     /// Returns the token alone.
     pub(super) fn token(&self) -> Option<&str> {
         self.bearer()?.strip_prefix("Bearer ")
-    }
-}
-
-impl fmt::Debug for BenchServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("BenchServer").field(&self.target).finish()
     }
 }

@@ -9,7 +9,6 @@ use snowmint_coord::BootTimer;
 const KEEP_SHARES: u64 = 64;
 
 /// State that all threads share. The numbers order no other memory: all accesses are relaxed.
-#[derive(Debug)]
 pub(super) struct SharedState {
     /// IDs that may still be requested; `None`: no limit.
     left: Option<AtomicU64>,

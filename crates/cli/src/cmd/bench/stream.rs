@@ -18,7 +18,6 @@ const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 const CONNECT_MS_MAX: u64 = 5_000;
 
 /// A connection, with the bytes read and not yet used.
-#[derive(Debug)]
 pub(super) struct Stream {
     socket: TokioIo<Socket>,
     input: Vec<u8>,

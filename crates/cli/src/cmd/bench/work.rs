@@ -16,12 +16,10 @@ pub(super) struct BenchWork {
 }
 
 /// Due times of the requests of one connection.
-#[derive(Debug)]
 pub(super) struct Schedule {
     paced: Option<Paced>,
 }
 
-#[derive(Debug)]
 struct Paced {
     start_ns: u64,
     /// Number of the next request, counted over all connections, which take turns.

@@ -10,7 +10,6 @@ use clap_complete::engine;
 use clap_complete::env::{Bash, EnvCompleter};
 
 /// The completions of [`Bash`], for words that are joined again.
-#[derive(Debug)]
 pub(super) struct JoinedBash;
 
 impl EnvCompleter for JoinedBash {

@@ -2,7 +2,8 @@
 
 mod bash;
 
-use clap::{Args, Command, ValueEnum};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Command};
 use clap_complete::CompleteEnv;
 use clap_complete::env::{EnvCompleter, Fish, Powershell, Shells, Zsh};
 
@@ -34,38 +35,19 @@ fi
   snowmint completions powershell >> $PROFILE")]
 pub(crate) struct Completions {
     /// Shell to complete for.
-    #[arg(value_enum)]
-    shell: ShellName,
-}
-
-/// Supported shells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ShellName {
-    Bash,
-    Zsh,
-    Fish,
-    Powershell,
-}
-
-impl ShellName {
-    const fn completer(self) -> &'static dyn EnvCompleter {
-        match self {
-            Self::Bash => &JoinedBash,
-            Self::Zsh => &Zsh,
-            Self::Fish => &Fish,
-            Self::Powershell => &Powershell,
-        }
-    }
+    #[arg(value_parser = PossibleValuesParser::new(SHELLS.map(|shell| shell.name())))]
+    shell: String,
 }
 
 impl Completions {
     pub(crate) fn run(self) -> Outcome {
         let mut script = Vec::new();
-        let completer = self.shell.completer();
+        let completer = Shells(&SHELLS).completer(&self.shell);
+        let completer = completer.ok_or_else(|| Failure::internal("no script for this shell"))?;
         let written = completer.write_registration(ASKS, PROGRAM, PROGRAM, PROGRAM, &mut script);
         written.map_err(Failure::internal)?;
         let mut script = String::from_utf8(script).map_err(Failure::internal)?;
-        if self.shell == ShellName::Zsh {
+        if self.shell == Zsh.name() {
             script.push_str(ZSH_AT_ONCE);
         }
         let mut out = Output::new();

@@ -5,7 +5,6 @@ use snowmint_core::UnixMillis;
 use super::finding::Finding;
 use crate::config::Config;
 use crate::security::{Security, check_public_texts, warnings};
-use crate::terminal::exit::Failure;
 use crate::terminal::plural::counted;
 use crate::terminal::when::Zone;
 
@@ -22,14 +21,7 @@ pub(super) fn inspect(config: &Config, now: UnixMillis) -> Vec<Finding> {
         Security::load(config).and_then(|security| check_public_texts(config).map(|()| security));
     let security = match checked {
         Ok(security) => security,
-        Err(Failure::Explained { message, .. }) => {
-            return vec![Finding::error(SUBJECT, message)];
-        }
-        Err(Failure::ClosedPipe | Failure::Negative) => {
-            let message = "files of tokens and certificates cannot be checked, and no reason is \
-                           known; run snowmint serve --check";
-            return vec![Finding::error(SUBJECT, message)];
-        }
+        Err(failure) => return vec![Finding::error(SUBJECT, failure.message())],
     };
     let expiring = security.access().map(|access| access.expiring()).unwrap_or_default();
     let expiring = expiring.iter().filter_map(|(name, expires)| expiry(name, *expires, now));

@@ -274,11 +274,8 @@ async fn the_store(config: &Config, now: UnixMillis, past: Option<&Past>) -> Vec
     match look_into(&shown, config, now, past).await {
         Ok(findings) => findings,
         Err(failure) => {
-            let message = match failure {
-                Failure::Explained { message, .. } => message,
-                Failure::ClosedPipe | Failure::Negative => "no reason is known".to_owned(),
-            };
-            let unusable = Finding::error("store", format!("{shown} cannot be used: {message}"));
+            let message = format!("{shown} cannot be used: {}", failure.message());
+            let unusable = Finding::error("store", message);
             let known = past.map(|past| journal::against(past, &Store::Silent));
             [unusable].into_iter().chain(known).collect()
         }

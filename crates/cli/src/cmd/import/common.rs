@@ -43,7 +43,6 @@ fn url(text: &str) -> Result<String, String> {
 }
 
 /// State of this deployment before the import.
-#[derive(Debug)]
 pub(super) struct ImportContext {
     pub(super) config: Config,
     pub(super) runtime: Runtime,

@@ -17,7 +17,6 @@ use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::output::Output;
 
 /// Plan for all keys.
-#[derive(Debug)]
 pub(super) struct Keys {
     items: Vec<KeyItem>,
     /// Tables to allocate from or to cut over.

@@ -6,7 +6,6 @@ use serde::Serialize;
 use snowmint_stores::legacy::{Numbers, Sequence, SequenceState};
 
 /// Content of one database.
-#[derive(Debug)]
 pub(super) struct DatabaseRead {
     /// Name of the database in messages.
     pub(super) label: String,

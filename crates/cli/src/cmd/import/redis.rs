@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use super::apply::{self, ImportPlan, Step, refused_keys, stopped};
 use super::common::Common;
-use crate::client::{ApiClient, CallError, segment};
+use crate::client::{ApiClient, CallError, Method, segment};
 use crate::cmd::values;
 use crate::open::node::{self, JournalUse};
 use crate::open::store;
@@ -322,7 +322,7 @@ impl CounterTarget<'_> {
         match &self.holder {
             CounterHolder::Server(client) => {
                 let body = CounterBody { bound: highest.to_string() };
-                let _: CounterBody = client.put(&self.path(counter), &body)?;
+                let _: CounterBody = client.call(&Method::PUT, &self.path(counter), Some(&body))?;
                 Ok(())
             }
             CounterHolder::Own(own) => {

@@ -94,7 +94,6 @@ enum WorkerAction {
 }
 
 /// Plan for all worker numbers.
-#[derive(Debug)]
 pub(super) struct Workers {
     origin: &'static str,
     until: Mark,

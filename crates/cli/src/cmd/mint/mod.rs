@@ -147,13 +147,9 @@ impl Mint {
 
     /// Adds the number of IDs printed before to a failure.
     fn counted(&self, failure: Failure, done: u64) -> Failure {
-        match failure {
-            Failure::Explained { exit, code, message } if done > 0 => Failure::Explained {
-                exit,
-                code,
-                message: format!("{done} of {} IDs were minted, then: {message}", self.count),
-            },
-            other => other,
+        match done {
+            0 => failure,
+            _ => failure.after(&format!("{done} of {} IDs were minted, then", self.count)),
         }
     }
 }

@@ -10,7 +10,6 @@ use crate::terminal::output::{Output, json};
 pub(super) const CHUNK: u64 = 10_000;
 
 /// Output of `mint`. The command calls [`Printed::end`] before it ends.
-#[derive(Debug)]
 pub(super) struct Printed {
     out: Output,
     /// Text before the next ID of a JSON object; `None` for lines.

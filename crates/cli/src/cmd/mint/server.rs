@@ -4,7 +4,7 @@ use snowmint_wire::http::{Count, IdsBody, MintRequest};
 
 use super::Mint;
 use super::printed::{CHUNK, Printed};
-use crate::client::{ApiClient, CallError, segment};
+use crate::client::{ApiClient, CallError, Method, segment};
 use crate::terminal::exit::Failure;
 use crate::terminal::plural::counted;
 
@@ -24,7 +24,7 @@ impl Mint {
                 key: self.key.clone(),
                 format: self.format.map(|format| format.to_string()),
             };
-            let IdsBody { ids } = client.post(&path, &request)?;
+            let IdsBody { ids } = client.call(&Method::POST, &path, Some(&request))?;
             if ids.len() as u64 != wanted {
                 return Err(CallError::Failed(Failure::internal(format_args!(
                     "server sent {}, expected {wanted}",

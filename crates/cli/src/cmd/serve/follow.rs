@@ -27,8 +27,10 @@ impl Reloadable for LogFilter {
         (key == "log.filter").then(|| key.to_owned())
     }
 
-    async fn follow(&self, _: &str, _: &Config, new: &Config) -> Outcome {
-        (self.0)(super::filter(new)?).map_err(Failure::unavailable)
+    async fn follow(&self, _: &str, now: &mut Config, new: &Config) -> Outcome {
+        (self.0)(super::filter(new)?).map_err(Failure::unavailable)?;
+        now.log.filter.clone_from(&new.log.filter);
+        Ok(())
     }
 }
 
@@ -41,9 +43,11 @@ impl Reloadable for RequestLimits {
         (is_below(key, "limits") || key == "log.access").then(|| "requests".to_owned())
     }
 
-    async fn follow(&self, _: &str, _: &Config, new: &Config) -> Outcome {
+    async fn follow(&self, _: &str, now: &mut Config, new: &Config) -> Outcome {
         self.0.set_limits(new.limits.clone());
         self.0.log_access(new.log.access);
+        now.limits = new.limits.clone();
+        now.log.access = new.log.access;
         Ok(())
     }
 }
@@ -58,9 +62,9 @@ impl Reloadable for Stores {
         (key == "stores").then(|| key.to_owned())
     }
 
-    async fn follow(&self, _: &str, old: &Config, new: &Config) -> Outcome {
+    async fn follow(&self, _: &str, now: &mut Config, new: &Config) -> Outcome {
         if let Some(name) =
-            old.stores.keys().find(|name| old.stores.get(*name) != new.stores.get(*name))
+            now.stores.keys().find(|name| now.stores.get(*name) != new.stores.get(*name))
         {
             return Err(Failure::no(
                 Code::Conflict,
@@ -69,7 +73,7 @@ impl Reloadable for Stores {
                 ),
             ));
         }
-        let added = new.stores.iter().filter(|(name, _)| !old.stores.contains_key(*name));
+        let added = new.stores.iter().filter(|(name, _)| !now.stores.contains_key(*name));
         for (name, place) in added {
             let key = format!("stores.{name}");
             let place: Arc<dyn StoreConnector> =
@@ -78,6 +82,7 @@ impl Reloadable for Stores {
                 .add_store(name, &place)
                 .map_err(|error| Failure::usage(format!("{key}: {}", error.full_message())))?;
         }
+        now.stores.clone_from(&new.stores);
         Ok(())
     }
 }
@@ -95,29 +100,30 @@ impl Reloadable for Sources {
         names.filter(|name| is_below(key, name)).max_by_key(|name| name.len()).cloned()
     }
 
-    async fn follow(&self, name: &str, old: &Config, new: &Config) -> Outcome {
+    async fn follow(&self, name: &str, now: &mut Config, new: &Config) -> Outcome {
         let refused =
             |error: snowmint_server::Error| Failure::coded(error.code(), error.full_message());
-        match (old.defined.get(name), new.defined.get(name)) {
-            (_, None) => {
-                return Err(Failure::no(
-                    Code::Conflict,
-                    "source is no longer in the configuration and stays unchanged; delete it \
-                     (snowmint source delete NAME)",
-                ));
-            }
-            (None, Some(new)) => self.0.define(name, &new.spec).await.map_err(refused)?,
-            (Some(old), Some(new)) => {
-                let mut changes = patch(&old.spec.to_json(), &new.spec.to_json());
+        let Some(wanted) = new.defined.get(name) else {
+            return Err(Failure::no(
+                Code::Conflict,
+                "source is no longer in the configuration and stays unchanged; delete it \
+                 (snowmint source delete NAME)",
+            ));
+        };
+        match now.defined.get(name) {
+            None => self.0.define(name, &wanted.spec).await.map_err(refused)?,
+            Some(old) => {
+                let mut changes = patch(&old.spec.to_json(), &wanted.spec.to_json());
                 // The file no longer enables the source: an operator may have switched it off
                 // since, which stays.
-                if old.spec.enabled == Some(true) && new.spec.enabled.is_none() {
+                if old.spec.enabled == Some(true) && wanted.spec.enabled.is_none() {
                     changes.remove("enabled");
                 }
                 self.0.alter(name, &changes, None).await.map_err(refused)?
             }
         };
         self.0.set_configured(new.specs());
+        now.defined.insert(name.to_owned(), wanted.clone());
         Ok(())
     }
 }

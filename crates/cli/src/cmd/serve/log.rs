@@ -43,7 +43,6 @@ pub(super) fn log_to_stderr(filter: EnvFilter) -> SetFilter {
 
 /// Formatter of fields that escapes control characters: other processes choose their labels and
 /// addresses, and people read the log on a terminal.
-#[derive(Debug)]
 struct OneLine(DefaultFields);
 
 impl<'w> FormatFields<'w> for OneLine {
@@ -58,7 +57,6 @@ impl<'w> FormatFields<'w> for OneLine {
 type EventPlace = (&'static str, &'static str);
 
 /// Formatter that bounds the number of lines that callers cause.
-#[derive(Debug)]
 struct Bounded<F> {
     lines: F,
     timer: Arc<dyn Timer>,

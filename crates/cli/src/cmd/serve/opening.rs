@@ -9,7 +9,6 @@ use crate::open::node::{is_away, when_joined};
 const DAY_MS: u64 = 86_400_000;
 
 /// Sources to open at the start.
-#[derive(Debug)]
 pub(super) struct AtStart {
     /// Names of the server's own sources. They come first: they decide readiness, and no other
     /// source may take their worker number.

@@ -14,8 +14,9 @@ pub(super) trait Reloadable: Send + Sync {
     /// Returns the part that a key belongs to; `None` if this follower does not handle the key.
     fn part(&self, key: &str, old: &Config, new: &Config) -> Option<String>;
 
-    /// Applies `new` to one part. After an error the part stays unchanged.
-    async fn follow(&self, part: &str, old: &Config, new: &Config) -> Outcome;
+    /// Applies `new` to one part, and copies the part into `now`. After an error both stay
+    /// unchanged.
+    async fn follow(&self, part: &str, now: &mut Config, new: &Config) -> Outcome;
 }
 
 /// Function that reads the configuration again, as at the start.
@@ -47,7 +48,7 @@ impl Reload {
         let new = match (self.read)() {
             Ok(new) => new,
             Err(failure) => {
-                let why = message_of(&failure);
+                let why = failure.message();
                 tracing::error!(why, "reload failed; keeping the current configuration");
                 return ReloadSummary::default();
             }
@@ -66,13 +67,10 @@ impl Reload {
             });
             for (part, changes) in parts {
                 let Some(follower) = self.followers.get(index) else { continue };
-                let followed = follower.follow(&part, &self.now, &new).await;
+                let followed = follower.follow(&part, &mut self.now, &new).await;
                 log_changes(&changes, followed.as_ref().err());
                 match followed {
-                    Ok(()) => {
-                        summary.changed += changes.len();
-                        self.now.adopt(&new, &changes);
-                    }
+                    Ok(()) => summary.changed += changes.len(),
                     Err(_) => summary.kept += changes.len(),
                 }
             }
@@ -92,17 +90,10 @@ fn log_changes(changes: &[ChangedKey], refused: Option<&Failure>) {
         match refused {
             None => tracing::info!(key, old, new, "changed"),
             Some(failure) => {
-                let why = message_of(failure);
+                let why = failure.message();
                 tracing::warn!(key, old, new, why, "not changed");
             }
         }
-    }
-}
-
-fn message_of(failure: &Failure) -> &str {
-    match failure {
-        Failure::Explained { message, .. } => message,
-        Failure::ClosedPipe | Failure::Negative => "the change was rejected",
     }
 }
 
@@ -127,10 +118,14 @@ mod tests {
             key.starts_with(self.0).then(|| self.0.to_owned())
         }
 
-        async fn follow(&self, part: &str, old: &Config, new: &Config) -> Outcome {
-            let batches = (old.limits.batch_max, new.limits.batch_max);
+        async fn follow(&self, part: &str, now: &mut Config, new: &Config) -> Outcome {
+            let batches = (now.limits.batch_max, new.limits.batch_max);
             self.2.lock().unwrap().push(format!("{part} {batches:?}"));
-            if self.1 { Err(Failure::usage("no")) } else { Ok(()) }
+            if self.1 {
+                return Err(Failure::usage("no"));
+            }
+            now.limits = new.limits.clone();
+            Ok(())
         }
     }
 

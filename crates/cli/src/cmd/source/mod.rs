@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use snowmint_coord::spec::{SourceSpec, Takes, keys};
 use snowmint_wire::http::{AlterRequest, SourceBody, SourceRequest, SourcesBody, UnreadableBody};
 
-use crate::client::{ApiClient, DEFAULT_SERVER};
+use crate::client::{ApiClient, DEFAULT_SERVER, Method};
 use crate::cmd::values;
 use crate::terminal::exit::{Outcome, complain};
 use crate::terminal::output::Output;
@@ -169,7 +169,8 @@ impl Source {
             }
             SourceCommand::Define(NamedKeys { named, keys: SourceKeys(spec) }) => {
                 let request = SourceRequest { name: named.name.clone(), keys: spec.to_json() };
-                let body = named.target.client()?.post("/v1/sources", &request)?;
+                let body =
+                    named.target.client()?.call(&Method::POST, "/v1/sources", Some(&request))?;
                 show(&body, named.target.json, &mut out)?;
             }
             SourceCommand::Alter(Alteration {
@@ -195,7 +196,7 @@ impl SourceTarget {
 
 fn alter(named: &Named, to: &SourceSpec, version: Option<u64>, out: &mut Output) -> Outcome {
     let request = AlterRequest { version, changes: to.to_json() };
-    let body = named.target.client()?.patch(&path(&named.name), &request)?;
+    let body = named.target.client()?.call(&Method::PATCH, &path(&named.name), Some(&request))?;
     show(&body, named.target.json, out)
 }
 

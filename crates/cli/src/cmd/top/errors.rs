@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use snowmint_wire::error::Code;
 
-use super::figures::{Rate, grouped};
+use super::figures::Rate;
 use super::metrics::Metrics;
 use super::state::{Focus, Order, State};
 use super::table::{Cell, Column, Row, Table, Tone};
+use crate::terminal::plural::grouped;
 
 const COLUMNS: [Column; 4] = [
     Column::left("CODE", 0),

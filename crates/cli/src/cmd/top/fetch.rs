@@ -8,7 +8,6 @@ use crate::client::{ApiClient, CallError};
 use crate::terminal::exit::{Failure, Outcome};
 
 /// A named server, for its metrics.
-#[derive(Debug)]
 pub(super) struct NamedServer {
     /// Host and port, as on the command line.
     pub(super) name: String,
@@ -91,10 +90,7 @@ fn hours(members: Option<&ServersBody>) -> Vec<(String, String)> {
 }
 
 fn sentence(error: CallError) -> String {
-    match Failure::from(error) {
-        Failure::Explained { message, .. } => message,
-        other => format!("{other:?}"),
-    }
+    Failure::from(error).message().to_owned()
 }
 
 #[cfg(test)]

@@ -3,23 +3,12 @@
 use std::fmt;
 use std::iter::Sum;
 
+use crate::terminal::plural::grouped;
+
 const SECOND_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60 * SECOND_MS;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 const DAY_MS: u64 = 24 * HOUR_MS;
-
-/// Returns a number with a comma before each three digits.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
 
 /// Returns a duration in one unit, rounded down.
 pub(super) fn span(ms: u64) -> String {
@@ -88,10 +77,6 @@ mod tests {
 
     #[test]
     fn figures_are_short_and_rounded_down() {
-        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345_678, "12,345,678")]
-        {
-            assert_eq!(grouped(number), text);
-        }
         for (ms, text) in [
             (0, "0 ms"),
             (999, "999 ms"),

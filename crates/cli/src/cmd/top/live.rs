@@ -11,8 +11,7 @@ use snowmint_coord::{BootTimer, Timer as _};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::fetch::{self, NamedServer};
-use super::keys::action;
-use super::state::{Action, Moment, State, Update};
+use super::state::{Moment, State, Update};
 use super::tables::table;
 use super::view::{Theme, draw};
 use crate::client::ApiClient;
@@ -137,6 +136,7 @@ fn watch_signals(sender: &Sender<Event>) -> Outcome {
 fn read_keys(sender: &Sender<Event>) {
     loop {
         let event = match event::read() {
+            Ok(event::Event::Key(key)) if key.is_release() => continue,
             Ok(event::Event::Key(key)) => Event::Key(key),
             Ok(event::Event::Resize(..)) => Event::Resized,
             Ok(_) => continue,
@@ -168,11 +168,8 @@ fn show(
             state.tick(Moment::now());
             match next {
                 Event::Update(update) => state.apply(update),
-                Event::Key(key) => match action(key) {
-                    Some(Action::Quit) => return Ok(()),
-                    action => act(state, action),
-                },
-                Event::Resized => {}
+                Event::Key(key) if ends(state, key) => return Ok(()),
+                Event::Key(_) | Event::Resized => {}
                 Event::Stop => return Ok(()),
                 Event::Failed(failure) => return Err(failure),
                 Event::ThreadEnded => return Err(thread_ended()),
@@ -182,10 +179,11 @@ fn show(
     }
 }
 
-fn act(state: &mut State, action: Option<Action>) {
+/// Acts on a key, and returns whether it ends the view.
+fn ends(state: &mut State, key: KeyEvent) -> bool {
     let rows = table(state, state.focus).rows;
     let keys: Vec<String> = rows.into_iter().map(|row| row.key).collect();
-    state.act(action, &keys);
+    state.act(key, &keys)
 }
 
 fn thread_ended() -> Failure {

@@ -5,7 +5,6 @@ mod fetch;
 mod figures;
 mod heading;
 mod history;
-mod keys;
 mod live;
 mod metrics;
 mod overall;

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use snowmint_core::Rfc3339;
 use snowmint_wire::http::{HistoryBody, MemberBody, ServerReportBody, WorkerBody};
 
-use super::figures::{Rate, grouped, offset, span};
+use super::figures::{Rate, offset, span};
 use super::history::newest;
 use super::state::{Focus, Order, State, key_of};
 use super::table::{Cell, Column, Row, Table, Tone};
-use crate::terminal::plural::{after, counted};
+use crate::terminal::plural::{after, counted, grouped};
 
 const COLUMNS: [Column; 10] = [
     Column::left("SERVER", 0),

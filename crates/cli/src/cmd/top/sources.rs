@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use snowmint_wire::http::{SourceBody, StoreStatusBody};
 
-use super::figures::{Rate, grouped, span};
+use super::figures::{Rate, span};
 use super::history::{Slots, newest};
 use super::metrics::Metrics;
 use super::state::{Focus, Order, State};
 use super::table::{Align, Cell, Column, Row, Table, Tone};
+use crate::terminal::plural::grouped;
 
 const COLUMNS: [Column; 7] = [
     Column::left("SOURCE", 0),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use snowmint_coord::{BootTimer, Timer as _};
 use snowmint_core::{ElapsedMillis, UnixMillis};
 use snowmint_wire::http::{
@@ -31,7 +32,6 @@ impl Moment {
 }
 
 /// The last value of a call, and the error of its last repetition.
-#[derive(Debug)]
 pub(super) struct Part<T> {
     last: Option<(ElapsedMillis, T)>,
     error: Option<String>,
@@ -76,7 +76,6 @@ impl<T> Part<T> {
 pub(super) type Fetched<T> = Result<T, String>;
 
 /// Result of one call.
-#[derive(Debug)]
 pub(super) enum Update {
     Ready(Fetched<ReadyBody>),
     Server(Box<Fetched<ServerBody>>),
@@ -90,7 +89,7 @@ pub(super) enum Update {
 }
 
 /// Counts of one server, now and at the call before.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Counts {
     pub(super) part: Part<Metrics>,
     before: Option<(ElapsedMillis, Metrics)>,
@@ -147,21 +146,7 @@ pub(super) struct Choice {
     pub(super) selected: Option<String>,
 }
 
-/// A key's meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    Quit,
-    Down,
-    Up,
-    NextTable,
-    PreviousTable,
-    Sort,
-    Pause,
-    Help,
-}
-
 /// All that the view shows.
-#[derive(Debug)]
 pub(super) struct State {
     pub(super) now: Moment,
     /// The named servers, as on the command line.
@@ -180,9 +165,8 @@ pub(super) struct State {
     /// Counts by named server.
     pub(super) counts: BTreeMap<String, Counts>,
     pub(super) focus: Focus,
-    servers: Choice,
-    source: Choice,
-    errors: Choice,
+    /// The choices for each table, in the order of [`Focus::ALL`].
+    choices: [Choice; Focus::ALL.len()],
     pub(super) is_paused: bool,
     pub(super) is_help: bool,
 }
@@ -204,9 +188,7 @@ impl State {
             reports: BTreeMap::new(),
             counts: BTreeMap::new(),
             focus: Focus::default(),
-            servers: Choice::default(),
-            source: by_rate(),
-            errors: by_rate(),
+            choices: [Choice::default(), by_rate(), by_rate()],
             is_paused: false,
             is_help: false,
         }
@@ -313,50 +295,43 @@ impl State {
     }
 
     pub(super) const fn choice(&self, of: Focus) -> &Choice {
-        match of {
-            Focus::Servers => &self.servers,
-            Focus::Sources => &self.source,
-            Focus::Errors => &self.errors,
-        }
+        &self.choices[of as usize]
     }
 
-    fn choice_mut(&mut self) -> &mut Choice {
-        match self.focus {
-            Focus::Servers => &mut self.servers,
-            Focus::Sources => &mut self.source,
-            Focus::Errors => &mut self.errors,
+    /// Acts on a key, which may have no meaning, and returns whether it ends the view. `keys` are
+    /// those of the rows in the table that has the focus.
+    pub(super) fn act(&mut self, key: KeyEvent, keys: &[String]) -> bool {
+        let has_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if key.code == KeyCode::Char(if has_control { 'c' } else { 'q' }) {
+            return true;
         }
-    }
-
-    /// Acts on a key, which may have no meaning. `keys` are those of the rows in the table that has
-    /// the focus.
-    pub(super) fn act(&mut self, action: Option<Action>, keys: &[String]) {
-        if self.is_help {
-            self.is_help = false;
-            return;
+        // Any key closes the help.
+        if std::mem::take(&mut self.is_help) || has_control {
+            return false;
         }
-        match action {
-            None | Some(Action::Quit) => {}
-            Some(Action::Down) => self.step(keys, |at| at.saturating_add(1)),
-            Some(Action::Up) => self.step(keys, |at| at.saturating_sub(1)),
-            Some(Action::NextTable) => self.focus = next(self.focus, 1),
-            Some(Action::PreviousTable) => self.focus = next(self.focus, Focus::ALL.len() - 1),
-            Some(Action::Sort) => {
-                let choice = self.choice_mut();
+        match key.code {
+            KeyCode::Char('j') | KeyCode::Down => self.step(keys, |at| at.saturating_add(1)),
+            KeyCode::Char('k') | KeyCode::Up => self.step(keys, |at| at.saturating_sub(1)),
+            KeyCode::Tab => self.focus = next(self.focus, 1),
+            KeyCode::BackTab => self.focus = next(self.focus, Focus::ALL.len() - 1),
+            KeyCode::Char('s') => {
+                let choice = &mut self.choices[self.focus as usize];
                 choice.order = match choice.order {
                     Order::Name => Order::Rate,
                     Order::Rate => Order::Errors,
                     Order::Errors => Order::Name,
                 };
             }
-            Some(Action::Pause) => self.is_paused = !self.is_paused,
-            Some(Action::Help) => self.is_help = true,
+            KeyCode::Char('p') => self.is_paused = !self.is_paused,
+            KeyCode::Char('?') => self.is_help = true,
+            _ => {}
         }
+        false
     }
 
     /// Moves the selection. Without one, the first row is selected.
     fn step(&mut self, keys: &[String], to: impl Fn(usize) -> usize) {
-        let choice = self.choice_mut();
+        let choice = &mut self.choices[self.focus as usize];
         let at = keys.iter().position(|key| choice.selected.as_ref() == Some(key));
         let at = at.map_or(0, to).min(keys.len().saturating_sub(1));
         choice.selected = keys.get(at).cloned();
@@ -364,8 +339,7 @@ impl State {
 }
 
 fn next(focus: Focus, by: usize) -> Focus {
-    let at = Focus::ALL.iter().position(|one| *one == focus).unwrap_or_default();
-    Focus::ALL.get((at + by) % Focus::ALL.len()).copied().unwrap_or_default()
+    Focus::ALL[(focus as usize + by) % Focus::ALL.len()]
 }
 
 /// Returns the key of a member's reports and history.

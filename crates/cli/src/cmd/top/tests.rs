@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 use snowmint_core::{ElapsedMillis, Rfc3339};
 
 use super::heading::standing;
-use super::keys::action;
 use super::metrics::Metrics;
-use super::state::{Action, Focus, Moment, State, Update};
+use super::state::{Focus, Moment, State, Update};
 use super::table::{Cell, Tone};
 use super::tables::table;
 use super::view::{Theme, draw};
@@ -211,7 +210,7 @@ fn screen_fits_sixty_columns() {
 fn screen_shows_a_namespace_without_sources() {
     let mut state = healthy();
     state.apply(Update::Sources(Ok(Vec::new())));
-    state.act(Some(Action::NextTable), &[]);
+    press(&mut state, &[KeyCode::Tab]);
     compare("no-sources.txt", &state, (80, 24));
 }
 
@@ -387,16 +386,16 @@ fn screen_says_what_a_token_may_not_see() {
 #[test]
 fn help_covers_the_tables_until_a_key() {
     let mut state = healthy();
-    state.act(Some(Action::Help), &[]);
+    press(&mut state, &[KeyCode::Char('?')]);
     compare("help.txt", &state, (80, 24));
-    state.act(None, &[]);
+    press(&mut state, &[KeyCode::Down]);
     assert!(!state.is_help && state.choice(Focus::Servers).selected.is_none());
 }
 
 #[test]
 fn screens_of_any_size_are_drawn() {
     let mut states = [state(), healthy(), one_gone()];
-    states[1].act(Some(Action::Help), &[]);
+    press(&mut states[1], &[KeyCode::Char('?')]);
     for state in &mut states {
         for focus in Focus::ALL {
             state.focus = focus;
@@ -428,7 +427,7 @@ fn keys(state: &State) -> Vec<String> {
 fn press(state: &mut State, codes: &[KeyCode]) {
     for code in codes {
         let keys = keys(state);
-        state.act(action(KeyEvent::new(*code, KeyModifiers::NONE)), &keys);
+        assert!(!state.act(KeyEvent::new(*code, KeyModifiers::NONE), &keys));
     }
 }
 
@@ -450,8 +449,26 @@ fn keys_sort_and_select_rows() {
     assert_eq!(keys(&state)[0], "invoices");
     press(&mut state, &[KeyCode::BackTab, KeyCode::BackTab]);
     assert_eq!(keys(&state), ["overloaded http", "unknown_source resp"]);
-    let control = |letter| action(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL));
-    assert_eq!((control('c'), control('s')), (Some(Action::Quit), None));
+}
+
+#[test]
+fn key_with_control_only_ends_the_view_or_closes_the_help() {
+    let mut state = healthy();
+    let key = |letter, modifiers| KeyEvent::new(KeyCode::Char(letter), modifiers);
+    let (none, control) = (KeyModifiers::NONE, KeyModifiers::CONTROL);
+    for letter in ['s', 'p', '?', 'j', 'q'] {
+        let before = screen(&state, (80, 24));
+        assert!(!state.act(key(letter, control), &keys(&state)), "{letter}");
+        assert_eq!(screen(&state, (80, 24)), before, "{letter}");
+        press(&mut state, &[KeyCode::Char('?')]);
+        assert!(!state.act(key(letter, control), &keys(&state)), "{letter}");
+        assert_eq!(screen(&state, (80, 24)), before, "{letter}");
+    }
+    assert!(!state.act(key('c', none), &[]));
+    for is_help in [false, true] {
+        state.is_help = is_help;
+        assert!(state.act(key('c', control), &[]) && state.act(key('q', none), &[]));
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use snowmint_wire::http::{RecoveryBody, RecoveryRequest};
 
 use super::fast_forward::{MoveOptions, MoveStep};
 use super::recovered::{NOTHING_TO_RECOVER, Recovered, VALUES_ONLY};
-use crate::client::ApiClient;
+use crate::client::{ApiClient, Method};
 use crate::open::store;
 use crate::terminal::exit::{Outcome, complain};
 
@@ -73,7 +73,7 @@ impl Recover {
     fn through(&self, server: &ApiClient) -> Outcome {
         let (secondary, other_server) = (self.secondary.clone(), self.other_server);
         let request = RecoveryRequest { secondary, other_server, ..self.how.recovery_request()? };
-        let body: RecoveryBody = server.post("/v1/recovery", &request)?;
+        let body: RecoveryBody = server.call(&Method::POST, "/v1/recovery", Some(&request))?;
         if body.doubt.is_none() && request.mark.is_none() && request.segments.is_empty() {
             complain(NOTHING_TO_RECOVER);
             return Ok(());

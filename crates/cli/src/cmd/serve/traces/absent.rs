@@ -6,7 +6,6 @@ use crate::config::Config;
 use crate::terminal::exit::{Failure, Outcome};
 
 /// Exporter that sends nothing.
-#[derive(Debug)]
 pub(crate) struct Exporting;
 
 impl Exporting {

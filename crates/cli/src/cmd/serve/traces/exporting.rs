@@ -32,7 +32,6 @@ const RESPONSE_WAIT_MAX: Duration = Duration::from_secs(5);
 const STOP_MAX: Duration = Duration::from_secs(2);
 
 /// Exporter of spans, if there is a collector.
-#[derive(Debug)]
 pub(crate) struct Exporting(Option<SdkTracerProvider>);
 
 impl Exporting {

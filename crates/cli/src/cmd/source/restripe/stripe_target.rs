@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 use super::super::shown::path;
 use crate::audit::AuditLog;
-use crate::client::ApiClient;
+use crate::client::{ApiClient, Method};
 use crate::config::Config;
 use crate::open::store::{self, ConfiguredConnector};
 use crate::terminal::exit::{Failure, Outcome};
@@ -74,7 +74,10 @@ impl StripeTarget {
     /// Sets the end of its stripe; `None` removes the end.
     pub(super) fn end(&self, name: &str, until: Option<u64>) -> Outcome<SourceBody> {
         match self {
-            Self::Server(client) => Ok(client.patch(&path(name), &json!({ "until": until }))?),
+            Self::Server(client) => {
+                let request = json!({ "until": until });
+                Ok(client.call(&Method::PATCH, &path(name), Some(&request))?)
+            }
             Self::Store(open) => open.record_change("altered", name, async {
                 let before = open.node.definition(name).await?;
                 let spec = SourceSpec { until, ..before.spec };
@@ -86,7 +89,10 @@ impl StripeTarget {
     /// Gives it another stripe.
     pub(super) fn restripe(&self, name: &str, request: RestripeRequest) -> Outcome<SourceBody> {
         match self {
-            Self::Server(client) => Ok(client.post(&format!("{}/restripe", path(name)), &request)?),
+            Self::Server(client) => {
+                let path = format!("{}/restripe", path(name));
+                Ok(client.call(&Method::POST, &path, Some(&request))?)
+            }
             Self::Store(open) => {
                 let RestripeRequest { offset, increment, first, version } = request;
                 let wanted = NewStripe { offset, increment, first, if_version: version };
