@@ -1,6 +1,5 @@
 //! Context that every running source needs of its node.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -400,8 +399,4 @@ impl NodeContext {
     }
 }
 
-impl fmt::Debug for NodeContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NodeContext").field("store", &self.store).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(NodeContext: store);
