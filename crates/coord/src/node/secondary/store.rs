@@ -11,6 +11,7 @@ use super::super::settings::{NodeSettings, Platform};
 use super::super::state::Node;
 use crate::error::{Error, Result};
 use crate::platform::lock::lock;
+use crate::platform::timer::within;
 use crate::store::{Store, StoreConnector};
 
 /// Function that opens a node: [`Node::open`]. It is passed as a value, since the function needs all
@@ -100,22 +101,20 @@ impl SecondaryStore {
     async fn opened(self: &Arc<Self>) -> Result<Node> {
         // The task runs to its end even if the caller is gone: a half-opened store holds its locks.
         let mut opening = tokio::spawn(open(Arc::clone(self)));
-        let node = tokio::select! {
-            biased;
-            opened = &mut opening => opened.map_err(|error| {
-                Error::internal(format!(
-                    "internal error: task that opens store {:?} ended: {error}; please report it",
-                    self.name
-                ))
-            })??,
-            () = self.platform.timer.sleep_ms(self.settings.store_call_ms) => {
-                opening.abort();
-                return Err(Error::unavailable(format!(
-                    "store {:?} did not open within {} ms; check that it runs and is reachable",
-                    self.name, self.settings.store_call_ms
-                )));
-            }
+        let within_ms = self.settings.store_call_ms;
+        let Some(opened) = within(&*self.platform.timer, within_ms, &mut opening).await else {
+            opening.abort();
+            return Err(Error::unavailable(format!(
+                "store {:?} did not open within {within_ms} ms; check that it runs and is reachable",
+                self.name
+            )));
         };
+        let node = opened.map_err(|error| {
+            Error::internal(format!(
+                "internal error: task that opens store {:?} ended: {error}; please report it",
+                self.name
+            ))
+        })??;
         let mut state = lock(&self.state);
         if state.closed {
             return Err(self.gone());
