@@ -141,10 +141,15 @@ impl fmt::Display for Sentence<'_> {
 }
 
 impl ErrorKind {
+    /// Returns whether the store was rolled back: an operator must recover it.
+    pub(crate) const fn is_rolled_back(&self) -> bool {
+        matches!(self, Self::StoreRolledBack { .. })
+    }
+
     /// Returns whether the error means that the store is a different one, is in an older state, or
     /// may lose acknowledged writes.
     pub(crate) const fn doubts_store(&self) -> bool {
-        matches!(self, Self::StoreRolledBack { .. } | Self::StoreMismatch | Self::UnsafeStore)
+        self.is_rolled_back() || matches!(self, Self::StoreMismatch | Self::UnsafeStore)
     }
 
     /// Returns whether the error is about the store as a whole, so that its address helps an

@@ -192,7 +192,7 @@ impl Node {
                 match node.define_builtin().await {
                     Err(error)
                         if node.core().settings.waits_for_recovery
-                            && store_knowledge::is_in_doubt(&error) => {}
+                            && error.kind().is_rolled_back() => {}
                     defined => defined?,
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::model::history::Recalled;
 use crate::platform::lock::lock;
 
@@ -39,7 +39,9 @@ impl Doubts {
             None => state.open = Some(StoreDoubt { error: error.clone(), is_news: true }),
             // A rollback outlasts the other kinds: the address may lead back to the store, and a
             // setting may be corrected.
-            Some(doubt) if rolled_back(error) && !rolled_back(&doubt.error) => {
+            Some(doubt)
+                if error.kind().is_rolled_back() && !doubt.error.kind().is_rolled_back() =>
+            {
                 doubt.error = error.clone()
             }
             Some(_) => {}
@@ -66,7 +68,7 @@ impl Doubts {
     pub(crate) fn rolled_back(&self) -> Option<Error> {
         let state = lock(&self.0);
         let error = &state.open.as_ref()?.error;
-        rolled_back(error).then(|| error.clone())
+        error.kind().is_rolled_back().then(|| error.clone())
     }
 
     /// Records that the store was joined and found as `recalled`, by steps that began when `raised`
@@ -120,10 +122,6 @@ impl Doubts {
             None => Ok(()),
         }
     }
-}
-
-fn rolled_back(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::StoreRolledBack { .. })
 }
 
 #[cfg(test)]

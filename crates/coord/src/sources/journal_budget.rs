@@ -295,7 +295,7 @@ impl JournalBudget {
                 open.place(source, reserved_for)?;
                 if renumbers { open.place(source, ReservedFor::Ids) } else { Ok(()) }
             }
-            BudgetState::Ended => Err(ended()),
+            BudgetState::Ended => Err(node_closed()),
         }
     }
 
@@ -316,7 +316,7 @@ impl JournalBudget {
                 open.reported.reserved.push(Reserved { source, reserved_for, end, free, waiter });
                 Ok(Some(written))
             }
-            BudgetState::Ended => Err(ended()),
+            BudgetState::Ended => Err(node_closed()),
         }
     }
 
@@ -338,7 +338,7 @@ impl JournalBudget {
     }
 }
 
-pub(super) fn ended() -> Error {
+pub(crate) fn node_closed() -> Error {
     Error::closed("node is closed; open it again")
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, SetOnce};
 
 use super::client_stripes::ClientStripes;
 use super::doubts::Doubts;
-use super::journal_budget::{JournalBudget, ReservedFor, ended};
+use super::journal_budget::{JournalBudget, ReservedFor, node_closed};
 use super::lease_stamp::LeaseStamp;
 use super::peer_probes::PeerProbes;
 use super::queue_room::QueueRoom;
@@ -395,7 +395,7 @@ impl NodeContext {
             return Ok(());
         };
         self.wake.notify_one();
-        written.await.map_err(|_| ended())
+        written.await.map_err(|_| node_closed())
     }
 }
 
