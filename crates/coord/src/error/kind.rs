@@ -141,10 +141,15 @@ impl fmt::Display for Sentence<'_> {
 }
 
 impl ErrorKind {
+    /// Returns whether the store was rolled back: an operator must recover it.
+    pub(crate) const fn is_rolled_back(&self) -> bool {
+        matches!(self, Self::StoreRolledBack { .. })
+    }
+
     /// Returns whether the error means that the store is a different one, is in an older state, or
     /// may lose acknowledged writes.
     pub(crate) const fn doubts_store(&self) -> bool {
-        matches!(self, Self::StoreRolledBack { .. } | Self::StoreMismatch | Self::UnsafeStore)
+        self.is_rolled_back() || matches!(self, Self::StoreMismatch | Self::UnsafeStore)
     }
 
     /// Returns whether the error is about the store as a whole, so that its address helps an
@@ -162,41 +167,6 @@ impl ErrorKind {
                     | Self::Unsupported
                     | Self::Internal
             )
-    }
-
-    /// Returns a short, stable name for machines, such as `pool_full`.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Unavailable => "unavailable",
-            Self::Fenced => "fenced",
-            Self::MarkMoved { .. } => "mark_moved",
-            Self::PoolFull(_) => "pool_full",
-            Self::ClockAhead { .. } => "clock_ahead",
-            Self::ClockBehind { .. } => "clock_behind",
-            Self::NotFound => "not_found",
-            Self::Conflict => "conflict",
-            Self::Invalid => "invalid",
-            Self::StoreRolledBack { .. } => "store_rolled_back",
-            Self::StoreMismatch => "store_mismatch",
-            Self::JournalRefused => "journal_refused",
-            Self::Locked => "locked",
-            Self::Exhausted => "exhausted",
-            Self::TickFull { .. } => "tick_full",
-            Self::WindowSpent { .. } => "window_spent",
-            Self::EpochSpent => "epoch_spent",
-            Self::Closed => "closed",
-            Self::Disabled => "disabled",
-            Self::NotOwner { .. } => "not_owner",
-            Self::LimitExceeded => "limit_exceeded",
-            Self::Corrupt => "corrupt",
-            Self::StorageFull => "storage_full",
-            Self::StoreReadOnly => "store_read_only",
-            Self::StorePermissionDenied => "store_permission_denied",
-            Self::UnsafeStore => "unsafe_store",
-            Self::Unsupported => "unsupported",
-            Self::Internal => "internal",
-        }
     }
 
     /// Returns whether a retry helps, unless the code that raised the error knows better.

@@ -52,8 +52,8 @@ impl KindNumber for Mark {
     }
 }
 
-/// Both conversions come from one list, so that they agree: the code of each kind, with the texts
-/// and numbers of those that have some.
+/// Codes and both conversions come from one list, so that they agree: the code of each kind, with
+/// the texts and numbers of those that have some.
 macro_rules! kinds {
     (
         $($plain_code:literal = $plain:ident;)*
@@ -63,6 +63,16 @@ macro_rules! kinds {
         impl ErrorKind {
             /// The codes of all kinds, each once.
             pub const CODES: &'static [&'static str] = &["pool_full", $($plain_code,)* $($code),*];
+
+            /// Returns a short, stable name for machines, such as `pool_full`.
+            #[must_use]
+            pub fn code(&self) -> &'static str {
+                match self {
+                    Self::PoolFull(_) => "pool_full",
+                    $(Self::$plain => $plain_code,)*
+                    $(Self::$kind { .. } => $code,)*
+                }
+            }
 
             /// Returns all values of the kind, as plain values.
             #[must_use]

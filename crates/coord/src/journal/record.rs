@@ -54,7 +54,8 @@ pub struct Record {
 ///
 /// They belong to this journal alone as long as no second journal lists them. A process uses them
 /// only after it erased them from the journal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct JournalTail {
     /// The source.
     pub source: String,
@@ -135,7 +136,7 @@ pub(super) struct JournalContent<S = Sources> {
     #[serde(default, skip_serializing_if = "is_zero")]
     catalog: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    tails: Vec<TailContent>,
+    tails: Vec<JournalTail>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     earlier: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -163,16 +164,6 @@ impl SourcesText {
         }
         Ok(self.text.as_deref())
     }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TailContent {
-    source: String,
-    first: u64,
-    last: u64,
-    definition_version: u64,
-    boot: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -220,17 +211,7 @@ impl<'a> JournalContent<&'a RawValue> {
             for_programs: numbers(&record.for_programs),
             ids: record.ids.clone(),
             catalog: record.catalog,
-            tails: record
-                .tails
-                .iter()
-                .map(|tail| TailContent {
-                    source: tail.source.clone(),
-                    first: tail.first,
-                    last: tail.last,
-                    definition_version: tail.definition_version,
-                    boot: tail.boot.clone(),
-                })
-                .collect(),
+            tails: record.tails.clone(),
         })
     }
 }
@@ -291,13 +272,6 @@ impl JournalContent {
         let marks = |ends: BTreeMap<String, u64>| {
             ends.into_iter().map(|(name, end)| (name, Mark::new(end))).collect()
         };
-        let tail = |tail: TailContent| JournalTail {
-            source: tail.source,
-            first: tail.first,
-            last: tail.last,
-            definition_version: tail.definition_version,
-            boot: tail.boot,
-        };
         Ok(Record {
             id: self.id,
             store: self.store,
@@ -312,7 +286,7 @@ impl JournalContent {
             for_programs: marks(self.for_programs),
             ids: self.ids,
             catalog: self.catalog,
-            tails: self.tails.into_iter().map(tail).collect(),
+            tails: self.tails,
             sources: self.sources.unwrap_or_default(),
         })
     }

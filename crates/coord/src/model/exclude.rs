@@ -56,14 +56,7 @@ pub fn check_exclude(exclude: &Exclude) -> Result<()> {
         )));
     }
     check_label("holder", label, LABEL_BYTES_MAX)?;
-    if let Some(slot) = slots.iter().find(|slot| **slot >= pool.slots) {
-        let last = pool.slots.saturating_sub(1);
-        return Err(Error::invalid(format!(
-            "slot {slot} of pool {:?} is out of range, maximum {last}; correct the number",
-            pool.name
-        )));
-    }
-    Ok(())
+    pool.check_slots(slots)
 }
 
 /// Decides an exclude from the rows that exist for the slots, all members, and the pool's next

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sources::SourceInner;
+pub(super) use crate::sources::node_closed;
 
 /// Command to the driver.
 #[derive(Debug)]
@@ -19,8 +20,4 @@ pub(super) enum DriverCommand {
     HandOver { reply: oneshot::Sender<()> },
     /// Close everything, and reply whether everything was released.
     Close { reply: oneshot::Sender<Result<()>> },
-}
-
-pub(super) fn node_closed() -> Error {
-    Error::closed("node is closed; open it again")
 }

@@ -212,10 +212,8 @@ impl NodeState {
         name: &str,
         spec: &SourceSpec,
     ) -> Result<()> {
-        match spec.check() {
-            Ok(Plan::Snowflake(plan)) if plan.unique == Unique::Namespace => {
-                self.check_agrees(name, &plan).await
-            }
+        match spec.snowflake() {
+            Some(plan) if plan.unique == Unique::Namespace => self.check_agrees(name, &plan).await,
             _ => Ok(()),
         }
     }
@@ -246,7 +244,7 @@ impl NodeState {
             if other.name == name || other.state == SourceState::Deleted {
                 continue;
             }
-            let Ok(Plan::Snowflake(theirs)) = read_spec(other)?.check() else { continue };
+            let Some(theirs) = read_spec(other)?.snowflake() else { continue };
             let shares = theirs.unique == Unique::Namespace;
             if shares
                 && (GeneratorConfig::of(&theirs) != GeneratorConfig::of(plan)

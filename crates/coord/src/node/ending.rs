@@ -5,6 +5,7 @@ use tokio::sync::oneshot;
 use super::command::{DriverCommand, node_closed};
 use super::state::Node;
 use crate::error::{Error, Result};
+use crate::platform::timer::within;
 
 /// Default time within which an ending process gives everything back.
 pub const END_MS: u64 = 10_000;
@@ -63,20 +64,12 @@ impl Node {
                  this member's presence expires"
             ))
         };
-        let closed = tokio::select! {
-            biased;
-            closed = self.close() => closed,
-            () = timer.sleep_ms(within_ms) => return Err(late()),
-        };
+        let closed = within(&**timer, within_ms, self.close()).await.ok_or_else(late)?;
         let left_ms = within_ms.saturating_sub(timer.elapsed().since(begun));
-        let store = tokio::select! {
-            biased;
-            store = self.store().close() => store,
-            () = timer.sleep_ms(left_ms) => {
-                tracing::warn!("store connections not closed in time");
-                Ok(())
-            }
-        };
+        let store = within(&**timer, left_ms, self.store().close()).await.unwrap_or_else(|| {
+            tracing::warn!("store connections not closed in time");
+            Ok(())
+        });
         closed.and(store)
     }
 }

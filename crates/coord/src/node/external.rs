@@ -19,6 +19,7 @@ use crate::model::lease::{Extend, Release};
 use crate::model::pool::{ClaimRequest, Pool, Preference};
 use crate::model::slot::SlotInfo;
 use crate::platform::random;
+use crate::platform::timer::within;
 
 /// Attempts to find a client's slots while other servers win.
 const TRIES: u32 = 5;
@@ -179,13 +180,10 @@ impl NodeState {
     /// Waits for the turn to read all slots, which is the costly part. Clients that call at the
     /// same time, or make up names, load the store no more than one client does.
     async fn turn(&self) -> Result<tokio::sync::MutexGuard<'_, ()>> {
-        tokio::select! {
-            biased;
-            turn = self.external_leases.turn.lock() => Ok(turn),
-            () = self.ctx.timer.sleep_ms(self.ctx.store_call_ms) => {
-                Err(Error::unavailable("external leases are busy with other calls; retry"))
-            }
-        }
+        let turn = self.external_leases.turn.lock();
+        let turn = within(&*self.ctx.timer, self.ctx.store_call_ms, turn).await;
+        let busy = || Error::unavailable("external leases are busy with other calls; retry");
+        turn.ok_or_else(busy)
     }
 
     /// Returns the slots of present and past external leases, in all scopes.

@@ -1,7 +1,7 @@
 //! Cache of external leases.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use snowmint_core::UnixMillis;
 
@@ -9,6 +9,7 @@ use crate::ids::{Mark, Term};
 use crate::model::external::ExternalClient;
 use crate::model::lease::Lease;
 use crate::model::slot::SlotInfo;
+use crate::platform::lock::lock;
 
 /// Slot of an external lease, as it was last seen.
 #[derive(Clone, Debug)]
@@ -41,16 +42,12 @@ pub(super) struct ExternalLeaseCache {
 }
 
 impl ExternalLeaseCache {
-    fn known(&self) -> MutexGuard<'_, HashMap<ExternalClient, Vec<CachedSlot>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn of(&self, client: &ExternalClient) -> Option<Vec<CachedSlot>> {
-        self.known().get(client).cloned()
+        lock(&self.known).get(client).cloned()
     }
 
     pub(super) fn know(&self, client: &ExternalClient, held: Vec<CachedSlot>, now: UnixMillis) {
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         if !known.contains_key(client) {
             // Clients that do not return must not fill the memory.
             known.retain(|_, held| held.iter().any(|held| held.mark.unix_millis() > now));
@@ -65,6 +62,6 @@ impl ExternalLeaseCache {
     }
 
     pub(super) fn forget(&self, client: &ExternalClient) {
-        self.known().remove(client);
+        lock(&self.known).remove(client);
     }
 }

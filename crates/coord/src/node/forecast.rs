@@ -187,10 +187,7 @@ fn enabled_plan(definition: &Definition) -> Option<SnowflakePlan> {
         return None;
     }
     // Definitions that this version cannot read are reported where the source is used.
-    match SourceSpec::from_stored(&definition.spec).and_then(|spec| spec.check()) {
-        Ok(Plan::Snowflake(plan)) => Some(plan),
-        _ => None,
-    }
+    SourceSpec::from_stored(&definition.spec).ok()?.snowflake()
 }
 
 /// Rejects a layout that ends within a year, unless the source accepts it.

@@ -1,6 +1,5 @@
 //! A node's store as its server gives it to programs.
 
-use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -31,11 +30,7 @@ impl ForwardedStore {
     }
 }
 
-impl fmt::Debug for ForwardedStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ForwardedStore").field("store", &self.store).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(ForwardedStore: store);
 
 impl Store for ForwardedStore {
     crate::as_inner!(store);

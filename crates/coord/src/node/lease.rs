@@ -254,12 +254,8 @@ impl ActiveLease {
             group.ends = ends;
             let (clock, observer) = (Arc::clone(&ctx.clock), Arc::clone(&ctx.observer));
             let config = group.config.leading_by(self.lead_ms);
-            let generators = GeneratorSet::new(&config, &slots, clock, observer, random::number()?)
-                .map_err(|error| {
-                    Error::internal(format!(
-                        "internal error: generator cannot be made: {error}; please report it"
-                    ))
-                })?;
+            let generators =
+                GeneratorSet::new(&config, &slots, clock, observer, random::number()?)?;
             group.generators = Some(Arc::new(generators));
             group.serve();
         }

@@ -128,7 +128,7 @@ impl Node {
                 }
             };
             let call_ms = settings.store_call_ms;
-            let ctx = NodeContext::new(
+            let mut ctx = NodeContext::new(
                 store,
                 timer,
                 clock,
@@ -137,11 +137,11 @@ impl Node {
                 call_ms,
                 journal_writer.is_kept(),
             )?;
-            let ctx = ctx.allocating_from(settings.upstreams.clone());
-            let ctx = ctx.within_skew(settings.clock_skew_max_ms);
-            let ctx = ctx.within_jumps(settings.clock_jump_max_ms);
-            let ctx = ctx.queueing(settings.prefill_ids_max);
-            let ctx = Arc::new(ctx.counting_in(settings.counter_bytes_max));
+            ctx.upstreams = settings.upstreams.clone();
+            ctx.limit_clock(settings.clock_skew_max_ms, settings.clock_jump_max_ms);
+            ctx.queue_room.set_max(settings.prefill_ids_max);
+            ctx.sections.limit_keys(settings.counter_bytes_max);
+            let ctx = Arc::new(ctx);
             ctx.store.remember(&journal_writer.seen());
             ctx.journal_budget.begin(journal_writer.places(), journal_writer.segments_bytes_max());
             let fingerprint = journal_writer.fingerprint();
@@ -192,7 +192,7 @@ impl Node {
                 match node.define_builtin().await {
                     Err(error)
                         if node.core().settings.waits_for_recovery
-                            && store_knowledge::is_in_doubt(&error) => {}
+                            && error.kind().is_rolled_back() => {}
                     defined => defined?,
                 }
             }

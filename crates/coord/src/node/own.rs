@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::catalog::SourceState;
 use crate::model::pool::pool_of;
 use crate::sources::{SourceInner, StoreStatus};
-use crate::spec::{Order, Plan, SnowflakePlan, SourceSpec};
+use crate::spec::{Order, Plan, SourceSpec};
 
 impl NodeState {
     /// Returns whether a source decides readiness.
@@ -187,16 +187,17 @@ impl Node {
     pub fn check_reach(&self, before: Option<&SourceSpec>, after: &SourceSpec) -> Result<()> {
         let core = self.core();
         let (settings, clock) = (&core.settings, core.ctx.store.capabilities().clock);
-        let Some(plan) = snowflake(after) else { return Ok(()) };
+        let Some(plan) = after.snowflake() else { return Ok(()) };
         let mut own = core.known_sources();
         own.retain(|source| core.is_own(&source.name));
         let own = own.iter().filter_map(|source| match &source.defined.load().plan {
             Plan::Snowflake(plan) => Some(plan.clone()),
             _ => None,
         });
-        let own: Vec<_> = own.chain(snowflake(&SourceSpec::default())).collect();
+        let own: Vec<_> = own.chain(SourceSpec::default().snowflake()).collect();
         let limit_ms = settings.reach_ms(&own, clock).saturating_add(settings.window_ms);
-        let before_ms = before.and_then(snowflake).map(|plan| settings.reach_ms([&plan], clock));
+        let before = before.and_then(SourceSpec::snowflake);
+        let before_ms = before.map(|plan| settings.reach_ms([&plan], clock));
         let limit_ms = limit_ms.max(before_ms.unwrap_or(0));
         let reach_ms = settings.reach_ms([&plan], clock);
         if reach_ms <= limit_ms {
@@ -207,12 +208,5 @@ impl Node {
              lead_max), limit {limit_ms} ms (worker.window more than the configuration's sources); \
              shorten them, or use a token with \"admin *\""
         )))
-    }
-}
-
-fn snowflake(spec: &SourceSpec) -> Option<SnowflakePlan> {
-    match spec.check() {
-        Ok(Plan::Snowflake(plan)) => Some(plan),
-        _ => None,
     }
 }

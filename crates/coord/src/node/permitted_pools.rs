@@ -15,7 +15,7 @@ use crate::machine::WindowPolicy;
 use crate::model::catalog::{Definition, SourceState};
 use crate::model::external::{KEEP_MS_MAX, is_external};
 use crate::model::pool::{Pool, pool_of};
-use crate::spec::{MinterPlan, Plan};
+use crate::spec::MinterPlan;
 use crate::store::Store;
 
 /// Pool, and the demands of the sources that take their numbers from it.
@@ -49,9 +49,8 @@ impl PermittedPools {
     /// Adds a source that is defined, enabled or disabled.
     fn add(&mut self, settings: &NodeSettings, definition: &Definition) {
         // A definition for a newer version adds nothing here.
-        let Ok(Ok(Plan::Snowflake(plan))) = read_spec(definition).map(|spec| spec.check()) else {
-            return;
-        };
+        let plan = read_spec(definition).ok().and_then(|spec| spec.snowflake());
+        let Some(plan) = plan else { return };
         if plan.minter_plan != MinterPlan::Process {
             return;
         }

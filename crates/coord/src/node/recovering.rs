@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::state::Node;
-use crate::error::{Error, ErrorKind, Result, Verb};
+use crate::error::{Error, Result, Verb};
 use crate::journal::inspect_set_aside;
 use crate::model::fast_forward::FastForward;
 use crate::model::history::StoreIdentity;
@@ -30,7 +30,9 @@ impl Node {
     ) -> Result<Recovery> {
         let recovery = match self.look_at_store(sources, without).await {
             // A recovery has just moved the store, of which this handle learns once.
-            Err(error) if is_rolled_back(&error) => self.look_at_store(sources, without).await?,
+            Err(error) if error.kind().is_rolled_back() => {
+                self.look_at_store(sources, without).await?
+            }
             looked => looked?,
         };
         // A journal that cannot be read is missing, and an operator may leave it out.
@@ -103,8 +105,4 @@ impl Node {
         }
         Ok(())
     }
-}
-
-fn is_rolled_back(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::StoreRolledBack { .. })
 }

@@ -4,7 +4,7 @@ use super::source_info::read_spec;
 use super::state::Node;
 use crate::error::{Result, Verb};
 use crate::model::catalog::{Definition, SourceState};
-use crate::spec::{Plan, SourceSpec};
+use crate::spec::SourceSpec;
 use crate::store::Store;
 
 /// Room that one definition takes.
@@ -21,10 +21,7 @@ impl DefinedRoom {
     /// no queue.
     #[must_use]
     pub fn of(name: &str, spec: &SourceSpec) -> Self {
-        let queue = match spec.check() {
-            Ok(Plan::Snowflake(plan)) => plan.prefill,
-            _ => None,
-        };
+        let queue = spec.snowflake().and_then(|plan| plan.prefill);
         let ids = |capacity| u64::try_from(capacity).unwrap_or(u64::MAX);
         Self { name: name.into(), queue_ids: queue.map_or(0, |queue| ids(queue.capacity)) }
     }

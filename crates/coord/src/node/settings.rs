@@ -1,6 +1,5 @@
 //! Settings of a node.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -231,11 +230,7 @@ impl Default for Platform {
     }
 }
 
-impl fmt::Debug for Platform {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Platform").field("timer", &self.timer).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(Platform: timer);
 
 #[cfg(test)]
 mod tests {

@@ -122,7 +122,7 @@ impl StoreKnowledge {
     /// Puts the store in doubt, and reports, if this error is a reason. Returns the error.
     async fn doubts(&self, ctx: &NodeContext, settings: &NodeSettings, error: Error) -> Error {
         // Servers put their store in doubt themselves: no program makes them refuse.
-        if ctx.store.owner_client().is_some() || !is_in_doubt(&error) {
+        if ctx.store.owner_client().is_some() || !error.kind().is_rolled_back() {
             return error;
         }
         if let Err(report_error) = self.report(ctx, settings).await {
@@ -230,12 +230,7 @@ pub(super) async fn refuse_other_store(
     match knowledge.recall(ctx, settings).await.inspect_err(|error| ctx.doubt(error)) {
         Ok(recalled) => Ok(Some(recalled)),
         Err(error) if matches!(error.kind(), ErrorKind::Unavailable) => Ok(None),
-        Err(error) if settings.waits_for_recovery && is_in_doubt(&error) => Ok(None),
+        Err(error) if settings.waits_for_recovery && error.kind().is_rolled_back() => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// Returns whether an operator must recover the store because of this error.
-pub(super) fn is_in_doubt(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::StoreRolledBack { .. })
 }

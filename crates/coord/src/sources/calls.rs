@@ -2,6 +2,7 @@
 
 use super::node_context::NodeContext;
 use crate::error::{Error, Result, Verb};
+use crate::platform::timer::within;
 
 impl NodeContext {
     /// Calls the store with a time limit: returns its result, or `Unavailable` if it takes too
@@ -80,11 +81,7 @@ impl NodeContext {
     ) -> Result<T> {
         // Pinned here, so that the call is still in flight when `late` finds out what it waits for.
         let mut call = std::pin::pin!(call);
-        tokio::select! {
-            biased;
-            result = &mut call => result,
-            () = self.timer.sleep_ms(within_ms) => Err(late()),
-        }
+        within(&*self.timer, within_ms, &mut call).await.unwrap_or_else(|| Err(late()))
     }
 
     /// Limits a call to the time that its caller allows.

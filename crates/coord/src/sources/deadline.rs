@@ -3,7 +3,7 @@
 use snowmint_core::ElapsedMillis;
 
 use super::node_context::NodeContext;
-use crate::platform::timer::Timer;
+use crate::platform::timer::{Timer, within};
 
 /// End of the time that a caller waits.
 pub(super) struct Deadline<'a> {
@@ -27,11 +27,7 @@ impl Deadline<'_> {
     pub(super) async fn wait(&self, news: impl Future<Output = ()>, recheck_ms: u64) -> bool {
         let left_ms = self.left_ms();
         if left_ms > 0 {
-            tokio::select! {
-                biased;
-                () = news => {}
-                () = self.timer.sleep_ms(left_ms.min(recheck_ms)) => {}
-            }
+            within(self.timer, left_ms.min(recheck_ms), news).await;
         }
         left_ms > 0
     }

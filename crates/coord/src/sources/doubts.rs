@@ -1,9 +1,10 @@
 //! Doubts that the store is still the one that was joined: the evidence, and how long it counts.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::model::history::Recalled;
+use crate::platform::lock::lock;
 
 /// Doubts about a node's store.
 #[derive(Debug, Default)]
@@ -32,13 +33,15 @@ impl Doubts {
         if !error.kind().doubts_store() {
             return false;
         }
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         state.raised = state.raised.wrapping_add(1);
         match &mut state.open {
             None => state.open = Some(StoreDoubt { error: error.clone(), is_news: true }),
             // A rollback outlasts the other kinds: the address may lead back to the store, and a
             // setting may be corrected.
-            Some(doubt) if rolled_back(error) && !rolled_back(&doubt.error) => {
+            Some(doubt)
+                if error.kind().is_rolled_back() && !doubt.error.kind().is_rolled_back() =>
+            {
                 doubt.error = error.clone()
             }
             Some(_) => {}
@@ -48,12 +51,12 @@ impl Doubts {
 
     /// Returns how many doubts were raised, to be passed to [`end`](Self::end).
     pub(crate) fn raised(&self) -> u64 {
-        self.state().raised
+        lock(&self.0).raised
     }
 
     /// Returns the open doubt, once: only to the first call after it was raised.
     pub(crate) fn take_news(&self) -> Option<Error> {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         let doubt = state.open.as_mut().filter(|doubt| doubt.is_news)?;
         doubt.is_news = false;
         Some(doubt.error.clone())
@@ -63,15 +66,15 @@ impl Doubts {
     /// counted further: until an operator has moved it forward, it may issue numbers that it issued
     /// before.
     pub(crate) fn rolled_back(&self) -> Option<Error> {
-        let state = self.state();
+        let state = lock(&self.0);
         let error = &state.open.as_ref()?.error;
-        rolled_back(error).then(|| error.clone())
+        error.kind().is_rolled_back().then(|| error.clone())
     }
 
     /// Records that the store was joined and found as `recalled`, by steps that began when `raised`
     /// doubts had been raised. Returns whether no doubt is open any more.
     pub(crate) fn end(&self, raised: u64, recalled: Recalled) -> bool {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         let was_open = state.open.is_some();
         if state.raised == raised {
             state.open = None;
@@ -88,7 +91,7 @@ impl Doubts {
     /// Returns how often the store was joined after a doubt or a recovery. A request sent before
     /// the last of these joins proves nothing now.
     pub(crate) fn recoveries(&self) -> u64 {
-        self.state().recoveries
+        lock(&self.0).recoveries
     }
 
     /// Runs a step that takes numbers and records them for reports. A step that spans a recovery
@@ -114,19 +117,11 @@ impl Doubts {
 
     /// Returns the open doubt as an error: a store in doubt gives no numbers.
     pub(crate) fn check(&self) -> Result<()> {
-        match &self.state().open {
+        match &lock(&self.0).open {
             Some(StoreDoubt { error, .. }) => Err(error.clone()),
             None => Ok(()),
         }
     }
-
-    fn state(&self) -> MutexGuard<'_, DoubtState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn rolled_back(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::StoreRolledBack { .. })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use snowmint_core::{
     Short, UnixMillis, Window,
 };
 
+use crate::error::{Error, Result};
 use crate::machine::Position;
 use crate::platform::clock::{NodeClock, NodeObserver};
 use crate::spec::{RollbackPlan, SnowflakePlan, StartPlan};
@@ -86,7 +87,12 @@ impl GeneratorSet {
         clock: NodeClock,
         observer: NodeObserver,
         seed: u64,
-    ) -> Result<Self, OutOfRange> {
+    ) -> Result<Self> {
+        let impossible = |error: OutOfRange| {
+            Error::internal(format!(
+                "internal error: generator cannot be made: {error}; please report it"
+            ))
+        };
         let settings = config.settings(seed);
         let first = slots.first().copied().unwrap_or(SlotWindow {
             worker: 0,
@@ -108,20 +114,23 @@ impl GeneratorSet {
                         (),
                     )
                 };
-                let values: Vec<_> = slots.iter().map(value).collect::<Result<_, _>>()?;
+                let values: Result<_, _> = slots.iter().map(value).collect();
+                let values = values.map_err(impossible)?;
                 Ok(Self::Values(ClockSequence::new(values, clock, observer)))
             }
             RollbackPlan::Ring { lead_max_ms } => {
                 let SlotWindow { worker, window, .. } = first;
                 let (lead, start) = (Some(lead_max_ms), settings.sequence_start);
-                let ring = Ring::new(config.layout, worker, lead, start, window, clock, observer)?;
-                Ok(Self::Ring(Box::new(ring)))
+                Ring::new(config.layout, worker, lead, start, window, clock, observer)
+                    .map(|ring| Self::Ring(Box::new(ring)))
+                    .map_err(impossible)
             }
             _ => {
                 let SlotWindow { worker, clock_value, window } = first;
                 let (layout, value) = (config.layout, clock_value);
                 Generator::with_observer(layout, worker, value, settings, window, clock, observer)
                     .map(Self::Plain)
+                    .map_err(impossible)
             }
         }
     }

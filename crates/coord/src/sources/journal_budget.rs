@@ -2,12 +2,13 @@
 //! node itself and for embedded clients that reserve through it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use snowmint_core::ElapsedMillis;
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
+use crate::platform::lock::lock;
 
 /// Longest time, in milliseconds, that a report may wait for the journal before reserving stops. A
 /// disk responds within milliseconds, even a slow one within some hundred. With a disk that hangs,
@@ -214,13 +215,9 @@ impl JournalBudget {
         Self(Mutex::new(state))
     }
 
-    fn state(&self) -> MutexGuard<'_, BudgetState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Records that something besides a report waits for the journal.
     pub(crate) fn waits(&self, now: ElapsedMillis) {
-        if let BudgetState::Open(open) = &mut *self.state() {
+        if let BudgetState::Open(open) = &mut *lock(&self.0) {
             open.waits_since.get_or_insert(now);
         }
     }
@@ -230,7 +227,7 @@ impl JournalBudget {
     /// # Errors
     /// `Unavailable` while the journal cannot be written, or hangs.
     pub(crate) fn check_disk(&self, now: ElapsedMillis) -> Result<()> {
-        match &*self.state() {
+        match &*lock(&self.0) {
             BudgetState::Open(open) => open.check_disk(now),
             BudgetState::None | BudgetState::Ended => Ok(()),
         }
@@ -244,7 +241,7 @@ impl JournalBudget {
         write_error: Option<Error>,
         has_waiters: bool,
     ) {
-        if let BudgetState::Open(open) = &mut *self.state() {
+        if let BudgetState::Open(open) = &mut *lock(&self.0) {
             if write_error.is_none() {
                 let waits = has_waiters || !open.reported.reserved.is_empty();
                 open.waits_since = waits.then_some(now);
@@ -255,7 +252,7 @@ impl JournalBudget {
 
     /// Records that the journal has room for `bytes_max` bytes of entries, and the entries it has.
     pub(crate) fn begin(&self, places: BTreeSet<(String, ReservedFor)>, bytes_max: usize) {
-        if let BudgetState::Open(open) = &mut *self.state() {
+        if let BudgetState::Open(open) = &mut *lock(&self.0) {
             (open.places, open.bytes_max) = (places, bytes_max);
             open.count();
         }
@@ -263,7 +260,7 @@ impl JournalBudget {
 
     /// Sets the own sources of the node. Without this call every source is its own.
     pub(crate) fn set_own(&self, own: BTreeSet<String>) {
-        if let BudgetState::Open(open) = &mut *self.state() {
+        if let BudgetState::Open(open) = &mut *lock(&self.0) {
             open.own = Some(own);
             open.count();
         }
@@ -272,7 +269,7 @@ impl JournalBudget {
     /// Sets the deleted sources, each with the catalog version of its deletion. Their entries go to
     /// other sources once no other room is left.
     pub(crate) fn deleted(&self, mut deleted: BTreeMap<String, u64>) {
-        if let BudgetState::Open(open) = &mut *self.state() {
+        if let BudgetState::Open(open) = &mut *lock(&self.0) {
             deleted.retain(|name, _| open.places_bytes(name) > 0);
             open.deleted = deleted;
         }
@@ -291,14 +288,14 @@ impl JournalBudget {
         renumbers: bool,
         now: ElapsedMillis,
     ) -> Result<()> {
-        match &mut *self.state() {
+        match &mut *lock(&self.0) {
             BudgetState::None => Ok(()),
             BudgetState::Open(open) => {
                 open.check_disk(now)?;
                 open.place(source, reserved_for)?;
                 if renumbers { open.place(source, ReservedFor::Ids) } else { Ok(()) }
             }
-            BudgetState::Ended => Err(ended()),
+            BudgetState::Ended => Err(node_closed()),
         }
     }
 
@@ -310,7 +307,7 @@ impl JournalBudget {
         (end, free): (u64, Option<u64>),
         now: ElapsedMillis,
     ) -> Result<Option<oneshot::Receiver<()>>> {
-        match &mut *self.state() {
+        match &mut *lock(&self.0) {
             BudgetState::None => Ok(None),
             BudgetState::Open(open) => {
                 let (waiter, written) = oneshot::channel();
@@ -319,13 +316,13 @@ impl JournalBudget {
                 open.reported.reserved.push(Reserved { source, reserved_for, end, free, waiter });
                 Ok(Some(written))
             }
-            BudgetState::Ended => Err(ended()),
+            BudgetState::Ended => Err(node_closed()),
         }
     }
 
     /// Takes the reports made since the last call.
     pub(crate) fn take(&self) -> Reported {
-        match &mut *self.state() {
+        match &mut *lock(&self.0) {
             BudgetState::Open(open) => std::mem::take(&mut open.reported),
             BudgetState::None | BudgetState::Ended => Reported::default(),
         }
@@ -334,14 +331,14 @@ impl JournalBudget {
     /// Ends the driver's part: reports that wait, or come later, fail. Otherwise a fetch with a
     /// late store result would wait for ever, and keep the store open.
     pub(crate) fn end(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         if matches!(*state, BudgetState::Open(_)) {
             *state = BudgetState::Ended;
         }
     }
 }
 
-pub(super) fn ended() -> Error {
+pub(crate) fn node_closed() -> Error {
     Error::closed("node is closed; open it again")
 }
 

@@ -51,7 +51,7 @@ pub(crate) use defined::Defined;
 pub(crate) use generator_set::{GeneratorConfig, GeneratorSet, SlotWindow};
 pub use id_batch::{Decoded, IdBatch, NumberRange};
 pub(crate) use id_codec::{IdCodec, check_value, compare_check};
-pub(crate) use journal_budget::{Reported, Reserved, ReservedFor};
+pub(crate) use journal_budget::{Reported, Reserved, ReservedFor, node_closed};
 pub use keys::{DisguiseKeys, Keyrings};
 pub(crate) use multi_store::MultiStoreSource;
 pub(crate) use node_context::NodeContext;

@@ -1,6 +1,5 @@
 //! Context that every running source needs of its node.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +8,7 @@ use tokio::sync::{Notify, SetOnce};
 
 use super::client_stripes::ClientStripes;
 use super::doubts::Doubts;
-use super::journal_budget::{JournalBudget, ReservedFor, ended};
+use super::journal_budget::{JournalBudget, ReservedFor, node_closed};
 use super::lease_stamp::LeaseStamp;
 use super::peer_probes::PeerProbes;
 use super::queue_room::QueueRoom;
@@ -125,31 +124,10 @@ impl NodeContext {
         })
     }
 
-    /// Sets the most bytes that the keys of all counter sources may take.
-    pub(crate) fn counting_in(self, counter_bytes_max: usize) -> Self {
-        self.sections.limit_keys(counter_bytes_max);
-        self
-    }
-
-    /// Sets the most IDs that all queues may hold.
-    pub(crate) fn queueing(self, ids_max: u64) -> Self {
-        self.queue_room.set_max(ids_max);
-        self
-    }
-
-    /// Sets how far our clock may be off the store's.
-    pub(crate) fn within_skew(self, clock_skew_max_ms: u64) -> Self {
-        Self { clock_skew_max_ms, ..self }
-    }
-
-    /// Sets the upstreams that sources can allocate from.
-    pub(crate) fn allocating_from(self, upstreams: Upstreams) -> Self {
-        Self { upstreams, ..self }
-    }
-
-    /// Sets the largest forward step of the clock that is believed.
-    pub(crate) fn within_jumps(self, clock_jump_max_ms: u64) -> Self {
-        Self { guard: Mutex::new(ClockGuard::new(clock_jump_max_ms)), ..self }
+    /// Sets how far our clock may be off the store's, and its largest forward step that is believed.
+    pub(crate) fn limit_clock(&mut self, skew_max_ms: u64, jump_max_ms: u64) {
+        self.clock_skew_max_ms = skew_max_ms;
+        self.guard = Mutex::new(ClockGuard::new(jump_max_ms));
     }
 
     /// Stops all minting, also for sources defined from here on.
@@ -396,12 +374,8 @@ impl NodeContext {
             return Ok(());
         };
         self.wake.notify_one();
-        written.await.map_err(|_| ended())
+        written.await.map_err(|_| node_closed())
     }
 }
 
-impl fmt::Debug for NodeContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NodeContext").field("store", &self.store).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(NodeContext: store);

@@ -1,7 +1,6 @@
 //! The servers that own counters and global-order sources, as sources of this node call them: the
 //! only way to an [`OwnerClient`], so no call passes a store in doubt by.
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::deadline::Deadline;
@@ -48,8 +47,4 @@ impl Owners {
     }
 }
 
-impl fmt::Debug for Owners {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Owners").field("client", &self.client).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(Owners: client);

@@ -1,12 +1,13 @@
 //! Reachability of peers at their addresses, found out by requests and probes.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use tokio::sync::Notify;
 
 use crate::ids::Incarnation;
 use crate::machine::section_assignment::Server;
+use crate::platform::lock::lock;
 
 /// Unreachable peers, and peers to probe.
 #[derive(Debug, Default)]
@@ -26,19 +27,14 @@ struct KnownPeers {
 }
 
 impl PeerProbes {
-    fn known(&self) -> MutexGuard<'_, KnownPeers> {
-        // Plain sets, whole after every statement.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Records that a request got no response; returns whether this is news.
     pub(crate) fn suspect(&self, server: Incarnation) -> bool {
-        self.known().suspected.insert(server)
+        lock(&self.known).suspected.insert(server)
     }
 
     /// Records whether a probe got a response; returns whether this is news.
     pub(crate) fn probed(&self, server: Incarnation, responded: bool) -> bool {
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         if responded {
             known.suspected.remove(&server);
             known.unreached.remove(&server)
@@ -51,7 +47,7 @@ impl PeerProbes {
     pub(crate) async fn to_probe(&self) -> Vec<Server> {
         loop {
             let due = self.due.notified();
-            let servers = self.known().due.clone();
+            let servers = lock(&self.known).due.clone();
             if !servers.is_empty() {
                 return servers;
             }
@@ -68,7 +64,7 @@ impl PeerProbes {
         servers: &[Server],
         others: &BTreeSet<Incarnation>,
     ) -> BTreeSet<Incarnation> {
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         let is_there = |member: &Incarnation| servers.iter().any(|there| there.member == *member);
         known.suspected.retain(is_there);
         known.unreached.retain(is_there);

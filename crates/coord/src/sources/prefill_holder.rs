@@ -2,7 +2,7 @@
 //! task, which ends with it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arc_swap::{ArcSwapOption, Guard};
 use snowmint_core::MintError;
@@ -11,6 +11,7 @@ use super::generator_set::GeneratorSet;
 use super::node_context::NodeContext;
 use super::prefill::Prefill;
 use super::queue_room::Places;
+use crate::platform::lock::lock;
 use crate::spec::PrefillPlan;
 
 /// Longest pause, in milliseconds, of a filler whose generator fails.
@@ -78,7 +79,7 @@ impl PrefillHolder {
         plan: Option<PrefillPlan>,
         ctx: &NodeContext,
     ) -> Option<PrefillPlan> {
-        let mut places = self.places();
+        let mut places = lock(&self.places);
         *places = None;
         let plan = plan?;
         let ids = u64::try_from(plan.capacity).unwrap_or(u64::MAX);
@@ -93,10 +94,6 @@ impl PrefillHolder {
             );
         }
         places.is_some().then_some(plan)
-    }
-
-    fn places(&self) -> MutexGuard<'_, Option<Places>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Drops the prefilled IDs, and those being minted for the queue.
@@ -136,7 +133,7 @@ impl PrefillHolder {
         if let Some(prefill) = self.prefill.swap(None) {
             prefill.close();
         }
-        *self.places() = None;
+        *lock(&self.places) = None;
     }
 }
 

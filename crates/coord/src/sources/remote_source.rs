@@ -1,6 +1,5 @@
 //! Remote sources: counters and global-order sources for which the store names servers to ask.
 
-use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
@@ -107,8 +106,4 @@ impl SourceKind for RemoteSource {
     }
 }
 
-impl fmt::Debug for RemoteSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RemoteSource").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(RemoteSource: name);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use arc_swap::ArcSwap;
 use snowmint_core::ElapsedMillis;
@@ -20,6 +20,7 @@ use crate::ids::Mark;
 use crate::machine::demand::Demand;
 use crate::machine::section_assignment::{SectionAssignment, SectionLocation, Server};
 use crate::model::pool::SECTIONS;
+use crate::platform::lock::lock;
 
 /// Window of one section: values from `base` to below `limit` may be issued. Aligned, so that a
 /// number of any section costs one cache line.
@@ -135,19 +136,15 @@ impl SectionWindows {
 
     pub(super) fn register(&self, table: &Arc<KeyTable>) {
         {
-            let mut tables = self.registered();
+            let mut tables = lock(&self.tables);
             tables.retain(|known| known.strong_count() > 0);
             tables.push(Arc::downgrade(table));
         }
         self.begin();
     }
 
-    fn registered(&self) -> MutexGuard<'_, Vec<Weak<KeyTable>>> {
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn tables(&self) -> Vec<Arc<KeyTable>> {
-        self.registered().iter().filter_map(Weak::upgrade).collect()
+        lock(&self.tables).iter().filter_map(Weak::upgrade).collect()
     }
 
     pub(super) const fn key_room(&self) -> &Arc<KeyRoom> {
@@ -171,7 +168,7 @@ impl SectionWindows {
     /// the others are.
     #[cold]
     fn forget_keys(&self) {
-        let _turn = self.forgetting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = lock(&self.forgetting);
         while self.key_room.is_over() {
             let largest = self.tables().into_iter().max_by_key(|table| table.bytes());
             let Some(largest) = largest else { return };
@@ -183,7 +180,7 @@ impl SectionWindows {
 
     /// Forgets all keys of a source, which continue above all their numbers.
     pub(super) fn forget_all(&self, table: &KeyTable) {
-        let _turn = self.forgetting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = lock(&self.forgetting);
         if table.bytes() > 0 {
             table.forget(usize::MAX, || self.raise_forgotten());
         }
@@ -218,7 +215,7 @@ impl SectionWindows {
     /// Records demand and wakes the driver.
     pub(super) fn want(&self, section: u16, want: Demand) {
         {
-            let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut wanted = lock(&self.wanted);
             wanted.entry(section).and_modify(|known| *known = known.and(want)).or_insert(want);
         }
         self.wake.notify_one();
@@ -239,7 +236,7 @@ impl SectionWindows {
             // Also while another server still has it: it may have been released since.
             self.want(section, want);
         } else {
-            self.misdirected.lock().unwrap_or_else(PoisonError::into_inner).insert(section);
+            lock(&self.misdirected).insert(section);
         }
         match assignment.place(section) {
             SectionLocation::Here => NotOwned::Pending,
@@ -287,7 +284,7 @@ impl SectionWindows {
     // The driver calls the following.
 
     pub(crate) fn take_misdirected(&self) -> BTreeSet<u16> {
-        std::mem::take(&mut *self.misdirected.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.misdirected))
     }
 
     pub(crate) fn take_recheck(&self) -> bool {
@@ -296,7 +293,7 @@ impl SectionWindows {
 
     /// Takes the demand since the last call.
     pub(crate) fn take_wanted(&self) -> BTreeMap<u16, Demand> {
-        std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.wanted))
     }
 
     /// Begins a new membership; returns its number.
@@ -476,7 +473,7 @@ mod tests {
         for _ in 0..100 {
             sections.register(&Arc::new(KeyTable::new(sections.key_room())));
         }
-        let (live, registered) = (sections.tables().len(), sections.registered().len());
+        let (live, registered) = (sections.tables().len(), lock(&sections.tables).len());
         // The last one leaves at the next registration.
         assert_eq!((live, registered), (1, 2));
     }

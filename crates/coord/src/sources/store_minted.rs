@@ -2,7 +2,6 @@
 //! and takes the next numbers in the same step that reads its clock. This process claims no worker
 //! number and holds no window; the worker number in the IDs is the store's own.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -170,14 +169,7 @@ impl PerRequest for StoreMinted {
     }
 }
 
-impl fmt::Debug for StoreMinted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreMinted")
-            .field("name", &self.name)
-            .field("worker", &self.worker)
-            .finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(StoreMinted: name, worker);
 
 /// Detector of steps of the store's clock against our elapsed time, larger than a call takes.
 #[derive(Debug, Default)]

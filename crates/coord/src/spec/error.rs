@@ -1,6 +1,7 @@
 //! Errors in a source's definition.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use super::kind::Kind;
 
@@ -65,4 +66,26 @@ pub(super) fn value(
     reason: impl Into<String>,
 ) -> SpecError {
     SpecError::Value { key, value: value.to_string(), reason: reason.into() }
+}
+
+/// Rejects a key that was given without what it needs.
+pub(super) fn needs(
+    key: &'static str,
+    is_lacking: bool,
+    needs: &'static str,
+) -> Result<(), SpecError> {
+    if is_lacking { Err(SpecError::Needs { key, needs }) } else { Ok(()) }
+}
+
+/// Returns a number within its bounds, with the unit that follows them in the error.
+pub(super) fn within<N: Copy + Into<u64> + fmt::Display>(
+    key: &'static str,
+    number: N,
+    bounds: &RangeInclusive<u64>,
+    unit: &str,
+) -> Result<N, SpecError> {
+    if bounds.contains(&number.into()) {
+        return Ok(number);
+    }
+    Err(value(key, number, format!("take {} to {}{unit}", bounds.start(), bounds.end())))
 }

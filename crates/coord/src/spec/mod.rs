@@ -39,6 +39,14 @@ impl SourceSpec {
         Plan::check(self)
     }
 
+    /// Returns the plan of a snowflake source; `None` for other kinds, and for impossible keys.
+    pub(crate) fn snowflake(&self) -> Option<SnowflakePlan> {
+        match self.check() {
+            Ok(Plan::Snowflake(plan)) => Some(plan),
+            _ => None,
+        }
+    }
+
     /// Returns the same source with every default for its kind written out. Checking it gives the
     /// same [`Plan`].
     ///

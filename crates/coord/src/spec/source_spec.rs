@@ -13,196 +13,178 @@ use super::kind::{
 use super::words::words;
 use crate::error::json;
 
-/// A source's keys as written; none is required. See [`all`](super::keys::all) for the
-/// meaning of each.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SourceSpec {
-    /// Kind of IDs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Kind>,
-    /// Whether the source mints.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enabled: Option<bool>,
-    /// Layout of an ID's bits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub layout: Option<String>,
-    /// Time at which tick 0 begins.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub epoch: Option<String>,
-    /// Whether a layout that ends within a year is accepted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub short_life: Option<bool>,
-    /// Minter: process or store.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mint: Option<MintBy>,
-    /// Worker number of the store that mints.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub worker: Option<u64>,
-    /// Scope in which an ID never comes twice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unique: Option<Unique>,
-    /// Scope of the order.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub order: Option<Order>,
-    /// Policy for a clock that is set back.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_rollback: Option<OnRollback>,
-    /// Longest lead of IDs over the clock.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lead_max: Option<Span>,
-    /// Largest step back that is waited out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wait_max: Option<Span>,
-    /// `twice` or a duration.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wait_for: Option<String>,
-    /// Longest lag of IDs behind the clock.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub burst: Option<Span>,
-    /// `zero`, `random`, `random:N` or `carried`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sequence_start: Option<String>,
-    /// Number of shards over which `id % shards` spreads the IDs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shards: Option<u64>,
-    /// Queue into which IDs are minted ahead of need.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prefill: Option<PrefillSpec>,
-    /// Disguise of the IDs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub disguise: Option<DisguiseSpec>,
-    /// Text format of IDs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    /// Rule for how many numbers a segment source takes from the store at a time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step: Option<StepSpec>,
-    /// Stripe of a segment source, from 1 to `increment`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub offset: Option<u64>,
-    /// Distance between the numbers of a segment source: the number of stripes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub increment: Option<u64>,
-    /// Lowest number of a segment source.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first: Option<u64>,
-    /// Position of the stripe's first number among the store's numbers: written by a restripe.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_at: Option<u64>,
-    /// Number below which a segment source stays, and has stayed: written while stripes are
-    /// changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<u64>,
-    /// Upstream of a segment source's numbers, while another system hands them out too.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub upstream: Option<String>,
-    /// Stores that serve the source: each has a stripe of a segment source's numbers, or mints
-    /// under its own worker number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stores: Option<String>,
-    /// Keys of a counter source.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub counter: Option<CounterSpec>,
-    /// Serial form of a segment source's numbers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub serial: Option<SerialSpec>,
-    /// UUID version and namespace.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub uuid: Option<UuidSpec>,
+/// Declares a source's keys as they are written. Keys that are not set are left out of the text.
+macro_rules! spec_keys {
+    ($($(#[$about:meta])* $public:vis struct $name:ident {
+        $($(#[$meaning:meta])* pub $key:ident: $value:ty,)*
+    })*) => {$(
+        $(#[$about])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        $public struct $name {
+            $(
+                $(#[$meaning])*
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $key: $value,
+            )*
+        }
+    )*};
+}
+
+spec_keys! {
+    /// A source's keys as written; none is required. See [`all`](super::keys::all) for the
+    /// meaning of each.
+    pub struct SourceSpec {
+        /// Kind of IDs.
+        pub kind: Option<Kind>,
+        /// Whether the source mints.
+        pub enabled: Option<bool>,
+        /// Layout of an ID's bits.
+        pub layout: Option<String>,
+        /// Time at which tick 0 begins.
+        pub epoch: Option<String>,
+        /// Whether a layout that ends within a year is accepted.
+        pub short_life: Option<bool>,
+        /// Minter: process or store.
+        pub mint: Option<MintBy>,
+        /// Worker number of the store that mints.
+        pub worker: Option<u64>,
+        /// Scope in which an ID never comes twice.
+        pub unique: Option<Unique>,
+        /// Scope of the order.
+        pub order: Option<Order>,
+        /// Policy for a clock that is set back.
+        pub on_rollback: Option<OnRollback>,
+        /// Longest lead of IDs over the clock.
+        pub lead_max: Option<Span>,
+        /// Largest step back that is waited out.
+        pub wait_max: Option<Span>,
+        /// `twice` or a duration.
+        pub wait_for: Option<String>,
+        /// Longest lag of IDs behind the clock.
+        pub burst: Option<Span>,
+        /// `zero`, `random`, `random:N` or `carried`.
+        pub sequence_start: Option<String>,
+        /// Number of shards over which `id % shards` spreads the IDs.
+        pub shards: Option<u64>,
+        /// Queue into which IDs are minted ahead of need.
+        pub prefill: Option<PrefillSpec>,
+        /// Disguise of the IDs.
+        pub disguise: Option<DisguiseSpec>,
+        /// Text format of IDs.
+        pub text: Option<String>,
+        /// Rule for how many numbers a segment source takes from the store at a time.
+        pub step: Option<StepSpec>,
+        /// Stripe of a segment source, from 1 to `increment`.
+        pub offset: Option<u64>,
+        /// Distance between the numbers of a segment source: the number of stripes.
+        pub increment: Option<u64>,
+        /// Lowest number of a segment source.
+        pub first: Option<u64>,
+        /// Position of the stripe's first number among the store's numbers: written by a restripe.
+        pub first_at: Option<u64>,
+        /// Number below which a segment source stays, and has stayed: written while stripes are
+        /// changed.
+        pub until: Option<u64>,
+        /// Upstream of a segment source's numbers, while another system hands them out too.
+        pub upstream: Option<String>,
+        /// Stores that serve the source: each has a stripe of a segment source's numbers, or mints
+        /// under its own worker number.
+        pub stores: Option<String>,
+        /// Keys of a counter source.
+        pub counter: Option<CounterSpec>,
+        /// Serial form of a segment source's numbers.
+        pub serial: Option<SerialSpec>,
+        /// UUID version and namespace.
+        pub uuid: Option<UuidSpec>,
+    }
+
+    /// The keys `prefill.*`.
+    pub struct PrefillSpec {
+        /// Whether there is a queue.
+        pub enabled: Option<bool>,
+        /// Exponent of the queue's capacity: (highest sequence + 1) * 2^boost IDs.
+        pub boost: Option<u32>,
+        /// Percentage of the queue below which it is refilled.
+        pub threshold: Option<u32>,
+        /// Interval of further refills.
+        pub schedule: Option<Span>,
+        /// Policy of an empty queue.
+        pub on_empty: Option<OnEmpty>,
+        /// Longest wait for an empty queue.
+        pub wait_max: Option<Span>,
+    }
+
+    /// The keys `disguise.*`.
+    pub struct DisguiseSpec {
+        /// Extent of what is hidden.
+        pub mode: Option<DisguiseMode>,
+        /// Number of the key ring in each server's configuration.
+        pub key: Option<u32>,
+        /// Derivation of the source's key from the configured one: 1 or 2. Stored texts without it
+        /// are from before there were versions, and mean 1; a new definition without it gets the
+        /// newest.
+        pub version: Option<u8>,
+        /// Most bits of a disguised number.
+        pub bits: Option<u8>,
+        /// Check value of the key, written when the source is defined. A server with another key of
+        /// this number is rejected, since two keys would make the same ID twice.
+        pub check: Option<String>,
+    }
+
+    /// The keys `step.*`.
+    pub struct StepSpec {
+        /// Rule for how many numbers are taken at a time.
+        pub rule: Option<StepRule>,
+        /// Numbers taken at a time, or at first, where the rule begins with a number.
+        pub size: Option<u64>,
+        /// Fewest numbers taken at a time.
+        pub min: Option<u64>,
+        /// Most numbers taken at a time.
+        pub max: Option<u64>,
+        /// Time that the numbers taken at a time should last.
+        pub lasts: Option<Span>,
+        /// Percentage of all numbers taken that may be lost.
+        pub waste_max: Option<u8>,
+    }
+
+    /// The keys `counter.*`.
+    pub struct CounterSpec {
+        /// Lowest number of any key.
+        pub start: Option<u64>,
+        /// Numbers taken from the store at a time, for all keys of a section.
+        pub step: Option<u64>,
+        /// Basis of a result.
+        pub confirm: Option<Confirm>,
+        /// Name by which a key's section is found.
+        pub keys: Option<KeyNames>,
+    }
+
+    /// The keys `serial.*`.
+    pub struct SerialSpec {
+        /// Prefix of each serial.
+        pub prefix: Option<String>,
+        /// Form of the date that follows.
+        pub date: Option<String>,
+        /// Time zone that decides the day.
+        pub zone: Option<String>,
+        /// Digits of the number.
+        pub width: Option<u8>,
+        /// Time at which the number restarts.
+        pub reset: Option<SerialReset>,
+    }
+
+    /// The keys `uuid.*`.
+    pub struct UuidSpec {
+        /// 1, 3, 4, 5, 6, 7 or 8.
+        pub version: Option<u8>,
+        /// `dns`, `url`, `oid`, `x500` or a UUID.
+        pub namespace: Option<String>,
+    }
 }
 
 /// The keys of counters, serials and UUIDs, in the order of the pages.
 pub(super) const TABLES: [&[Key]; 3] = [CounterSpec::KEYS, SerialSpec::KEYS, UuidSpec::KEYS];
-
-/// The keys `prefill.*`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PrefillSpec {
-    /// Whether there is a queue.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enabled: Option<bool>,
-    /// Exponent of the queue's capacity: (highest sequence + 1) * 2^boost IDs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub boost: Option<u32>,
-    /// Percentage of the queue below which it is refilled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threshold: Option<u32>,
-    /// Interval of further refills.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<Span>,
-    /// Policy of an empty queue.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_empty: Option<OnEmpty>,
-    /// Longest wait for an empty queue.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wait_max: Option<Span>,
-}
-
-/// The keys `disguise.*`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DisguiseSpec {
-    /// Extent of what is hidden.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode: Option<DisguiseMode>,
-    /// Number of the key ring in each server's configuration.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key: Option<u32>,
-    /// Derivation of the source's key from the configured one: 1 or 2. Stored texts without it are
-    /// from before there were versions, and mean 1; a new definition without it gets the newest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<u8>,
-    /// Most bits of a disguised number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bits: Option<u8>,
-    /// Check value of the key, written when the source is defined. A server with another key of
-    /// this number is rejected, since two keys would make the same ID twice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub check: Option<String>,
-}
-
-/// The keys `step.*`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StepSpec {
-    /// Rule for how many numbers are taken at a time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rule: Option<StepRule>,
-    /// Numbers taken at a time, or at first, where the rule begins with a number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
-    /// Fewest numbers taken at a time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min: Option<u64>,
-    /// Most numbers taken at a time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max: Option<u64>,
-    /// Time that the numbers taken at a time should last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lasts: Option<Span>,
-    /// Percentage of all numbers taken that may be lost.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waste_max: Option<u8>,
-}
-
-/// The keys `counter.*`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CounterSpec {
-    /// Lowest number of any key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub start: Option<u64>,
-    /// Numbers taken from the store at a time, for all keys of a section.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step: Option<u64>,
-    /// Basis of a result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub confirm: Option<Confirm>,
-    /// Name by which a key's section is found.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub keys: Option<KeyNames>,
-}
 
 impl CounterSpec {
     const KEYS: &[Key] = &[
@@ -234,27 +216,6 @@ impl CounterSpec {
         )
         .fixed(),
     ];
-}
-
-/// The keys `serial.*`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SerialSpec {
-    /// Prefix of each serial.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prefix: Option<String>,
-    /// Form of the date that follows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub date: Option<String>,
-    /// Time zone that decides the day.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub zone: Option<String>,
-    /// Digits of the number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub width: Option<u8>,
-    /// Time at which the number restarts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reset: Option<SerialReset>,
 }
 
 impl SerialSpec {
@@ -296,18 +257,6 @@ impl SerialSpec {
         )
         .fixed(),
     ];
-}
-
-/// The keys `uuid.*`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UuidSpec {
-    /// 1, 3, 4, 5, 6, 7 or 8.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<u8>,
-    /// `dns`, `url`, `oid`, `x500` or a UUID.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
 }
 
 impl UuidSpec {

@@ -70,50 +70,34 @@ pub trait Pause: Clock {
     fn pause_until(&self, wall: UnixMillis, at_most_ms: u64);
 }
 
-impl<C: Clock + ?Sized> Clock for &C {
-    #[inline]
-    fn unix_ms(&self) -> UnixMillis {
-        (**self).unix_ms()
-    }
+/// Implements the traits of clocks for a pointer to a type that has them.
+macro_rules! of_pointer {
+    ($pointer:ty) => {
+        impl<T: Clock + ?Sized> Clock for $pointer {
+            #[inline]
+            fn unix_ms(&self) -> UnixMillis {
+                (**self).unix_ms()
+            }
 
-    #[inline]
-    fn read(&self) -> Reading {
-        (**self).read()
-    }
+            #[inline]
+            fn read(&self) -> Reading {
+                (**self).read()
+            }
 
-    #[inline]
-    fn cached_unix_ms(&self) -> UnixMillis {
-        (**self).cached_unix_ms()
-    }
+            #[inline]
+            fn cached_unix_ms(&self) -> UnixMillis {
+                (**self).cached_unix_ms()
+            }
+        }
+
+        impl<T: Pause + ?Sized> Pause for $pointer {
+            fn pause_until(&self, wall: UnixMillis, at_most_ms: u64) {
+                (**self).pause_until(wall, at_most_ms);
+            }
+        }
+    };
 }
 
-impl<C: Pause + ?Sized> Pause for &C {
-    fn pause_until(&self, wall: UnixMillis, at_most_ms: u64) {
-        (**self).pause_until(wall, at_most_ms);
-    }
-}
-
+of_pointer!(&T);
 #[cfg(feature = "std")]
-impl<C: Clock + ?Sized> Clock for std::sync::Arc<C> {
-    #[inline]
-    fn unix_ms(&self) -> UnixMillis {
-        (**self).unix_ms()
-    }
-
-    #[inline]
-    fn read(&self) -> Reading {
-        (**self).read()
-    }
-
-    #[inline]
-    fn cached_unix_ms(&self) -> UnixMillis {
-        (**self).cached_unix_ms()
-    }
-}
-
-#[cfg(feature = "std")]
-impl<C: Pause + ?Sized> Pause for std::sync::Arc<C> {
-    fn pause_until(&self, wall: UnixMillis, at_most_ms: u64) {
-        (**self).pause_until(wall, at_most_ms);
-    }
-}
+of_pointer!(std::sync::Arc<T>);

@@ -17,7 +17,7 @@ use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use crate::error::{Error, Result};
 use crate::ids::{Incarnation, Mark, Term};
-use crate::model::lease::{Lease, SlotRow, given_up};
+use crate::model::lease::{Lease, SlotRow, given_up, granted};
 use crate::model::member::{MemberInfo, not_joined};
 use crate::model::pool::{Pool, Reuse, SlotDefaults};
 
@@ -105,13 +105,7 @@ pub fn check_acquire(acquire: &Acquire) -> Result<()> {
             acquire.length
         )));
     }
-    if let Some(slot) = acquire.slots.iter().find(|slot| **slot >= pool.slots) {
-        let last = pool.slots.saturating_sub(1);
-        return Err(Error::invalid(format!(
-            "slot {slot} of pool {name:?} is out of range, maximum {last}; correct the number"
-        )));
-    }
-    Ok(())
+    pool.check_slots(&acquire.slots)
 }
 
 /// Checks that the acquiring member has joined.
@@ -178,20 +172,12 @@ pub fn decide_acquire(
             return AcquireStep::Held(holder);
         }
     }
-    let (term, mark) =
+    let before =
         row.map_or_else(|| ground.of(&acquire.pool.name, slot), |row| (row.term, row.mark));
-    AcquireStep::Grant(SlotRow {
-        slot,
-        term: term.next(),
-        floor: mark,
-        mark: Mark::new(mark.get().saturating_add(acquire.length).min(Mark::MAX.get())),
-        holder: Some(acquire.member),
-        owner: acquire.owner.clone(),
-        claim_request: acquire.request,
-        extend_request: 0,
-        held_since: now,
-        given_up_at: UnixMillis::ZERO,
-    })
+    let mut row =
+        granted(slot, before, acquire.member, acquire.owner.clone(), acquire.request, now);
+    row.mark = Mark::new(row.floor.get().saturating_add(acquire.length).min(Mark::MAX.get()));
+    AcquireStep::Grant(row)
 }
 
 /// Decides a relinquish of one slot; returns the row after it, if the member holds it by this term.

@@ -175,6 +175,30 @@ impl SlotRow {
     }
 }
 
+/// Returns the row of a slot after it was granted to a member, with an empty window above the mark
+/// that it had before.
+pub(crate) fn granted(
+    slot: u64,
+    (term, mark): (Term, Mark),
+    member: Incarnation,
+    owner: String,
+    request: u64,
+    now: UnixMillis,
+) -> SlotRow {
+    SlotRow {
+        slot,
+        term: term.next(),
+        floor: mark,
+        mark,
+        holder: Some(member),
+        owner,
+        claim_request: request,
+        extend_request: 0,
+        held_since: now,
+        given_up_at: UnixMillis::ZERO,
+    }
+}
+
 /// Returns the error of a verb on a slot that has no row.
 #[must_use]
 pub fn never_claimed(pool: &str, slot: u64) -> Error {

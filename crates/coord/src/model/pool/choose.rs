@@ -9,7 +9,7 @@ use super::view::PoolView;
 use super::{ClaimRequest, Reuse, SlotDefaults};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::external::is_external;
-use crate::model::lease::{Lease, SlotRow};
+use crate::model::lease::{Lease, SlotRow, granted};
 use crate::model::member::{MemberInfo, not_joined};
 
 /// Effect of a claim.
@@ -116,34 +116,15 @@ pub fn choose(
     let claimed_rows: Vec<SlotRow> = groups
         .iter()
         .flat_map(|number| number * group..(number + 1) * group)
-        .map(|slot| claimed(by_slot.get(&slot).copied(), slot, request, ground, now))
+        .map(|slot| {
+            let before =
+                by_slot.get(&slot).map_or((ground.term, ground.mark), |row| (row.term, row.mark));
+            granted(slot, before, request.member, request.owner.clone(), request.request, now)
+        })
         .collect();
     let next = match request.pool.reuse {
         Reuse::Never => groups.last().map_or(next, |last| (last + 1) * group),
         Reuse::Recycle | Reuse::Ordered => 0,
     };
     Ok(Choice::Claim { rows: claimed_rows, next, forget: view.forget() })
-}
-
-/// Returns the row of a slot after the claim.
-fn claimed(
-    before: Option<&SlotRow>,
-    slot: u64,
-    request: &ClaimRequest,
-    ground: SlotDefaults,
-    now: UnixMillis,
-) -> SlotRow {
-    let (term, mark) = before.map_or((ground.term, ground.mark), |row| (row.term, row.mark));
-    SlotRow {
-        slot,
-        term: term.next(),
-        floor: mark,
-        mark,
-        holder: Some(request.member),
-        owner: request.owner.clone(),
-        claim_request: request.request,
-        extend_request: 0,
-        held_since: now,
-        given_up_at: UnixMillis::ZERO,
-    }
 }

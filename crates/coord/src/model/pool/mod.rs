@@ -89,6 +89,16 @@ impl Pool {
         Ok(())
     }
 
+    /// Checks that the pool has these slots.
+    pub(crate) fn check_slots(&self, slots: &[u64]) -> Result<()> {
+        let Some(slot) = slots.iter().find(|slot| **slot >= self.slots) else { return Ok(()) };
+        let last = self.slots.saturating_sub(1);
+        Err(Error::invalid(format!(
+            "slot {slot} of pool {:?} is out of range, maximum {last}; correct the number",
+            self.name
+        )))
+    }
+
     /// Checks that a stored pool of this name has the same shape.
     ///
     /// # Errors

@@ -134,12 +134,7 @@ impl OrderSlot {
         let slots = [SlotWindow { worker: 0, clock_value: 0, window }];
         let ctx = &core.ctx;
         let (clock, observer) = (Arc::clone(&ctx.clock), Arc::clone(&ctx.observer));
-        let generators = GeneratorSet::new(&config, &slots, clock, observer, random::number()?)
-            .map_err(|error| {
-                Error::internal(format!(
-                    "internal error: generator cannot be made: {error}; please report it"
-                ))
-            })?;
+        let generators = GeneratorSet::new(&config, &slots, clock, observer, random::number()?)?;
         self.configs.insert(source.name.clone(), config);
         backing.serve(Arc::new(generators));
         Ok(())

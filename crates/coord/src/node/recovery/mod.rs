@@ -368,20 +368,13 @@ impl<'a> Configured<'a> {
     fn plans(self) -> Vec<SnowflakePlan> {
         let builtin = SourceSpec::default();
         let builtin = self.settings.builtin.then_some(&builtin);
-        self.sources.values().chain(builtin).filter_map(snowflake).collect()
+        self.sources.values().chain(builtin).filter_map(SourceSpec::snowflake).collect()
     }
 }
 
 /// Returns whether a source has numbers in its own store.
 const fn has_numbers(plan: &Plan) -> bool {
     matches!(plan, Plan::Segment(plan) if plan.stores.is_empty())
-}
-
-fn snowflake(spec: &SourceSpec) -> Option<SnowflakePlan> {
-    match spec.check() {
-        Ok(Plan::Snowflake(plan)) => Some(plan),
-        _ => None,
-    }
 }
 
 /// Returns by how many days a mark lies ahead of the clock, if by more than one. An operator may

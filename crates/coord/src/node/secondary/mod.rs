@@ -12,12 +12,13 @@ mod workers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::settings::{NodeSettings, Platform};
 use super::state::Node;
 use crate::error::{Error, Result};
 use crate::model::name::check_name;
+use crate::platform::lock::lock;
 use crate::spec::Plan;
 use crate::store::{Store, StoreConnector, StoreConnectors};
 use store::{OpenNode, SecondaryStore, close};
@@ -59,13 +60,9 @@ impl SecondaryStores {
         };
         for (name, connector) in &settings.secondary_stores {
             let secondary = secondary_stores.secondary_at(name, connector, true);
-            secondary_stores.all().insert(name.clone(), secondary);
+            lock(&secondary_stores.all).insert(name.clone(), secondary);
         }
         secondary_stores
-    }
-
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Arc<SecondaryStore>>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn secondary_at(
@@ -95,7 +92,7 @@ impl SecondaryStores {
     /// Returns the store of this name, if it is configured here or known to the primary store's
     /// servers.
     fn secondary(&self, name: &str) -> Option<Arc<SecondaryStore>> {
-        let mut all = self.all();
+        let mut all = lock(&self.all);
         if let Some(known) = all.get(name) {
             return Some(Arc::clone(known));
         }
@@ -109,7 +106,7 @@ impl SecondaryStores {
 
     #[cfg(test)]
     pub(super) fn names(&self) -> Vec<String> {
-        self.all().keys().cloned().collect()
+        lock(&self.all).keys().cloned().collect()
     }
 
     /// Rejects a source that this process would serve from fewer stores than the source has.
@@ -133,7 +130,7 @@ impl SecondaryStores {
     fn add(&self, name: &str, connector: &Arc<dyn StoreConnector>) -> Result<()> {
         check_name("store", name)?;
         let added = self.secondary_at(name, connector, true);
-        let mut all = self.all();
+        let mut all = lock(&self.all);
         if all.contains_key(name) {
             return Err(Error::conflict(format!(
                 "store {name:?} is in use at another URL; restart to change it"
@@ -150,7 +147,7 @@ impl SecondaryStores {
     /// The first error. All stores are closed in any case.
     pub(super) async fn close(&self) -> Result<()> {
         let mut closing = tokio::task::JoinSet::new();
-        let all: Vec<_> = self.all().values().cloned().collect();
+        let all: Vec<_> = lock(&self.all).values().cloned().collect();
         for secondary in all {
             if let Some(node) = secondary.take() {
                 closing.spawn(close(node));

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use snowmint_core::ElapsedMillis;
@@ -10,6 +10,8 @@ use snowmint_core::ElapsedMillis;
 use super::super::settings::{NodeSettings, Platform};
 use super::super::state::Node;
 use crate::error::{Error, Result};
+use crate::platform::lock::lock;
+use crate::platform::timer::within;
 use crate::store::{Store, StoreConnector};
 
 /// Function that opens a node: [`Node::open`]. It is passed as a value, since the function needs all
@@ -70,7 +72,7 @@ fn open(secondary: Arc<SecondaryStore>) -> Pin<Box<dyn Future<Output = Result<No
 impl SecondaryStore {
     /// Returns whether it is configured, in use or open.
     pub(super) fn is_needed(self: &Arc<Self>) -> bool {
-        self.is_configured || Arc::strong_count(self) > 1 || self.state().node.is_some()
+        self.is_configured || Arc::strong_count(self) > 1 || lock(&self.state).node.is_some()
     }
 
     /// Returns the node on this store. Opens it if necessary.
@@ -84,14 +86,14 @@ impl SecondaryStore {
             return Ok(node);
         }
         // A caller that waited for an earlier attempt need not repeat it.
-        if let Some((failed_at, error)) = self.state().failed.clone()
+        if let Some((failed_at, error)) = lock(&self.state).failed.clone()
             && failed_at >= requested_at
         {
             return Err(error);
         }
         let opened = self.opened().await;
         if let Err(error) = &opened {
-            self.state().failed = Some((self.platform.timer.elapsed(), error.clone()));
+            lock(&self.state).failed = Some((self.platform.timer.elapsed(), error.clone()));
         }
         opened
     }
@@ -99,23 +101,21 @@ impl SecondaryStore {
     async fn opened(self: &Arc<Self>) -> Result<Node> {
         // The task runs to its end even if the caller is gone: a half-opened store holds its locks.
         let mut opening = tokio::spawn(open(Arc::clone(self)));
-        let node = tokio::select! {
-            biased;
-            opened = &mut opening => opened.map_err(|error| {
-                Error::internal(format!(
-                    "internal error: task that opens store {:?} ended: {error}; please report it",
-                    self.name
-                ))
-            })??,
-            () = self.platform.timer.sleep_ms(self.settings.store_call_ms) => {
-                opening.abort();
-                return Err(Error::unavailable(format!(
-                    "store {:?} did not open within {} ms; check that it runs and is reachable",
-                    self.name, self.settings.store_call_ms
-                )));
-            }
+        let within_ms = self.settings.store_call_ms;
+        let Some(opened) = within(&*self.platform.timer, within_ms, &mut opening).await else {
+            opening.abort();
+            return Err(Error::unavailable(format!(
+                "store {:?} did not open within {within_ms} ms; check that it runs and is reachable",
+                self.name
+            )));
         };
-        let mut state = self.state();
+        let node = opened.map_err(|error| {
+            Error::internal(format!(
+                "internal error: task that opens store {:?} ended: {error}; please report it",
+                self.name
+            ))
+        })??;
+        let mut state = lock(&self.state);
         if state.closed {
             return Err(self.gone());
         }
@@ -124,21 +124,17 @@ impl SecondaryStore {
     }
 
     fn known(&self) -> Result<Option<Node>> {
-        let state = self.state();
+        let state = lock(&self.state);
         if state.closed { Err(self.gone()) } else { Ok(state.node.clone()) }
     }
 
     pub(super) fn take(&self) -> Option<Node> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.closed = true;
         state.node.take()
     }
 
     fn gone(&self) -> Error {
         Error::closed(format!("store {:?} is closed; open the node again", self.name))
-    }
-
-    fn state(&self) -> MutexGuard<'_, SecondaryState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -36,6 +36,19 @@ pub trait Timer: Send + Sync + fmt::Debug + 'static {
     }
 }
 
+/// Returns the result of a call, or `None` when it takes longer than `within_ms`.
+pub(crate) async fn within<C: Future>(
+    timer: &dyn Timer,
+    within_ms: u64,
+    call: C,
+) -> Option<C::Output> {
+    tokio::select! {
+        biased;
+        result = call => Some(result),
+        () = timer.sleep_ms(within_ms) => None,
+    }
+}
+
 /// Timer with the time since the machine started, suspend included (CLOCK_BOOTTIME on Linux;
 /// elsewhere the monotonic clock). Its waits need a Tokio runtime with time enabled.
 #[derive(Clone, Copy, Debug, Default)]

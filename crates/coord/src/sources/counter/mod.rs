@@ -17,7 +17,6 @@ mod many_keys;
 mod room;
 mod text_map;
 
-use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -428,8 +427,4 @@ fn not_owner(section: u16, server: Server) -> Error {
     Error::not_owner(section, server.address)
 }
 
-impl fmt::Debug for CounterSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CounterSource").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(CounterSource: name);

@@ -1,6 +1,5 @@
 //! ULIDs.
 
-use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -56,11 +55,7 @@ impl SourceKind for UlidSource {
     }
 }
 
-impl fmt::Debug for UlidSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UlidSource").finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(UlidSource);
 
 #[cfg(test)]
 mod tests {

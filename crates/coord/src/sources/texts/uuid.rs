@@ -1,6 +1,5 @@
 //! UUIDs. No MAC address is ever read: versions 1 and 6 use a random node, marked as such.
 
-use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use snowmint_core::text::Format;
@@ -122,11 +121,7 @@ impl SourceKind for UuidSource {
     }
 }
 
-impl fmt::Debug for UuidSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UuidSource").field("plan", &self.plan).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(UuidSource: plan);
 
 #[cfg(test)]
 mod tests {

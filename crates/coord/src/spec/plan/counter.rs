@@ -1,7 +1,7 @@
 //! Counters: their keys, checked, and back.
 
 use crate::spec::bounds::{COUNTER_START, STEP};
-use crate::spec::error::{SpecError, value};
+use crate::spec::error::{SpecError, within};
 use crate::spec::kind::{Confirm, KeyNames, Kind};
 use crate::spec::source_spec::{CounterSpec, SourceSpec};
 
@@ -24,17 +24,9 @@ pub struct CounterPlan {
 
 pub(super) fn check(spec: &SourceSpec) -> Result<CounterPlan, SpecError> {
     let counter = spec.counter.clone().unwrap_or_default();
-    let start = counter.start.unwrap_or(1);
-    if !COUNTER_START.contains(&start) {
-        return Err(value("counter.start", start, format!("take 1 to {}", COUNTER_START.end())));
-    }
-    let step = counter.step.unwrap_or(STEP_DEFAULT);
-    if !STEP.contains(&step) {
-        return Err(value("counter.step", step, format!("take 1 to {}", STEP.end())));
-    }
     Ok(CounterPlan {
-        start,
-        step,
+        start: within("counter.start", counter.start.unwrap_or(1), &COUNTER_START, "")?,
+        step: within("counter.step", counter.step.unwrap_or(STEP_DEFAULT), &STEP, "")?,
         confirm: counter.confirm == Some(Confirm::Store),
         keys_alone: counter.keys == Some(KeyNames::Alone),
     })

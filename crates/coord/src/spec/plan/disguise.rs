@@ -2,7 +2,7 @@
 
 use snowmint_core::Layout;
 
-use crate::spec::error::{SpecError, value};
+use crate::spec::error::{SpecError, needs, value};
 use crate::spec::kind::DisguiseMode;
 use crate::spec::source_spec::DisguiseSpec;
 
@@ -62,18 +62,12 @@ pub(super) fn disguise(
     let Some(spec) = given else { return Ok(None) };
     let mode = spec.mode.unwrap_or_default();
     if mode == DisguiseMode::None {
-        let others = [
-            ("disguise.key", spec.key.is_some()),
-            ("disguise.version", spec.version.is_some()),
-            ("disguise.bits", spec.bits.is_some()),
-            ("disguise.check", spec.check.is_some()),
-        ];
-        return match others.into_iter().find(|(_, given)| *given) {
-            Some((key, _)) => {
-                Err(SpecError::Needs { key, needs: "disguise.mode = full or ordered" })
-            }
-            None => Ok(None),
-        };
+        let reject = |key, is_given| needs(key, is_given, "disguise.mode = full or ordered");
+        reject("disguise.key", spec.key.is_some())?;
+        reject("disguise.version", spec.version.is_some())?;
+        reject("disguise.bits", spec.bits.is_some())?;
+        reject("disguise.check", spec.check.is_some())?;
+        return Ok(None);
     }
     let key = spec.key.unwrap_or(1);
     let version = disguise_version(spec.version)?;
@@ -81,19 +75,12 @@ pub(super) fn disguise(
         if layout.is_none() {
             return Err(value("disguise.mode", "ordered", "only snowflake sources have time bits"));
         }
-        if spec.bits.is_some() {
-            return Err(SpecError::Needs { key: "disguise.bits", needs: "disguise.mode = full" });
-        }
+        needs("disguise.bits", spec.bits.is_some(), "disguise.mode = full")?;
         return Ok(Some(DisguisePlan { key, version, hides: Hides::BelowTime }));
     }
-    let bits = match (layout, spec.bits) {
-        // A snowflake's disguise has the layout's own width.
-        (Some(_), Some(_)) => {
-            return Err(SpecError::Needs { key: "disguise.bits", needs: "kind = segment" });
-        }
-        (Some(_), None) => None,
-        (None, bits) => Some(bits.unwrap_or(63)),
-    };
+    // A snowflake's disguise has the layout's own width.
+    needs("disguise.bits", layout.is_some() && spec.bits.is_some(), "kind = segment")?;
+    let bits = layout.is_none().then_some(spec.bits.unwrap_or(63));
     match bits {
         None | Some(53 | 63) => Ok(Some(DisguisePlan { key, version, hides: Hides::All { bits } })),
         Some(bits) => Err(value("disguise.bits", bits, "take 63, or 53 for JavaScript readers")),

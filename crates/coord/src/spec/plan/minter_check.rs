@@ -4,7 +4,7 @@ use snowmint_core::layout::Field;
 
 use super::rollback::ONE_MARK;
 use super::snowflake::{MinterPlan, SnowflakePlan, StartPlan};
-use crate::spec::error::{SpecError, value};
+use crate::spec::error::{SpecError, needs, value};
 use crate::spec::kind::{MintBy, Order, Unique};
 use crate::spec::source_spec::SourceSpec;
 use crate::spec::stores::workers;
@@ -12,17 +12,10 @@ use crate::spec::stores::workers;
 impl MinterPlan {
     pub(super) fn check(spec: &SourceSpec, plan: &SnowflakePlan) -> Result<Self, SpecError> {
         if spec.mint.unwrap_or_default() == MintBy::Process {
-            return match (spec.worker, &spec.stores) {
-                (Some(_), _) => Err(SpecError::Needs {
-                    key: "worker",
-                    needs: "mint = store (a process has the one of worker.number, or claims one)",
-                }),
-                (None, Some(_)) => Err(SpecError::Needs {
-                    key: "stores",
-                    needs: "kind = segment, or mint = store",
-                }),
-                (None, None) => Ok(Self::Process),
-            };
+            let stored = "mint = store (a process has the one of worker.number, or claims one)";
+            needs("worker", spec.worker.is_some(), stored)?;
+            needs("stores", spec.stores.is_some(), "kind = segment, or mint = store")?;
+            return Ok(Self::Process);
         }
         check_possible(plan)?;
         if let Some(text) = spec.stores.as_deref() {
@@ -40,10 +33,8 @@ impl MinterPlan {
     }
 
     fn check_stores(spec: &SourceSpec, text: &str, worker_max: u64) -> Result<Self, SpecError> {
-        if spec.worker.is_some() {
-            let needs = "no stores, each of which has a number of its own there";
-            return Err(SpecError::Needs { key: "worker", needs });
-        }
+        let alone = "no stores, each of which has a number of its own there";
+        needs("worker", spec.worker.is_some(), alone)?;
         let stores = workers(text).map_err(|reason| value("stores", text, reason))?;
         for (_, worker) in &stores {
             check_worker("stores", *worker, worker_max)?;
@@ -61,28 +52,26 @@ fn check_worker(key: &'static str, worker: u64, worker_max: u64) -> Result<(), S
 
 /// Rejects keys that the store cannot follow, or follows without being configured.
 fn check_possible(plan: &SnowflakePlan) -> Result<(), SpecError> {
-    let needs = |reason: &str| Err(value("mint", "store", format!("it needs {reason}")));
+    let mint_needs = |reason: &str| Err(value("mint", "store", format!("it needs {reason}")));
     if plan.layout.bits(Field::Clock) > 0 {
-        return needs("a layout without clock bits");
+        return mint_needs("a layout without clock bits");
     }
     if !plan.rollback_plan.keeps_one_mark() {
-        return needs(ONE_MARK);
+        return mint_needs(ONE_MARK);
     }
     if plan.order == Order::Global {
-        return needs("order = local: the IDs of one store are in one order for all callers");
+        return mint_needs("order = local: the IDs of one store are in one order for all callers");
     }
     if plan.unique == Unique::Namespace {
-        return needs("unique = source: the process has no generator to share");
+        return mint_needs("unique = source: the process has no generator to share");
     }
-    if matches!(plan.start, StartPlan::Shards(_)) {
-        let needs = "mint = process: the store begins each tick at sequence number 0";
-        return Err(SpecError::Needs { key: "shards", needs });
-    }
+    let by_process = "mint = process: the store begins each tick at sequence number 0";
+    needs("shards", matches!(plan.start, StartPlan::Shards(_)), by_process)?;
     if plan.start != StartPlan::Zero {
-        return needs("sequence_start = zero: the store continues its own count");
+        return mint_needs("sequence_start = zero: the store continues its own count");
     }
     if plan.prefill.is_some() {
-        return needs("prefill.enabled = false: nothing is minted ahead of need");
+        return mint_needs("prefill.enabled = false: nothing is minted ahead of need");
     }
     Ok(())
 }

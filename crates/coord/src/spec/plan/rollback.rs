@@ -7,7 +7,7 @@ use snowmint_core::{Layout, Rollback};
 use super::span::span;
 use crate::spec::bounds::{LEAD_MS, WAIT_MS};
 use crate::spec::duration::Span;
-use crate::spec::error::{SpecError, value};
+use crate::spec::error::{SpecError, needs, value};
 use crate::spec::kind::{OnRollback, name_of};
 use crate::spec::source_spec::SourceSpec;
 
@@ -131,19 +131,11 @@ impl RollbackPlan {
             return Err(value("on_rollback", name_of(&policy), reason));
         }
         let leads = matches!(policy, OnRollback::Hold | OnRollback::Borrow | OnRollback::Ring);
-        if spec.lead_max.is_some() && !leads {
-            return Err(SpecError::Needs {
-                key: "lead_max",
-                needs: "on_rollback = hold, borrow or ring",
-            });
-        }
         let waits = policy == OnRollback::Wait;
-        if spec.wait_max.is_some() && !waits {
-            return Err(SpecError::Needs { key: "wait_max", needs: "on_rollback = wait" });
-        }
-        if spec.wait_for.is_some() && !waits {
-            return Err(SpecError::Needs { key: "wait_for", needs: "on_rollback = wait" });
-        }
+        let leads_for = "on_rollback = hold, borrow or ring";
+        needs("lead_max", spec.lead_max.is_some() && !leads, leads_for)?;
+        needs("wait_max", spec.wait_max.is_some() && !waits, "on_rollback = wait")?;
+        needs("wait_for", spec.wait_for.is_some() && !waits, "on_rollback = wait")?;
         let lead_default_ms =
             if policy == OnRollback::Borrow { BORROW_LEAD_MAX_MS } else { HOLD_LEAD_MAX_MS };
         let lead_max_ms = span("lead_max", spec.lead_max, lead_default_ms, &LEAD_MS)?;
@@ -152,9 +144,8 @@ impl RollbackPlan {
             OnRollback::Borrow => Self::Borrow { lead_max_ms },
             OnRollback::Wait => {
                 let fixed_ms = wait_for(spec.wait_for.as_deref())?;
-                if fixed_ms.is_some() && spec.wait_max.is_some() {
-                    return Err(SpecError::Needs { key: "wait_max", needs: "wait_for = twice" });
-                }
+                let is_fixed = fixed_ms.is_some();
+                needs("wait_max", spec.wait_max.is_some() && is_fixed, "wait_for = twice")?;
                 let wait_max_ms = span("wait_max", spec.wait_max, WAIT_OFFSET_MAX_MS, &WAIT_MS)?;
                 Self::Wait { wait_max_ms, fixed_ms }
             }

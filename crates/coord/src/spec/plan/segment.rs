@@ -10,7 +10,7 @@ use crate::model::segment::NUMBER_MAX;
 use crate::model::stripe::Stripe;
 use crate::spec::bounds::{STEP, STEP_LASTS_MS, STEP_WASTE};
 use crate::spec::duration::Span;
-use crate::spec::error::{SpecError, value};
+use crate::spec::error::{SpecError, needs, value, within};
 use crate::spec::kind::{Kind, StepRule};
 use crate::spec::source_spec::{SourceSpec, StepSpec};
 use crate::spec::stores::names;
@@ -98,29 +98,24 @@ impl StepPlan {
     fn check(spec: &StepSpec) -> Result<Self, SpecError> {
         let rule = spec.rule.unwrap_or_default();
         reject_other_rules_keys(spec, rule)?;
-        let size = within("step.size", spec.size.unwrap_or(SIZE_DEFAULT), 1)?;
+        let counted = |key, count, least| within(key, count, &(least..=*STEP.end()), "");
+        let size = counted("step.size", spec.size.unwrap_or(SIZE_DEFAULT), 1)?;
         match rule {
             StepRule::Fixed => Ok(Self::Fixed { size }),
             StepRule::Leaf => {
                 let max = spec.max.unwrap_or(Ord::max(MAX_DEFAULT, size));
-                Ok(Self::Leaf { size, max: within("step.max", max, size)? })
+                Ok(Self::Leaf { size, max: counted("step.max", max, size)? })
             }
             StepRule::Adaptive => {
-                let min = within("step.min", spec.min.unwrap_or(MIN_DEFAULT), 1)?;
+                let min = counted("step.min", spec.min.unwrap_or(MIN_DEFAULT), 1)?;
                 let max = spec.max.unwrap_or(Ord::max(MAX_DEFAULT, min));
-                let max = within("step.max", max, min)?;
+                let max = counted("step.max", max, min)?;
                 let lasts_ms = spec.lasts.map_or(LASTS_MS_DEFAULT, Span::ms);
                 if !STEP_LASTS_MS.contains(&lasts_ms) {
                     return Err(value("step.lasts", Span::from_ms(lasts_ms), "take 100ms to 1d"));
                 }
                 let waste_max_percent = spec.waste_max.unwrap_or(WASTE_PERCENT_DEFAULT);
-                if !STEP_WASTE.contains(&waste_max_percent.into()) {
-                    return Err(value(
-                        "step.waste_max",
-                        waste_max_percent,
-                        "take 1 to 100 percent",
-                    ));
-                }
+                within("step.waste_max", waste_max_percent, &STEP_WASTE, " percent")?;
                 Ok(Self::Adaptive { min, max, lasts_ms, waste_max_percent })
             }
         }
@@ -151,43 +146,27 @@ impl StepPlan {
 
 fn reject_other_rules_keys(spec: &StepSpec, rule: StepRule) -> Result<(), SpecError> {
     let adaptive = rule == StepRule::Adaptive;
-    let sized = !adaptive;
-    let rules = [
-        ("step.size", spec.size.is_some(), sized, "step.rule = fixed or leaf"),
-        ("step.min", spec.min.is_some(), adaptive, "step.rule = adaptive"),
-        ("step.max", spec.max.is_some(), rule != StepRule::Fixed, "step.rule = adaptive or leaf"),
-        ("step.lasts", spec.lasts.is_some(), adaptive, "step.rule = adaptive"),
-        ("step.waste_max", spec.waste_max.is_some(), adaptive, "step.rule = adaptive"),
-    ];
-    match rules.into_iter().find(|(_, given, means, _)| *given && !means) {
-        Some((key, .., needs)) => Err(SpecError::Needs { key, needs }),
-        None => Ok(()),
-    }
+    let fixed = rule == StepRule::Fixed;
+    needs("step.size", spec.size.is_some() && adaptive, "step.rule = fixed or leaf")?;
+    needs("step.min", spec.min.is_some() && !adaptive, "step.rule = adaptive")?;
+    needs("step.max", spec.max.is_some() && fixed, "step.rule = adaptive or leaf")?;
+    needs("step.lasts", spec.lasts.is_some() && !adaptive, "step.rule = adaptive")?;
+    needs("step.waste_max", spec.waste_max.is_some() && !adaptive, "step.rule = adaptive")
 }
 
 /// Rejects keys of plain numbers: a serial is a text format of its own.
 fn reject_keys_of_plain_numbers(spec: &SourceSpec) -> Result<(), SpecError> {
-    let keys = [
-        ("upstream", spec.upstream.is_some()),
-        ("disguise", spec.disguise.is_some()),
-        ("text", spec.text.is_some()),
-    ];
-    match keys.into_iter().find(|(_, given)| *given) {
-        Some((key, _)) => Err(SpecError::Needs { key, needs: "plain numbers, not serials" }),
-        None => Ok(()),
-    }
+    let reject = |key, is_given| needs(key, is_given, "plain numbers, not serials");
+    reject("upstream", spec.upstream.is_some())?;
+    reject("disguise", spec.disguise.is_some())?;
+    reject("text", spec.text.is_some())
 }
 
 /// Parses the upstream. Its numbers are used unchanged, so they have no stripe. A cut-over that was
 /// begun changes only where the source's own numbers will start.
 fn upstream(text: Option<&str>, stripe: Stripe) -> Result<Option<UpstreamPlan>, SpecError> {
     let Some(text) = text else { return Ok(None) };
-    if !stripe.is_plain() {
-        return Err(SpecError::Needs {
-            key: "upstream",
-            needs: "no offset, increment, first or until",
-        });
-    }
+    needs("upstream", !stripe.is_plain(), "no offset, increment, first or until")?;
     text.parse().map(Some).map_err(|reason: String| value("upstream", text, reason))
 }
 
@@ -203,19 +182,8 @@ fn stores(spec: &SourceSpec) -> Result<Vec<String>, SpecError> {
         spec.until.is_some(),
         spec.upstream.is_some(),
     ];
-    if other.contains(&true) {
-        let needs = "no offset, increment, first, until or upstream";
-        return Err(SpecError::Needs { key: "stores", needs });
-    }
+    needs("stores", other.contains(&true), "no offset, increment, first, until or upstream")?;
     names(text).map_err(|reason| value("stores", text, reason))
-}
-
-fn within(key: &'static str, count: u64, least: u64) -> Result<u64, SpecError> {
-    let most = *STEP.end();
-    if (least..=most).contains(&count) {
-        return Ok(count);
-    }
-    Err(value(key, count, format!("take {least} to {most}")))
 }
 
 impl SegmentPlan {

@@ -14,7 +14,7 @@ use snowmint_core::UnixMillis;
 
 use crate::model::segment::NUMBER_MAX;
 use crate::spec::bounds::SERIAL_WIDTH;
-use crate::spec::error::{SpecError, value};
+use crate::spec::error::{SpecError, value, within};
 use crate::spec::kind::SerialReset;
 use crate::spec::source_spec::SerialSpec;
 
@@ -73,10 +73,7 @@ impl SerialPlan {
             return Err(value("serial.prefix", prefix, reason));
         }
         let width = spec.width.unwrap_or(WIDTH_DEFAULT);
-        if !SERIAL_WIDTH.contains(&width.into()) {
-            let reason = format!("take 1 to {} digits", SERIAL_WIDTH.end());
-            return Err(value("serial.width", width, reason));
-        }
+        within("serial.width", width, &SERIAL_WIDTH, " digits")?;
         let (form, reset) = form(spec.date.as_deref())?;
         if let Some(wanted) = spec.reset.filter(|wanted| *wanted != reset) {
             let forms = FORMS.iter().filter(|(_, dates)| *dates == wanted);

@@ -11,7 +11,7 @@ use super::span::span;
 use super::text::text;
 use crate::spec::bounds::{BURST_MS, PREFILL_THRESHOLD, WAIT_MS};
 use crate::spec::duration::Span;
-use crate::spec::error::{SpecError, value};
+use crate::spec::error::{SpecError, needs, value, within};
 use crate::spec::kind::{OnEmpty, Order, Unique};
 use crate::spec::source_spec::{PrefillSpec, SourceSpec};
 
@@ -24,6 +24,7 @@ const PREFILL_CAPACITY_MAX: u64 = 1 << 24;
 const PREFILL_BOOST_DEFAULT: u32 = 3;
 const PREFILL_THRESHOLD_DEFAULT: u32 = 50;
 const PREFILL_WAIT_MAX_MS_DEFAULT: u64 = 100;
+const NO_RING: &str = "another on_rollback than ring, which continues each tick by itself";
 
 pub(super) fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
     let layout = layout(spec)?;
@@ -60,17 +61,16 @@ fn check_shards_possible(plan: &SnowflakePlan) -> Result<(), SpecError> {
     if !matches!(plan.start, StartPlan::Shards(_)) {
         return Ok(());
     }
-    let needs = |needs| Err(SpecError::Needs { key: "shards", needs });
-    if matches!(plan.rollback_plan, RollbackPlan::Ring { .. }) {
-        return needs("another on_rollback than ring, which continues each tick by itself");
-    }
-    if plan.unique == Unique::Namespace {
-        return needs("unique = source: sources that share a generator would share its turns");
-    }
-    if plan.disguise.is_some() {
-        return needs("disguise.mode = none: a disguise spreads IDs over any number of shards");
-    }
-    Ok(())
+    let check = |is_lacking, text| needs("shards", is_lacking, text);
+    check(matches!(plan.rollback_plan, RollbackPlan::Ring { .. }), NO_RING)?;
+    check(
+        plan.unique == Unique::Namespace,
+        "unique = source: sources that share a generator would share its turns",
+    )?;
+    check(
+        plan.disguise.is_some(),
+        "disguise.mode = none: a disguise spreads IDs over any number of shards",
+    )
 }
 
 /// Rejects what a ring cannot follow: each of its ticks continues by itself.
@@ -78,14 +78,8 @@ fn check_ring(plan: &SnowflakePlan) -> Result<(), SpecError> {
     if !matches!(plan.rollback_plan, RollbackPlan::Ring { .. }) {
         return Ok(());
     }
-    let needs = "another on_rollback than ring, which continues each tick by itself";
-    if plan.burst_ms > 0 {
-        return Err(SpecError::Needs { key: "burst", needs });
-    }
-    if plan.start == StartPlan::Carried {
-        return Err(SpecError::Needs { key: "sequence_start", needs });
-    }
-    Ok(())
+    needs("burst", plan.burst_ms > 0, NO_RING)?;
+    needs("sequence_start", plan.start == StartPlan::Carried, NO_RING)
 }
 
 /// Rejects what would break the order, or the promise that no ID comes twice.
@@ -165,17 +159,13 @@ fn start(spec: &SourceSpec, layout: &Layout) -> Result<StartPlan, SpecError> {
 fn prefill(given: Option<&PrefillSpec>, layout: &Layout) -> Result<Option<PrefillPlan>, SpecError> {
     let Some(spec) = given else { return Ok(None) };
     if spec.enabled != Some(true) {
-        let others = [
-            ("prefill.boost", spec.boost.is_some()),
-            ("prefill.threshold", spec.threshold.is_some()),
-            ("prefill.schedule", spec.schedule.is_some()),
-            ("prefill.on_empty", spec.on_empty.is_some()),
-            ("prefill.wait_max", spec.wait_max.is_some()),
-        ];
-        return match others.into_iter().find(|(_, given)| *given) {
-            Some((key, _)) => Err(SpecError::Needs { key, needs: "prefill.enabled = true" }),
-            None => Ok(None),
-        };
+        let reject = |key, is_given| needs(key, is_given, "prefill.enabled = true");
+        reject("prefill.boost", spec.boost.is_some())?;
+        reject("prefill.threshold", spec.threshold.is_some())?;
+        reject("prefill.schedule", spec.schedule.is_some())?;
+        reject("prefill.on_empty", spec.on_empty.is_some())?;
+        reject("prefill.wait_max", spec.wait_max.is_some())?;
+        return Ok(None);
     }
     let boost = spec.boost.unwrap_or(PREFILL_BOOST_DEFAULT);
     let capacity = layout
@@ -195,17 +185,13 @@ fn prefill(given: Option<&PrefillSpec>, layout: &Layout) -> Result<Option<Prefil
         ));
     };
     let threshold_percent = spec.threshold.unwrap_or(PREFILL_THRESHOLD_DEFAULT);
-    if !PREFILL_THRESHOLD.contains(&threshold_percent.into()) {
-        return Err(value("prefill.threshold", threshold_percent, "take 1 to 99 percent"));
-    }
+    within("prefill.threshold", threshold_percent, &PREFILL_THRESHOLD, " percent")?;
     let schedule_ms = spec.schedule.map(Span::ms);
     if schedule_ms == Some(0) {
         return Err(value("prefill.schedule", "0ms", "take at least 1ms, or leave it out"));
     }
     let waits = spec.on_empty == Some(OnEmpty::Wait);
-    if spec.wait_max.is_some() && !waits {
-        return Err(SpecError::Needs { key: "prefill.wait_max", needs: "prefill.on_empty = wait" });
-    }
+    needs("prefill.wait_max", spec.wait_max.is_some() && !waits, "prefill.on_empty = wait")?;
     let wait_max_ms =
         span("prefill.wait_max", spec.wait_max, PREFILL_WAIT_MAX_MS_DEFAULT, &WAIT_MS)?;
     Ok(Some(PrefillPlan {

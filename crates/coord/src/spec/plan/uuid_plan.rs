@@ -1,6 +1,6 @@
 //! UUID sources: their keys, checked, and back.
 
-use crate::spec::error::{SpecError, value};
+use crate::spec::error::{SpecError, needs, value};
 use crate::spec::kind::Kind;
 use crate::spec::source_spec::{SourceSpec, UuidSpec};
 
@@ -52,9 +52,7 @@ pub(super) fn uuid(spec: &SourceSpec) -> Result<UuidPlan, SpecError> {
     let keys = spec.uuid.clone().unwrap_or_default();
     let version = keys.version.unwrap_or(7);
     let named = matches!(version, 3 | 5);
-    if keys.namespace.is_some() && !named {
-        return Err(SpecError::Needs { key: "uuid.namespace", needs: "uuid.version = 3 or 5" });
-    }
+    needs("uuid.namespace", keys.namespace.is_some() && !named, "uuid.version = 3 or 5")?;
     let namespace = match keys.namespace.as_deref() {
         None if named => {
             return Err(SpecError::Missing {
