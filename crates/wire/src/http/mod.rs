@@ -19,6 +19,7 @@ pub use server::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Code;
+pub use crate::report::{LastHour as HistoryBody, ServerReport as ServerReportBody};
 
 /// The content type of JSON.
 pub const JSON: &str = "application/json";

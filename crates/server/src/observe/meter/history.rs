@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use snowmint_coord::stats::BOUNDS_US;
 use snowmint_core::{ElapsedMillis, UnixMillis};
+use snowmint_wire::report::LastHour;
 
 /// Milliseconds between samples.
 pub(crate) const SAMPLE_EVERY_MS: u64 = 5_000;
@@ -50,26 +51,6 @@ pub(super) struct Gauges {
     pub(super) window_runway_ms: Option<u64>,
     pub(super) prefetch_runway_ms: Option<u64>,
     pub(super) clock_ahead_ms: Option<i64>,
-}
-
-/// The last hour of a server: each list has one value for each sample.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LastHour {
-    pub(crate) every_ms: u64,
-    pub(crate) times_ms: Vec<u64>,
-    /// Milliseconds that the counts cover.
-    pub(crate) spans_ms: Vec<u64>,
-    pub(crate) ready: Vec<bool>,
-    /// IDs by protocol.
-    pub(crate) ids: BTreeMap<String, Vec<u64>>,
-    /// IDs by source: the sources with the most.
-    pub(crate) sources: BTreeMap<String, Vec<u64>>,
-    pub(crate) errors: BTreeMap<String, Vec<u64>>,
-    pub(crate) request_p50_us: Vec<Option<u64>>,
-    pub(crate) request_p99_us: Vec<Option<u64>>,
-    pub(crate) window_runway_ms: Vec<Option<u64>>,
-    pub(crate) prefetch_runway_ms: Vec<Option<u64>>,
-    pub(crate) clock_ahead_ms: Vec<Option<i64>>,
 }
 
 /// State at one moment, and the counts since the sample before.
