@@ -1,8 +1,9 @@
 //! The last hour of the metrics: a ring of samples with a bounded size.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
+use snowmint_coord::lock;
 use snowmint_coord::stats::BOUNDS_US;
 use snowmint_core::{ElapsedMillis, UnixMillis};
 use snowmint_wire::report::LastHour;
@@ -66,12 +67,8 @@ struct Sample {
 }
 
 impl History {
-    fn lock(&self) -> MutexGuard<'_, Ring> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn add(&self, totals: Totals, gauges: Gauges) {
-        let mut ring = self.lock();
+        let mut ring = lock(&self.0);
         if let Some(before) = ring.totals.take() {
             if ring.samples.len() >= SAMPLES_MAX {
                 ring.samples.pop_front();
@@ -83,7 +80,7 @@ impl History {
 
     /// Returns the samples; `names` are those of the protocols, in the order of the counts.
     pub(super) fn last_hour(&self, names: [&str; PROTOCOLS]) -> LastHour {
-        let ring = self.lock();
+        let ring = lock(&self.0);
         let samples = &ring.samples;
         let by_protocol = |counts: fn(&Sample) -> &[u64; PROTOCOLS]| {
             let of = |(place, name): (usize, &str)| {
