@@ -14,6 +14,7 @@ pub struct ServerReport {
     pub ready: bool,
     /// Reasons that it is not ready, as codes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[a-z_]{1,40}$"))]
     pub codes: Vec<String>,
     /// Milliseconds by which its clock was ahead of its time reference; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

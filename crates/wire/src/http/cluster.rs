@@ -25,6 +25,7 @@ pub struct ServersBody {
 pub struct MemberBody {
     /// The member ID, 32 hexadecimal digits; absent while the responding server has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9A-Fa-f]{32}$"))]
     pub member: Option<String>,
     /// The member's label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,9 +49,11 @@ pub struct MemberBody {
     pub live: bool,
     /// Time of its join, by the store's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub joined: Option<String>,
     /// Time of its last renewal, by the store's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub last_renewed: Option<String>,
     /// The server's own report; absent if it did not respond, and for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,10 +68,13 @@ pub struct MemberBody {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SectionRangeBody {
     /// The first section.
+    #[cfg_attr(feature = "openapi", schema(maximum = 16_383))]
     pub first: u16,
     /// The last section.
+    #[cfg_attr(feature = "openapi", schema(maximum = 16_383))]
     pub last: u16,
     /// The member ID of the owner.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9A-Fa-f]{32}$"))]
     pub member: String,
 }
 

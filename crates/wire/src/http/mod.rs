@@ -54,6 +54,7 @@ pub struct ErrorInfo {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OwnerInfo {
     /// The key's section: 0 to 16,383, its hash slot as in a Redis cluster.
+    #[cfg_attr(feature = "openapi", schema(maximum = 16_383))]
     pub section: u16,
     /// The address of that server: `resp=HOST:PORT http=HOST:PORT`, or `https=HOST:PORT`.
     pub address: String,
