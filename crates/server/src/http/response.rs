@@ -24,6 +24,7 @@ use super::accept::{Offer, preferred};
 use crate::access::Caller;
 use crate::error::{Error, SectionOwner, shown};
 use crate::net::read_deadline_body::{BodyKind, keeping};
+use crate::requests::reading::Unread;
 use crate::service::{UnsentPermit, invalid};
 
 /// An error response.
@@ -207,20 +208,10 @@ pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ErrorResponse> 
     )
 }
 
-/// Reads a whole body, within the limit.
+/// Returns a whole body. It has arrived, unless it exceeds the limit: then it fails.
 pub(super) async fn bytes(body: Body, bytes_max: usize) -> Result<Bytes, ErrorResponse> {
-    let too_long = || {
-        let message = format!(
-            "request body exceeds {bytes_max} bytes (http.body_bytes_max); send less at once"
-        );
-        ErrorResponse(Error::new(Code::LimitExceeded, message))
-    };
-    // A body that declares a greater length is rejected before it is read.
-    if usize::try_from(body.size_hint().lower()).map_or(true, |bytes| bytes > bytes_max) {
-        return Err(too_long());
-    }
-    // The whole body has arrived.
-    axum::body::to_bytes(body, bytes_max).await.map_err(|_| too_long())
+    let bytes = axum::body::to_bytes(body, bytes_max).await;
+    bytes.map_err(|_| ErrorResponse(Unread::TooLong.error(bytes_max)))
 }
 
 /// Parses a JSON object. Any content type is accepted but those of a form.
