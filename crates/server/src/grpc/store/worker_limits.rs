@@ -116,7 +116,7 @@ impl WorkerLimits {
         presence: Presence,
         now: UnixMillis,
     ) -> StoreResult<()> {
-        let Some(token) = member_alias.token().filter(|_| service.gets_a_share()) else {
+        let Some(token) = member_alias.token().filter(|_| service.caller().has_a_share()) else {
             return at.store.join(member, presence, now).await;
         };
         // Joins of a token come one after the other: each counts those before it.
@@ -149,7 +149,7 @@ impl WorkerLimits {
         mut items: Vec<Extend>,
         now: UnixMillis,
     ) -> StoreResult<Vec<StoreResult<Extended>>> {
-        if !service.gets_a_share() {
+        if !service.caller().has_a_share() {
             return at.store.extend(&items, now).await;
         }
         let pools: Vec<&str> = items.iter().map(|item| item.pool.as_str()).collect();
@@ -179,7 +179,7 @@ impl WorkerLimits {
         mut claim: ClaimRequest,
     ) -> Result<Vec<Lease>, NotReserved> {
         let Claiming { at, service, member_alias, now, .. } = *asking;
-        let Some(token) = member_alias.token().filter(|_| service.gets_a_share()) else {
+        let Some(token) = member_alias.token().filter(|_| service.caller().has_a_share()) else {
             return Ok(at.store.claim(&claim, now).await?);
         };
         let permitted = self.permitted_pools(at, service, &[claim.pool.name.as_str()]).await?;
@@ -330,7 +330,7 @@ pub(super) async fn relinquish(
 /// others wait.
 fn check_numbers(service: &Service, named: usize) -> StoreResult<()> {
     let max = most(service, CLAIMED_TIMES);
-    if !service.gets_a_share() || named <= max {
+    if !service.caller().has_a_share() || named <= max {
         return Ok(());
     }
     Err(StoreError::limit_exceeded(format!(
