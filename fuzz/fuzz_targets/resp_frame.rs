@@ -26,8 +26,7 @@ fn read(bytes: &[u8], step: usize) -> Outcome {
                 requests.push(args);
                 start += used;
             }
-            Ok(Next::Incomplete { missing_min }) => {
-                assert!(missing_min > 0);
+            Ok(Next::Incomplete) => {
                 if seen == bytes.len() {
                     return (requests, None);
                 }

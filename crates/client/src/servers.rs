@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
 use snowmint_coord::error::chain;
-use snowmint_coord::{Error, ErrorKind, History, Result, Timer, random};
+use snowmint_coord::{Error, ErrorKind, History, Result, Timer, lock, random};
 use snowmint_core::ElapsedMillis;
 
 use crate::budget::Budget;
@@ -111,7 +111,7 @@ impl Servers {
     /// called.
     pub(crate) fn remember(&self, identity: &str) {
         let identity = History::of(identity).store;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         let is_known = known.as_ref().is_some_and(|known| known.identity == identity);
         if identity.is_empty() || is_known {
             return;
@@ -119,7 +119,7 @@ impl Servers {
         *known = Some(PinnedStore { identity, reported_by: "this program's journal".into() });
         drop(known);
         // The identity is checked when a connection is made.
-        self.all.iter().for_each(|server| *server.known() = None);
+        self.all.iter().for_each(|server| *lock(&server.link) = None);
     }
 
     /// Requests descriptions from all servers concurrently, and rejects two different stores.
@@ -147,7 +147,7 @@ impl Servers {
     /// Ends the connections for good; calls in flight keep theirs until they end.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        self.all.iter().for_each(|server| *server.known() = None);
+        self.all.iter().for_each(|server| *lock(&server.link) = None);
     }
 
     fn is_closed(&self) -> bool {
@@ -254,7 +254,7 @@ impl Servers {
     async fn wait_to_repeat(&self, deadline: ElapsedMillis) -> Result<(), ()> {
         loop {
             let now = self.timer.elapsed();
-            let spent = self.budget.lock().unwrap_or_else(PoisonError::into_inner).try_spend(now);
+            let spent = lock(&self.budget).try_spend(now);
             let Err(wait_ms) = spent else { return Ok(()) };
             if deadline.since(now) <= wait_ms {
                 return Err(());
@@ -342,18 +342,18 @@ impl Servers {
 
     /// Returns the connection to a server; connects if there is none.
     async fn link(&self, server: &LinkedServer) -> Result<ServerLink, CallFailure> {
-        if let Some(link) = server.known().clone() {
+        if let Some(link) = lock(&server.link).clone() {
             return Ok(link);
         }
         let _alone = server.connecting.lock().await;
         // Another task may have connected meanwhile.
-        if let Some(link) = server.known().clone() {
+        if let Some(link) = lock(&server.link).clone() {
             return Ok(link);
         }
         let link =
             ServerLink::open(&server.address, &self.connect_options, &self.secondary_store).await?;
         self.check(&link).map_err(CallFailure::WrongServer)?;
-        let mut known = server.known();
+        let mut known = lock(&server.link);
         // Under the lock: `close` clears the links after it has set the flag.
         if !self.is_closed() {
             *known = Some(link.clone());
@@ -379,7 +379,7 @@ impl Servers {
                 "internal error: server described a store without identity; please report it";
             at(&link.address, Error::internal(message))
         })?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         let known = known.get_or_insert_with(|| PinnedStore {
             identity: found.clone(),
             reported_by: format!("server {}", link.address),
@@ -399,14 +399,10 @@ impl Servers {
 }
 
 impl LinkedServer {
-    fn known(&self) -> MutexGuard<'_, Option<ServerLink>> {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Drops the link, so that the next call connects again, unless another task has done so
     /// already.
     fn forget(&self, link: &ServerLink) {
-        let mut known = self.known();
+        let mut known = lock(&self.link);
         if known.as_ref().is_some_and(|known| Arc::ptr_eq(&known.described, &link.described)) {
             *known = None;
         }

@@ -14,10 +14,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use snowmint_coord::Timer;
 use snowmint_coord::label::Visible;
+use snowmint_coord::{Timer, lock};
 use tokio::runtime::Handle;
 use tracing::field::display;
 
@@ -175,7 +175,7 @@ impl Trail {
         let kind = LineKind { about, has_token: who.has_a_token() };
         let counted = kind.counted(who);
         let (is_logged, over) = {
-            let mut period = self.0.period();
+            let mut period = lock(&self.0.period);
             let over = period.over(now_ms);
             (period.count(kind, counted, now_ms), over)
         };
@@ -210,14 +210,10 @@ impl Trail {
 }
 
 impl TrailInner {
-    fn period(&self) -> MutexGuard<'_, Period> {
-        self.period.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the omitted lines, if the period is over, and whether a later period has more to
     /// report.
     fn poll(&self, now_ms: u64) -> (Vec<(About, String, u64)>, bool) {
-        let mut period = self.period();
+        let mut period = lock(&self.period);
         let over = period.over(now_ms);
         let has_left_out = period.has_left_out();
         // Stored while nothing more can be omitted: the next omission then sees that no task waits.
@@ -229,7 +225,7 @@ impl TrailInner {
 /// Reports the rest at the end.
 impl Drop for TrailInner {
     fn drop(&mut self) {
-        let over = self.period().over(u64::MAX);
+        let over = lock(&self.period).over(u64::MAX);
         log_left_out(over);
     }
 }
@@ -505,7 +501,7 @@ mod tests {
         let logged = (0..1_000).filter(|host| login(network(1, *host))).count();
         assert_eq!(u64::try_from(logged).unwrap(), About::Login.lines_max());
         assert!(login(network(2, 0)), "another network by itself");
-        let over = trail.0.period().over(u64::MAX);
+        let over = lock(&trail.0.period).over(u64::MAX);
         let who = "nobody at network 2001:db8:0:1::/64".to_owned();
         assert_eq!(over, [(About::Login, who, 1_000 - About::Login.lines_max())]);
     }
@@ -542,7 +538,7 @@ mod tests {
                 trail.leave(About::Login, &caller, AuditLine::default);
             }
         };
-        let has_left_out = || trail.0.period().has_left_out();
+        let has_left_out = || lock(&trail.0.period).has_left_out();
         for _ in 0..2 {
             trail.leave(About::Login, &caller, AuditLine::default);
             assert!(!has_left_out() && !trail.0.is_awaited.load(Ordering::Acquire));

@@ -16,6 +16,7 @@ pub mod error;
 pub mod grpc;
 pub mod http;
 mod lines;
+pub mod report;
 pub mod resp;
 
 /// The examples of the README, tested together with those of this crate.

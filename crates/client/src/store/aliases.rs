@@ -4,9 +4,9 @@
 //! store translates them, so that a member finds itself under its own incarnation, as in any other
 //! store.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
-use snowmint_coord::Incarnation;
+use snowmint_coord::{Incarnation, lock};
 
 /// Maximum number of members kept: a process rejoins now and then, as another member.
 const MEMBERS_MAX: usize = 16;
@@ -19,7 +19,7 @@ impl IncarnationAliases {
     /// Records the alias that a server gave to a member when it joined; `None` where it has no
     /// alias.
     pub(super) fn joined(&self, own: Incarnation, known_as: Option<Incarnation>) {
-        let mut pairs = self.pairs();
+        let mut pairs = lock(&self.0);
         pairs.retain(|(_, other)| *other != own);
         let Some(known) = known_as else { return };
         if pairs.len() >= MEMBERS_MAX {
@@ -30,12 +30,8 @@ impl IncarnationAliases {
 
     /// Returns the member's own incarnation, or `known` for a member of another process.
     pub(super) fn own(&self, known: Incarnation) -> Incarnation {
-        let pairs = self.pairs();
+        let pairs = lock(&self.0);
         pairs.iter().find(|(it, _)| *it == known).map_or(known, |(_, own)| *own)
-    }
-
-    fn pairs(&self) -> MutexGuard<'_, Vec<(Incarnation, Incarnation)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -53,7 +49,7 @@ mod tests {
         assert_eq!(aliases.own(other(99)), one(99));
         assert_eq!(aliases.own(other(90)), one(90));
         assert_eq!(aliases.own(other(1)), other(1), "long gone");
-        assert_eq!(aliases.pairs().len(), MEMBERS_MAX);
+        assert_eq!(lock(&aliases.0).len(), MEMBERS_MAX);
         // An alias under another token, then none.
         aliases.joined(one(99), Some(other(500)));
         assert_eq!((aliases.own(other(99)), aliases.own(other(500))), (other(99), one(99)));

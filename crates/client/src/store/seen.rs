@@ -5,10 +5,10 @@
 //! store was compared with that one. Otherwise the program would forget what it alone knows, and
 //! issue its prefetched numbers again.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
-use snowmint_coord::StoreIdentity;
 use snowmint_coord::history::History;
+use snowmint_coord::{StoreIdentity, lock};
 
 /// Newest identity of the store, and the write count reported with it.
 #[derive(Debug, Default)]
@@ -16,13 +16,13 @@ pub(super) struct NewestIdentity(Mutex<Option<StoreIdentity>>);
 
 impl NewestIdentity {
     pub(super) fn get(&self) -> Option<StoreIdentity> {
-        self.newest().clone()
+        lock(&self.0).clone()
     }
 
     /// Records the fingerprint that an earlier process has seen, before any is reported.
     pub(super) fn remember(&self, seen: &StoreIdentity) {
         if !seen.id.is_empty() {
-            self.newest().get_or_insert_with(|| seen.clone());
+            lock(&self.0).get_or_insert_with(|| seen.clone());
         }
     }
 
@@ -30,7 +30,7 @@ impl NewestIdentity {
     /// other, returns the newest one, with which the store must be compared: a higher number of
     /// recoveries may come from raised values, or from another namespace, which excuse no loss.
     pub(super) fn record(&self, reported: &StoreIdentity) -> Option<StoreIdentity> {
-        let mut newest = self.newest();
+        let mut newest = lock(&self.0);
         let Some(known) = newest.clone() else {
             *newest = Some(reported.clone());
             return None;
@@ -50,7 +50,7 @@ impl NewestIdentity {
     /// unless it is an older one that was overtaken. Returns whether `known` is still the newest
     /// one: with another the store was not compared.
     pub(super) fn confirm(&self, known: &StoreIdentity, reported: &StoreIdentity) -> bool {
-        let mut newest = self.newest();
+        let mut newest = lock(&self.0);
         if newest.as_ref() != Some(known) {
             return false;
         }
@@ -59,10 +59,6 @@ impl NewestIdentity {
             *newest = Some(reported.clone());
         }
         true
-    }
-
-    fn newest(&self) -> MutexGuard<'_, Option<StoreIdentity>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

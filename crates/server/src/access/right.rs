@@ -218,11 +218,11 @@ pub(super) struct Pattern {
 
 impl Pattern {
     pub(super) fn has_source(&self, name: &str) -> bool {
-        fits(&self.source, name)
+        fits(self.source.as_bytes(), name.as_bytes())
     }
 
     pub(super) fn has_namespace(&self, name: &str) -> bool {
-        fits(&self.namespace, name)
+        fits(self.namespace.as_bytes(), name.as_bytes())
     }
 }
 
@@ -245,22 +245,31 @@ impl FromStr for Pattern {
     }
 }
 
-/// Returns whether a name fits a pattern. Searches parts between stars from the left: the first
-/// match leaves the most for the rest, so that no part needs a second try.
-fn fits(pattern: &str, name: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
-    let (between, last) = rest.rsplit_once('*').unwrap_or(("", rest));
-    let Some(name) = name.strip_prefix(first).and_then(|name| name.strip_suffix(last)) else {
-        return false;
-    };
-    let mut left = name;
-    between.split('*').all(|part| match left.split_once(part) {
-        Some((_, after)) => {
-            left = after;
-            true
+/// Returns whether a name fits a pattern: `*` matches any bytes, `?` one.
+///
+/// Backtracks to the last star only, so the work is bounded by the product of the lengths.
+pub(crate) fn fits(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at_pattern, mut at_name) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while let Some(byte) = name.get(at_name) {
+        match pattern.get(at_pattern) {
+            Some(b'*') => {
+                star = Some((at_pattern + 1, at_name));
+                at_pattern += 1;
+            }
+            Some(wanted) if *wanted == b'?' || wanted == byte => {
+                at_pattern += 1;
+                at_name += 1;
+            }
+            _ => {
+                let Some((after_star, from)) = star else { return false };
+                star = Some((after_star, from + 1));
+                at_pattern = after_star;
+                at_name = from + 1;
+            }
         }
-        None => false,
-    })
+    }
+    pattern.get(at_pattern..).unwrap_or_default().iter().all(|&byte| byte == b'*')
 }
 
 #[cfg(test)]
@@ -281,8 +290,9 @@ mod tests {
             ("**", "orders"),
             ("orders-*", "orders-"),
             ("*a*a*", "aa"),
+            ("or??rs", "orders"),
         ] {
-            assert!(fits(pattern, name), "{pattern} {name}");
+            assert!(fits(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
         }
         for (pattern, name) in [
             ("orders", "Orders"),
@@ -291,12 +301,15 @@ mod tests {
             ("o*o", "o"),
             ("*a*a*", "a"),
             ("ab*ba", "aba"),
+            ("or?rs", "orders"),
+            ("?", ""),
+            ("", "orders"),
         ] {
-            assert!(!fits(pattern, name), "{pattern} {name}");
+            assert!(!fits(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
         }
     }
 
-    /// Defines a star, letter by letter.
+    /// Defines a star and a question mark, letter by letter.
     fn fits_slowly(pattern: &[u8], name: &[u8]) -> bool {
         match (pattern, name) {
             ([], []) => true,
@@ -304,6 +317,7 @@ mod tests {
             ([b'*', rest @ ..], [_, more @ ..]) => {
                 fits_slowly(rest, name) || fits_slowly(pattern, more)
             }
+            ([b'?', rest @ ..], [_, more @ ..]) => fits_slowly(rest, more),
             ([one, rest @ ..], [other, more @ ..]) => one == other && fits_slowly(rest, more),
             _ => false,
         }
@@ -311,9 +325,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pattern_matches_like_the_slow_reference(pattern in "[ab*]{0,8}", name in "[ab]{0,10}") {
-            let slowly = fits_slowly(pattern.as_bytes(), name.as_bytes());
-            prop_assert_eq!(fits(&pattern, &name), slowly);
+        fn pattern_matches_like_the_slow_reference(pattern in "[ab*?]{0,8}", name in "[ab]{0,10}") {
+            let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+            prop_assert_eq!(fits(pattern, name), fits_slowly(pattern, name));
         }
     }
 

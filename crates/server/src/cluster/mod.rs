@@ -2,4 +2,3 @@
 
 pub(crate) mod peers;
 pub(crate) mod remote_peer;
-pub(crate) mod report;

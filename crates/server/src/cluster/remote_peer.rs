@@ -4,14 +4,11 @@ use axum::http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use snowmint_wire::http::{
-    Count, CounterBody, ErrorBody, HistoryBody, MintRequest, ServerReportBody, ServersBody,
-};
+use snowmint_wire::http::{Count, CounterBody, ErrorBody, MintRequest, ServersBody};
+use snowmint_wire::report::{LastHour, ServerReport};
 
 use super::peers::{PeerCallError, Peers};
-use super::report::ServerReport;
 use crate::error::{Error, OwnerFailure};
-use crate::observe::meter::history::LastHour;
 
 /// Path of the notice that the catalog has changed.
 pub(crate) const CHANGED_PATH: &str = "/v1/peers/catalog";
@@ -137,38 +134,13 @@ impl RemotePeer<'_> {
         else {
             return Err(PeerFailure::unusable("no report of the server itself"));
         };
-        let ServerReportBody {
-            version,
-            ready,
-            codes,
-            clock_ahead_ms,
-            presence_ms,
-            sections,
-            issued,
-        } = report;
-        let report =
-            ServerReport { version, ready, codes, clock_ahead_ms, presence_ms, sections, issued };
         Ok((member, report))
     }
 
     /// Returns the peer's last hour.
     pub(crate) async fn history(&self) -> Result<LastHour, PeerFailure> {
         let ids = HISTORY_BYTES_MAX / ID_BYTES_MAX;
-        let body: HistoryBody = self.ask(Method::GET, "/v1/history", Vec::new(), ids).await?;
-        Ok(LastHour {
-            every_ms: body.every_ms,
-            times_ms: body.times_ms,
-            spans_ms: body.spans_ms,
-            ready: body.ready,
-            ids: body.ids,
-            sources: body.sources,
-            errors: body.errors,
-            request_p50_us: body.request_p50_us,
-            request_p99_us: body.request_p99_us,
-            window_runway_ms: body.window_runway_ms,
-            prefetch_runway_ms: body.prefetch_runway_ms,
-            clock_ahead_ms: body.clock_ahead_ms,
-        })
+        self.ask(Method::GET, "/v1/history", Vec::new(), ids).await
     }
 
     /// Sends the peer the notice of this path.

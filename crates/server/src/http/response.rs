@@ -24,6 +24,7 @@ use super::accept::{Offer, preferred};
 use crate::access::Caller;
 use crate::error::{Error, SectionOwner, shown};
 use crate::net::read_deadline_body::{BodyKind, keeping};
+use crate::requests::reading::Unread;
 use crate::service::{UnsentPermit, invalid};
 
 /// An error response.
@@ -44,17 +45,12 @@ impl IntoResponse for ErrorResponse {
         let retry_after_ms = error.retry_after_ms();
         let owner = |owner: &SectionOwner| (owner.section, owner.advertised_addrs.to_string());
         let owner = error.owner().map(owner);
-        let mut response = error_response(&error, |message| {
+        error_response(&error, |message| {
             let mut body = ErrorBody::new(error.code(), message, retry_after_ms);
             body.error.owner =
                 owner.clone().map(|(section, address)| OwnerInfo { section, address });
-            (status, json(&body)).into_response()
-        });
-        if error.code() == Code::Unauthenticated {
-            set_www_authenticate(&mut response);
-        }
-        set_retry_after(&mut response, retry_after_ms);
-        response
+            json_as(status, JSON, &body)
+        })
     }
 }
 
@@ -63,7 +59,8 @@ impl IntoResponse for ErrorResponse {
 struct InFull(Arc<Mutex<Option<Body>>>);
 
 /// Returns the error response that `write` makes of a message, with the records for the metrics and
-/// the log. [`with_details_for`] gives it its detail, since a response knows no caller.
+/// the log. It names the scheme that a 401 requires, and the time until a retry may succeed, if that
+/// is known. [`with_details_for`] gives it its detail, since a response knows no caller.
 pub(super) fn error_response(error: &Error, write: impl Fn(&str) -> Response) -> Response {
     let mut response = write(error.message());
     let extensions = response.extensions_mut();
@@ -74,6 +71,14 @@ pub(super) fn error_response(error: &Error, write: impl Fn(&str) -> Response) ->
     if error.detail().is_some() {
         let body = write(&error.full_message()).into_body();
         extensions.insert(InFull(Arc::new(Mutex::new(Some(body)))));
+    }
+    if response.status() == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Some(ms) = error.retry_after_ms() {
+        // The header has whole seconds only.
+        let seconds = HeaderValue::from(ms.div_ceil(1_000).max(1));
+        response.headers_mut().insert(RETRY_AFTER, seconds);
     }
     response
 }
@@ -90,24 +95,19 @@ pub(crate) fn with_details_for(caller: &Caller, mut response: Response) -> Respo
     response.map(|_| body)
 }
 
-/// Names the scheme that a 401 requires.
-pub(super) fn set_www_authenticate(response: &mut Response) {
-    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-}
-
-/// Sets the time until a retry may succeed, if it is known.
-pub(super) fn set_retry_after(response: &mut Response, retry_after_ms: Option<u64>) {
-    if let Some(ms) = retry_after_ms {
-        // The header has whole seconds only.
-        let seconds = HeaderValue::from(ms.div_ceil(1_000).max(1));
-        response.headers_mut().insert(RETRY_AFTER, seconds);
-    }
-}
-
 /// Returns a body as JSON.
 pub(super) fn json(body: &impl Serialize) -> Response {
+    json_as(StatusCode::OK, JSON, body)
+}
+
+/// Returns a body as JSON, with this status and content type.
+pub(super) fn json_as(
+    status: StatusCode,
+    content_type: &'static str,
+    body: &impl Serialize,
+) -> Response {
     match serde_json::to_vec(body) {
-        Ok(bytes) => ([(CONTENT_TYPE, JSON)], bytes).into_response(),
+        Ok(bytes) => (status, [(CONTENT_TYPE, content_type)], bytes).into_response(),
         // Plain data with text keys always becomes JSON.
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
@@ -207,20 +207,10 @@ pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ErrorResponse> 
     )
 }
 
-/// Reads a whole body, within the limit.
+/// Returns a whole body. It has arrived, unless it exceeds the limit: then it fails.
 pub(super) async fn bytes(body: Body, bytes_max: usize) -> Result<Bytes, ErrorResponse> {
-    let too_long = || {
-        let message = format!(
-            "request body exceeds {bytes_max} bytes (http.body_bytes_max); send less at once"
-        );
-        ErrorResponse(Error::new(Code::LimitExceeded, message))
-    };
-    // A body that declares a greater length is rejected before it is read.
-    if usize::try_from(body.size_hint().lower()).map_or(true, |bytes| bytes > bytes_max) {
-        return Err(too_long());
-    }
-    // The whole body has arrived.
-    axum::body::to_bytes(body, bytes_max).await.map_err(|_| too_long())
+    let bytes = axum::body::to_bytes(body, bytes_max).await;
+    bytes.map_err(|_| ErrorResponse(Unread::TooLong.error(bytes_max)))
 }
 
 /// Parses a JSON object. Any content type is accepted but those of a form.

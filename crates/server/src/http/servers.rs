@@ -5,17 +5,13 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use snowmint_core::{Rfc3339, UnixMillis};
-use snowmint_wire::http::{
-    HistoryBody, HistoryQuery, MemberBody, SectionRangeBody, ServerReportBody, ServersBody,
-};
+use snowmint_wire::http::{HistoryBody, HistoryQuery, MemberBody, SectionRangeBody, ServersBody};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::for_caller::{ForCaller, route};
 use super::response::{self, ErrorResponse};
 use super::state::HttpState;
-use crate::cluster::report::ServerReport;
-use crate::observe::meter::history::LastHour;
 use crate::service::{ListedMember, ServerList};
 
 /// Returns the paths of these handlers.
@@ -52,7 +48,7 @@ pub(super) async fn history(
     uri: Uri,
 ) -> Result<Response, ErrorResponse> {
     let HistoryQuery { member } = response::query(&uri)?;
-    let body = history_body(state.service.history(member.as_deref()).await?);
+    let body = state.service.history(member.as_deref()).await?;
     let unsent_permit = state.service.hold_rows(body.times_ms.len())?;
     Ok(response::list(unsent_permit, &body))
 }
@@ -84,30 +80,7 @@ fn member_body(member: ListedMember) -> MemberBody {
         live: member.live,
         joined: member.joined_at.map(time),
         last_renewed: member.renewed_at.map(time),
-        report: member.report.map(report_body),
+        report: member.report,
         error: member.error,
-    }
-}
-
-fn report_body(report: ServerReport) -> ServerReportBody {
-    let ServerReport { version, ready, codes, clock_ahead_ms, presence_ms, sections, issued } =
-        report;
-    ServerReportBody { version, ready, codes, clock_ahead_ms, presence_ms, sections, issued }
-}
-
-fn history_body(hour: LastHour) -> HistoryBody {
-    HistoryBody {
-        every_ms: hour.every_ms,
-        times_ms: hour.times_ms,
-        spans_ms: hour.spans_ms,
-        ready: hour.ready,
-        ids: hour.ids,
-        sources: hour.sources,
-        errors: hour.errors,
-        request_p50_us: hour.request_p50_us,
-        request_p99_us: hour.request_p99_us,
-        window_runway_ms: hour.window_runway_ms,
-        prefetch_runway_ms: hour.prefetch_runway_ms,
-        clock_ahead_ms: hour.clock_ahead_ms,
     }
 }

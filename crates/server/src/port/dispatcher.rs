@@ -2,17 +2,17 @@
 //! response, and its records.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
+use std::future::ready;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::future::BoxFuture;
+use futures_util::stream;
 use h2::Reason;
-use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper::body::{Body as _, Incoming};
 use hyper::header::EXPECT;
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode, Version};
@@ -260,9 +260,11 @@ impl Dispatcher {
             Ok(Whole { bytes, waiting }) => {
                 Ok((Request::from_parts(head, Body::from(bytes)), waiting))
             }
-            // Other systems have errors of their own.
+            // Other systems have errors of their own: the body fails where it is read.
             Err(Unread::TooLong) => {
-                Ok((Request::from_parts(head, Body::new(TooLong)), Waiting::default()))
+                let unread = stream::once(ready(Err::<Bytes, _>("too long")));
+                let request = Request::from_parts(head, Body::from_stream(unread));
+                Ok((request, Waiting::default()))
             }
             Err(unread) => Err(unread.error(bytes_max)),
         }
@@ -330,25 +332,6 @@ fn shown_path(path: &str) -> Cow<'_, str> {
     let source = path.strip_prefix(COUNTERS).and_then(|rest| rest.split('/').next());
     let shown = source.and_then(|source| path.get(..COUNTERS.len() + source.len()));
     Cow::Borrowed(shown.unwrap_or(path))
-}
-
-/// A body that was not read, longer than any may be: its reader gets an error.
-struct TooLong;
-
-impl HttpBody for TooLong {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(None)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(u64::MAX)
-    }
 }
 
 #[cfg(test)]

@@ -180,7 +180,7 @@ impl RespConnection {
             }
             let (command, bytes) = match next {
                 Ok(Next::Command { command, bytes }) => (command, bytes),
-                Ok(Next::Incomplete { .. }) => break Afterwards::Continue,
+                Ok(Next::Incomplete) => break Afterwards::Continue,
                 Err(error) => {
                     self.oversized =
                         Oversized::new(error).filter(|_| !dispatcher.session.is_anonymous);

@@ -140,7 +140,7 @@ impl Service {
         let of_caller = || stored.iter().filter(own).fold(0, sum);
         UsedRoom {
             by_all: stored.iter().fold(0, sum),
-            of_caller: self.gets_a_share().then(of_caller),
+            of_caller: self.caller().has_a_share().then(of_caller),
         }
     }
 

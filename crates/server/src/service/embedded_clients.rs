@@ -3,24 +3,10 @@
 use snowmint_coord::{PermittedPools, Presence, Result as StoreResult, Store};
 
 use super::state::Service;
-use crate::access::{Deed, Right};
+use crate::access::Right;
 use crate::error::Error;
 
 impl Service {
-    /// Returns whether the caller gets only a share of a limit: it has a token without the admin
-    /// right over all sources.
-    pub(crate) fn gets_a_share(&self) -> bool {
-        self.caller().has_a_share()
-    }
-
-    /// Counts a single action toward the token's rate.
-    ///
-    /// # Errors
-    /// Over the rate.
-    pub(crate) fn count_deed(&self, deed: Deed) -> Result<(), Error> {
-        self.caller().count(deed)
-    }
-
     /// Counts a change of a definition without the node.
     ///
     /// # Errors
@@ -40,7 +26,7 @@ impl Service {
     /// `BadRequest`.
     pub(crate) fn check_presence(&self, presence: Presence) -> Result<(), Error> {
         let most_ms = self.node.presence_max_ms();
-        if !self.gets_a_share() || presence.ttl_ms <= most_ms {
+        if !self.caller().has_a_share() || presence.ttl_ms <= most_ms {
             return Ok(());
         }
         let message = format!(

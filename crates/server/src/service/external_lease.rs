@@ -23,7 +23,7 @@ impl Service {
     ) -> Result<ExternalLease, Error> {
         let lease = async {
             self.caller.may(Right::Reserve, &external_client.scope)?;
-            self.count_deed(Deed::Claim)?;
+            self.caller().count(Deed::Claim)?;
             let _turn = self.turn().await?;
             let with = |scope: &str| self.has_leases_in(scope);
             Ok::<_, Error>(
@@ -39,7 +39,7 @@ impl Service {
     /// Returns whether leases in a scope count toward the caller's limit: a pattern has any number
     /// of scopes.
     pub(crate) fn has_leases_in(&self, scope: &str) -> bool {
-        self.gets_a_share() && self.caller.may(Right::Reserve, scope).is_ok()
+        self.caller().has_a_share() && self.caller.may(Right::Reserve, scope).is_ok()
     }
 
     /// Renews a client's external lease.

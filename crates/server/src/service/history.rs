@@ -3,12 +3,13 @@
 use snowmint_coord::Incarnation;
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code;
+use snowmint_wire::report::LastHour;
 
 use super::state::Service;
 use crate::access::Right;
 use crate::cluster::remote_peer::{PeerFailure, RemotePeer};
 use crate::error::Error;
-use crate::observe::meter::history::{LastHour, SAMPLE_EVERY_MS};
+use crate::observe::meter::history::SAMPLE_EVERY_MS;
 
 impl Service {
     /// Samples the metrics until it is dropped.

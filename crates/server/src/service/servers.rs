@@ -5,13 +5,13 @@ use futures_util::stream;
 use snowmint_coord::sources::Server;
 use snowmint_coord::{Incarnation, MemberInfo};
 use snowmint_core::UnixMillis;
+use snowmint_wire::report::ServerReport;
 
 use super::route::Route;
 use super::state::Service;
 use crate::access::Right;
 use crate::advertised_addrs::AdvertisedAddrs;
 use crate::cluster::remote_peer::RemotePeer;
-use crate::cluster::report::ServerReport;
 use crate::error::Error;
 
 /// Milliseconds in which a peer must report.

@@ -10,8 +10,9 @@
 
 use std::collections::{HashMap, hash_map};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use snowmint_coord::lock;
 use snowmint_coord::spec::{Plan, SegmentPlan};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -125,7 +126,7 @@ impl SharedTurn {
     pub(super) fn replace(&self, turn: Option<Turn>) {
         // Dropped after the lock is released.
         let _before = {
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = lock(&self.0);
             std::mem::replace(&mut *kept, turn)
         };
     }
@@ -139,11 +140,6 @@ struct TurnPlace {
 }
 
 impl Turns {
-    /// The map is whole after every statement, so a poisoned lock is still usable.
-    fn holders(&self) -> MutexGuard<'_, HashMap<TurnHolder, HolderTurns>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits until fewer calls of the client are at the target than may be. Returns none only if a
     /// semaphore were closed, which this module never does.
     pub(super) async fn acquire(self: &Arc<Self>, holder: TurnHolder) -> Option<Turn> {
@@ -166,7 +162,7 @@ impl Turns {
 
     fn place(self: &Arc<Self>, holder: TurnHolder) -> (TurnPlace, Arc<Semaphore>) {
         let semaphore = {
-            let mut holders = self.holders();
+            let mut holders = lock(&self.0);
             let calls_max = holder.1.calls_max();
             let new = || HolderTurns { semaphore: Arc::new(Semaphore::new(calls_max)), places: 0 };
             let entry = holders.entry(holder.clone()).or_insert_with(new);
@@ -179,8 +175,7 @@ impl Turns {
 
 impl Drop for TurnPlace {
     fn drop(&mut self) {
-        if let hash_map::Entry::Occupied(mut entry) =
-            self.turns.holders().entry(self.holder.clone())
+        if let hash_map::Entry::Occupied(mut entry) = lock(&self.turns.0).entry(self.holder.clone())
         {
             entry.get_mut().places -= 1;
             if entry.get().places == 0 {
@@ -251,7 +246,7 @@ mod tests {
             assert!(turns.acquire(at(target)).now_or_never().is_none(), "{target} is full");
         }
         drop(acquired);
-        assert!(turns.holders().is_empty(), "targets without calls are forgotten");
+        assert!(lock(&turns.0).is_empty(), "targets without calls are forgotten");
     }
 
     /// A store could otherwise have calls of as many lists as its client can define.
@@ -276,7 +271,7 @@ mod tests {
         acquired.pop();
         let last = waiting.await.unwrap();
         drop((acquired, others, last));
-        assert!(turns.holders().is_empty(), "clients without calls are forgotten");
+        assert!(lock(&turns.0).is_empty(), "clients without calls are forgotten");
     }
 
     #[test]
@@ -295,10 +290,10 @@ mod tests {
         let turns = Arc::new(Turns::default());
         let holder = (Client::token("one"), TurnTarget::Primary);
         let shared = SharedTurn::new(turns.acquire(holder).now_or_never().flatten());
-        assert_eq!(turns.holders().len(), 1);
+        assert_eq!(lock(&turns.0).len(), 1);
         let same = shared.clone();
         same.replace(None);
-        assert!(turns.holders().is_empty());
+        assert!(lock(&turns.0).is_empty());
         drop(shared);
     }
 
@@ -319,6 +314,6 @@ mod tests {
         // A caller that gives up while it waits leaves nothing behind.
         drop(turns.acquire(greedy).now_or_never());
         drop((acquired, last, honest));
-        assert!(turns.holders().is_empty(), "clients without calls are forgotten");
+        assert!(lock(&turns.0).is_empty(), "clients without calls are forgotten");
     }
 }

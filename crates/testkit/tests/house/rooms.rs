@@ -44,7 +44,7 @@ const ROOMS: [(&str, &str); 10] = [
          < etcd, mysql, postgres, redis, sqlite, zookeeper < scheme < legacy",
     ),
     ("testkit", "contract, history, programs, proxy < audited_store < children < sim < servers"),
-    ("wire", "error < grpc < lines < http < resp"),
+    ("wire", "error < grpc < lines < report < http < resp"),
 ];
 
 /// Circles of files: the first file of each, the number of its files, and the reason.

@@ -149,6 +149,7 @@ pub struct DecodedBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<String>,
     /// Start of the ID's tick.
+    // No format: the times of IDs and layouts may lie after the year 9999.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// Ticks since the layout's epoch.
@@ -348,6 +349,7 @@ pub struct ReadyBody {
     pub reasons: Vec<String>,
     /// The same reasons as codes, for every caller.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[a-z_]{1,40}$"))]
     pub codes: Vec<String>,
     /// Other sources that cannot mint here, in sentences, at most 100. They were defined at run
     /// time, and do not make the server unready. If tokens are required, a caller gets those over

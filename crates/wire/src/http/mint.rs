@@ -171,8 +171,10 @@ pub struct SegmentRequest {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SegmentBody {
     /// The first number.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9]{1,20}$"))]
     pub first: String,
     /// The last number, inclusive.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9]{1,20}$"))]
     pub last: String,
     /// Difference between adjacent numbers.
     pub increment: u64,

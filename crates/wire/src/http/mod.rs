@@ -19,6 +19,7 @@ pub use server::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Code;
+pub use crate::report::{LastHour as HistoryBody, ServerReport as ServerReportBody};
 
 /// The content type of JSON.
 pub const JSON: &str = "application/json";
@@ -53,6 +54,7 @@ pub struct ErrorInfo {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OwnerInfo {
     /// The key's section: 0 to 16,383, its hash slot as in a Redis cluster.
+    #[cfg_attr(feature = "openapi", schema(maximum = 16_383))]
     pub section: u16,
     /// The address of that server: `resp=HOST:PORT http=HOST:PORT`, or `https=HOST:PORT`.
     pub address: String,

@@ -67,6 +67,7 @@ pub struct RecoveryBody {
     /// The store's count of writes afterwards, at least. Absent when only values that the request
     /// names are raised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9]{1,20}$"))]
     pub writes_at_least: Option<String>,
     /// Whether the recovery was done.
     pub done: bool,
@@ -86,6 +87,7 @@ pub struct JournalBody {
     /// The host of the journal's process.
     pub host: String,
     /// Time at which the journal joined or last reported.
+    #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub last_seen: String,
     /// `reported`, `read here`, `left out`, or `MISSING`: no report of the journal exists. If the
     /// store has lost the journal's join, `, known only from another journal` follows. `not asked`
@@ -101,5 +103,6 @@ pub struct RecoveredBody {
     /// The store's identity.
     pub id: String,
     /// The store's count of writes.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9]{1,20}$"))]
     pub writes: String,
 }

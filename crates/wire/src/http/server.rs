@@ -19,6 +19,7 @@ pub struct ServerBody {
     /// The server's member ID in the store: 32 hexadecimal digits, new with each start. Absent
     /// until the server has joined, and while it rejoins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9A-Fa-f]{32}$"))]
     pub member: Option<String>,
     /// The server's store.
     pub store: StoreBody,

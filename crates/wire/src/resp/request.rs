@@ -44,10 +44,7 @@ pub enum Next<'a> {
         bytes: usize,
     },
     /// The request is not complete.
-    Incomplete {
-        /// Lower bound of the missing bytes.
-        missing_min: usize,
-    },
+    Incomplete,
 }
 
 /// A whole request: its arguments, borrowed.
@@ -122,7 +119,7 @@ impl Parser {
     pub fn next<'a>(&'a mut self, frame: &'a [u8]) -> Result<Next<'a>, ProtocolError> {
         if self.args_left == 0 {
             match frame.first() {
-                None => return Ok(Next::Incomplete { missing_min: 1 }),
+                None => return Ok(Next::Incomplete),
                 Some(b'*') => {}
                 Some(_) => return self.inline(frame),
             }
@@ -135,17 +132,13 @@ impl Parser {
                     self.args_left = value;
                     self.at = after;
                 }
-                LengthLine::Unfinished => return Ok(Next::Incomplete { missing_min: 1 }),
+                LengthLine::Unfinished => return Ok(Next::Incomplete),
                 LengthLine::Number { .. } | LengthLine::Wrong => {
                     return Err(ProtocolError::ArrayLength);
                 }
             }
         }
-        let missing_min = match self.bulks(frame)? {
-            0 => return Ok(self.finish(frame, self.at)),
-            missing_min => missing_min,
-        };
-        Ok(Next::Incomplete { missing_min })
+        if self.bulks(frame)? { Ok(self.finish(frame, self.at)) } else { Ok(Next::Incomplete) }
     }
 
     /// Releases the memory of long requests, between two requests: an idle client keeps no more
@@ -159,17 +152,13 @@ impl Parser {
         }
     }
 
-    /// Reads the missing arguments. Returns a lower bound of the missing bytes: 0 when all
-    /// arguments are complete.
+    /// Reads the missing arguments. Returns whether all are complete.
     #[inline]
-    fn bulks(&mut self, frame: &[u8]) -> Result<usize, ProtocolError> {
+    fn bulks(&mut self, frame: &[u8]) -> Result<bool, ProtocolError> {
         let (mut at, mut args_left) = (self.at, self.args_left);
-        let missing_min = loop {
-            if args_left == 0 {
-                break 0;
-            }
+        while args_left > 0 {
             match frame.get(at) {
-                None => break 1,
+                None => break,
                 Some(b'$') => {}
                 Some(&got) => return Err(ProtocolError::NotABulk { got }),
             }
@@ -178,7 +167,7 @@ impl Parser {
                 LengthLine::Number { value, after } if value <= BULK_BYTES_MAX => {
                     (after, after + value)
                 }
-                LengthLine::Unfinished => break 1,
+                LengthLine::Unfinished => break,
                 LengthLine::Number { .. } | LengthLine::Negative { .. } | LengthLine::Wrong => {
                     return Err(ProtocolError::BulkLength);
                 }
@@ -190,15 +179,15 @@ impl Parser {
             match frame.get(end..after) {
                 Some(b"\r\n") => {}
                 Some(_) => return Err(ProtocolError::BulkEnd),
-                None => break after.saturating_sub(frame.len()),
+                None => break,
             }
             self.spans.push(ArgSpan { start, end });
             args_left = args_left.saturating_sub(1);
             at = after;
-        };
+        }
         self.at = at;
         self.args_left = args_left;
-        Ok(missing_min)
+        Ok(args_left == 0)
     }
 
     #[inline]
@@ -216,7 +205,7 @@ impl Parser {
                 return Err(ProtocolError::InlineTooLong);
             }
             self.at = frame.len();
-            return Ok(Next::Incomplete { missing_min: 1 });
+            return Ok(Next::Incomplete);
         };
         let end = self.at.saturating_add(found);
         self.at = 0;
@@ -314,7 +303,7 @@ mod tests {
         assert!(parser.spans.capacity() <= SPANS_KEPT && parser.words.capacity() <= WORDS_KEPT);
         // The parsed part of a request is not lost.
         let (part, whole) = (&b"*2\r\n$1\r\nx\r\n"[..], &b"*2\r\n$1\r\nx\r\n$1\r\ny\r\n"[..]);
-        assert!(matches!(parser.next(part), Ok(Next::Incomplete { .. })));
+        assert!(matches!(parser.next(part), Ok(Next::Incomplete)));
         parser.rest();
         let both = parser.next(whole);
         assert!(matches!(both, Ok(Next::Command { command, .. }) if command.len() == 2));

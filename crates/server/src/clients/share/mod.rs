@@ -23,7 +23,9 @@
 mod client;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use snowmint_coord::lock;
 
 pub(crate) use client::Client;
 
@@ -64,14 +66,9 @@ impl Shares {
         Arc::new(Self(Mutex::new(HeldShares { limit, all: 0, by_client: HashMap::new() })))
     }
 
-    /// The numbers are whole after every statement, so a poisoned lock is still usable.
-    fn held(&self) -> MutexGuard<'_, HeldShares> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Replaces the limit from now on. Held parts stay held.
     pub(crate) fn set_limit(&self, limit: u64) {
-        self.held().limit = limit;
+        lock(&self.0).limit = limit;
     }
 
     /// Takes this much of the limit for a client, if its share permits it.
@@ -80,7 +77,7 @@ impl Shares {
         client: Client,
         count: u64,
     ) -> Result<Share, OverShare> {
-        self.held().try_acquire(&client, count)?;
+        lock(&self.0).try_acquire(&client, count)?;
         Ok(Share { shares: Arc::clone(self), client, count })
     }
 }
@@ -118,7 +115,7 @@ impl HeldShares {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.shares.held().give_back(&self.client, self.count);
+        lock(&self.shares.0).give_back(&self.client, self.count);
     }
 }
 
@@ -152,7 +149,7 @@ mod tests {
         // Its requests are rejected, those of other clients are not.
         let other = shares.try_acquire(client(2), LIMIT / 9).unwrap();
         drop((acquired, other));
-        let held = shares.held();
+        let held = lock(&shares.0);
         assert!(held.by_client.is_empty(), "who holds nothing is not remembered");
         assert_eq!(held.all, 0);
     }
@@ -162,7 +159,7 @@ mod tests {
         let shares = Shares::new(LIMIT);
         let mut acquired = Vec::new();
         for others in 0..200_u32 {
-            let free = LIMIT - shares.held().all;
+            let free = LIMIT - lock(&shares.0).all;
             assert!(free >= LIMIT / u64::from(others + 1), "{free} with {others} others");
             let room = LIMIT / u64::from(others + 2).pow(2);
             assert!(
@@ -202,7 +199,7 @@ mod tests {
                     acquired.swap_remove(at);
                 }
                 let (all, holders) = {
-                    let held = shares.held();
+                    let held = lock(&shares.0);
                     prop_assert_eq!(held.all, held.by_client.values().sum::<u64>());
                     (held.all, held.by_client.len() as u64)
                 };

@@ -223,7 +223,7 @@ impl store_server::Store for StoreService {
             self.authorize(request, permissions::member).await?;
         let (member, presence, now) = call;
         service.check_presence(presence)?;
-        service.count_deed(Deed::Join)?;
+        service.caller().count(Deed::Join)?;
         let by = (&at, &service, &member_alias);
         let joined = self.worker_limits.join(by, &member, presence, now).await;
         at.joined(&service, &member, &joined);
@@ -256,7 +256,7 @@ impl store_server::Store for StoreService {
     async fn claim(&self, request: Request<ClaimRequest>) -> GrpcResult<ClaimResponse> {
         let AuthorizedCall { at, service, member_alias, call: (claim, now), .. } =
             self.authorize(request, permissions::claiming).await?;
-        service.count_deed(Deed::Claim)?;
+        service.caller().count(Deed::Claim)?;
         let (at, service, member_alias, machines_max) =
             (&at, &service, &member_alias, self.machines_max);
         let claiming = Claiming { at, service, member_alias, now, machines_max };

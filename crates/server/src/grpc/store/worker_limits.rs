@@ -4,12 +4,12 @@
 //! whole store.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use snowmint_coord::external::{check_external, scope_of};
 use snowmint_coord::{
     ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, Member, PermittedPools,
-    Pool, Preference, Presence, Relinquish, Result as StoreResult, SlotInfo, is_worker_pool,
+    Pool, Preference, Presence, Relinquish, Result as StoreResult, SlotInfo, is_worker_pool, lock,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
@@ -79,7 +79,8 @@ impl WorkerLimits {
         service: &Service,
         pools: &[&str],
     ) -> StoreResult<Arc<PermittedPools>> {
-        let known = Arc::clone(self.known_reads().entry(at.secondary_store.clone()).or_default());
+        let known =
+            Arc::clone(lock(&self.pools_read).entry(at.secondary_store.clone()).or_default());
         let requested_us = service.now_us();
         loop {
             let next_us = {
@@ -107,10 +108,6 @@ impl WorkerLimits {
         }
     }
 
-    fn known_reads(&self) -> MutexGuard<'_, HashMap<String, PoolsRead>> {
-        self.pools_read.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Joins a member, of those that the token may have.
     pub(super) async fn join(
         &self,
@@ -119,7 +116,7 @@ impl WorkerLimits {
         presence: Presence,
         now: UnixMillis,
     ) -> StoreResult<()> {
-        let Some(token) = member_alias.token().filter(|_| service.gets_a_share()) else {
+        let Some(token) = member_alias.token().filter(|_| service.caller().has_a_share()) else {
             return at.store.join(member, presence, now).await;
         };
         // Joins of a token come one after the other: each counts those before it.
@@ -152,7 +149,7 @@ impl WorkerLimits {
         mut items: Vec<Extend>,
         now: UnixMillis,
     ) -> StoreResult<Vec<StoreResult<Extended>>> {
-        if !service.gets_a_share() {
+        if !service.caller().has_a_share() {
             return at.store.extend(&items, now).await;
         }
         let pools: Vec<&str> = items.iter().map(|item| item.pool.as_str()).collect();
@@ -182,7 +179,7 @@ impl WorkerLimits {
         mut claim: ClaimRequest,
     ) -> Result<Vec<Lease>, NotReserved> {
         let Claiming { at, service, member_alias, now, .. } = *asking;
-        let Some(token) = member_alias.token().filter(|_| service.gets_a_share()) else {
+        let Some(token) = member_alias.token().filter(|_| service.caller().has_a_share()) else {
             return Ok(at.store.claim(&claim, now).await?);
         };
         let permitted = self.permitted_pools(at, service, &[claim.pool.name.as_str()]).await?;
@@ -218,7 +215,7 @@ impl WorkerLimits {
     /// Waits for a token's earlier joins and claims at a store.
     async fn turn(&self, at: &TargetStore, token: u32) -> tokio::sync::OwnedMutexGuard<()> {
         let turn = {
-            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut turns = lock(&self.turns);
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
             Arc::clone(turns.entry((at.secondary_store.clone(), token)).or_default())
         };
@@ -227,7 +224,7 @@ impl WorkerLimits {
 
     /// Calls `act` with the claims of a token. Those of tokens without any are forgotten.
     fn claims_of<T>(&self, token: u32, act: impl FnOnce(&mut Claims) -> T) -> T {
-        let mut all = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.claims);
         let claims = all.entry(token).or_default();
         let done = act(claims);
         if claims.0.is_empty() {
@@ -333,7 +330,7 @@ pub(super) async fn relinquish(
 /// others wait.
 fn check_numbers(service: &Service, named: usize) -> StoreResult<()> {
     let max = most(service, CLAIMED_TIMES);
-    if !service.gets_a_share() || named <= max {
+    if !service.caller().has_a_share() || named <= max {
         return Ok(());
     }
     Err(StoreError::limit_exceeded(format!(

@@ -3,14 +3,12 @@
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use serde::Serialize;
 use snowmint_coord::spec::Kind;
 use snowmint_coord::{IdBatch, NumberRange, Source};
 use snowmint_wire::error::Code;
 
 use crate::config::KeySources;
 use crate::error::Error;
-use crate::http::response;
 use crate::service::{Route, Service, UnsentPermit};
 
 /// Ends of a path: it may end in a slash, as Spring matched paths when Leaf and Tinyid were
@@ -93,28 +91,5 @@ pub(super) fn status_of(error: &Error, otherwise: StatusCode) -> StatusCode {
             StatusCode::from_u16(error.code().row().http).unwrap_or(otherwise)
         }
         _ => otherwise,
-    }
-}
-
-/// Returns the error response that `write` makes of a message, with the time of a retry where one
-/// may help.
-pub(super) fn error(error: &Error, write: impl Fn(&str) -> Response) -> Response {
-    let mut response = response::error_response(error, write);
-    if response.status() == StatusCode::UNAUTHORIZED {
-        response::set_www_authenticate(&mut response);
-    }
-    response::set_retry_after(&mut response, error.retry_after_ms());
-    response
-}
-
-pub(super) fn json(
-    status: StatusCode,
-    content_type: &'static str,
-    body: &impl Serialize,
-) -> Response {
-    match serde_json::to_vec(body) {
-        Ok(bytes) => (status, [(CONTENT_TYPE, content_type)], bytes).into_response(),
-        // Plain data with text keys always becomes JSON.
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }

@@ -20,13 +20,14 @@ use snowmint_wire::http::compat::{
     JSON_UTF8, LEAF_UNDECODED, LeafDecodedBody, LeafErrorBody, LeafUndecodedBody, TEXT_UTF8,
 };
 
-use super::common::{PATH_ENDS, error, json, makes_numbers, number, source_of, status_of, text};
+use super::common::{PATH_ENDS, makes_numbers, number, source_of, status_of, text};
 use super::params::Params;
 use crate::access::Right;
 use crate::config::{KeySources, LeafSettings};
 use crate::error::Error;
 use crate::http::for_caller::{ForCaller, HasService};
 use crate::http::id_paths::id_methods;
+use crate::http::response::{self, json_as};
 use crate::service::{Service, invalid};
 
 /// Leaf's name for its errors.
@@ -98,10 +99,10 @@ async fn decode(leaf: ForCaller<Leaf>, request: Request) -> Response {
     let id = leaf.service.caller().may_somewhere(Right::Decode).and(id);
     match id {
         Ok(Some(id)) => match leaf.decoded(&id) {
-            Some(decoded) => json(StatusCode::OK, JSON_UTF8, &decoded),
+            Some(decoded) => json_as(StatusCode::OK, JSON_UTF8, &decoded),
             None => {
                 let body = LeafUndecodedBody { error_msg: LEAF_UNDECODED.to_owned() };
-                json(StatusCode::OK, JSON_UTF8, &body)
+                json_as(StatusCode::OK, JSON_UTF8, &body)
             }
         },
         Ok(None) => {
@@ -111,7 +112,7 @@ async fn decode(leaf: ForCaller<Leaf>, request: Request) -> Response {
         }
         Err(error) => {
             let status = status_of(&error, StatusCode::BAD_REQUEST);
-            super::common::error(&error, |message| refused(status, message, message))
+            response::error_response(&error, |message| refused(status, message, message))
         }
     }
 }
@@ -133,7 +134,7 @@ impl ForCaller<Leaf> {
             Err(cause) => {
                 let result = format!("Result{{id={}, status=EXCEPTION}}", result_of(cause.code()));
                 let status = status_of(&cause, StatusCode::INTERNAL_SERVER_ERROR);
-                error(&cause, |message| {
+                response::error_response(&cause, |message| {
                     error_response(status, SERVER_EXCEPTION, &result, uri.path(), message)
                 })
             }
@@ -200,5 +201,5 @@ fn error_response(
         path: path.to_owned(),
         reason: reason.to_owned(),
     };
-    json(status, JSON_UTF8, &body)
+    json_as(status, JSON_UTF8, &body)
 }

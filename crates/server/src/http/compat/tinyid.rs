@@ -22,7 +22,7 @@ use snowmint_wire::http::compat::{
     TinyidSegment,
 };
 
-use super::common::{PATH_ENDS, error, json, numbers, range, source_of};
+use super::common::{PATH_ENDS, numbers, range, source_of};
 use super::params::{Params, whole};
 use crate::access::{ByToken, Caller, KnownAddresses, TokenHash, too_many};
 use crate::config::{KeySources, TinyidSettings};
@@ -277,13 +277,13 @@ fn status_of(error: &Error) -> StatusCode {
 fn refused(status: StatusCode, cause: &Error) -> Response {
     let is_token = matches!(cause.code(), Code::Unauthenticated | Code::Forbidden);
     let code = if is_token { TINYID_TOKEN } else { TINYID_ERROR };
-    error(cause, |message| {
+    response::error_response(cause, |message| {
         json_response(status, &TinyidBody::<()>::error(code, message.to_owned()))
     })
 }
 
 fn json_response<T: Serialize>(status: StatusCode, body: &TinyidBody<T>) -> Response {
-    json(status, JSON_UTF8, body)
+    response::json_as(status, JSON_UTF8, body)
 }
 
 #[cfg(test)]

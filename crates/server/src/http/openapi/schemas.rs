@@ -9,8 +9,7 @@ use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::path::Parameter;
 use utoipa::openapi::request_body::RequestBody;
 use utoipa::openapi::schema::{
-    AdditionalProperties, ArrayItems, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat,
-    SchemaType, Type,
+    AdditionalProperties, Object, ObjectBuilder, Schema, SchemaType, Type,
 };
 use utoipa::openapi::{Components, RefOr};
 
@@ -22,47 +21,11 @@ const DIGITS: &str = "^[0-9]{1,20}$";
 const MEMBER: &str = "^[0-9A-Fa-f]{32}$";
 /// Durations, as read by `coord`.
 const DURATION: &str = "^[0-9]{1,20}(ms|s|m|h|d)$";
-/// Codes of readiness: those of errors, and a few more.
-const WORD: &str = "^[a-z_]{1,40}$";
-/// Highest section of counters.
-const SECTION_MAX: usize = 16_383;
 /// Longest key of a counter, in bytes.
 const KEY_BYTES_MAX: usize = 255;
 /// Bodies that have the keys of a source among others, and whether their keys are complete.
 const OF_SOURCES: [(&str, bool); 3] =
     [("SourceRequest", true), ("AlterRequest", true), ("SourceBody", false)];
-
-/// Forms that the types of fields do not show.
-#[derive(Clone, Copy, Debug)]
-enum Form {
-    /// Code of an error.
-    Code,
-    /// Reason that a server is not ready.
-    Word,
-    /// Number of any size as a text.
-    Digits,
-    Member,
-    Section,
-    Time,
-}
-
-/// Bodies, their fields, and the forms of these. Times that an ID or a layout has are left out:
-/// they may lie after the year 9999.
-const FORMS: [(&str, &[&str], Form); 13] = [
-    ("ErrorInfo", &["code"], Form::Code),
-    ("JournalBody", &["last_seen"], Form::Time),
-    ("MemberBody", &["member"], Form::Member),
-    ("MemberBody", &["joined", "last_renewed"], Form::Time),
-    ("OwnerInfo", &["section"], Form::Section),
-    ("ReadyBody", &["codes"], Form::Word),
-    ("RecoveredBody", &["writes"], Form::Digits),
-    ("RecoveryBody", &["segments", "writes_at_least"], Form::Digits),
-    ("SectionRangeBody", &["first", "last"], Form::Section),
-    ("SectionRangeBody", &["member"], Form::Member),
-    ("SegmentBody", &["first", "last"], Form::Digits),
-    ("ServerBody", &["member"], Form::Member),
-    ("ServerReportBody", &["codes"], Form::Word),
-];
 
 /// Describes the texts that a parameter accepts.
 pub(super) fn narrow(parameter: &mut Parameter) {
@@ -107,54 +70,26 @@ pub(super) fn fill_in(components: &mut Components) {
             body.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
         }
     }
-    for (body, fields, form) in FORMS {
-        let Some(RefOr::T(Schema::Object(body))) = components.schemas.get_mut(body) else {
-            continue;
-        };
-        for field in fields {
-            if let Some(RefOr::T(field)) = body.properties.get_mut(*field) {
-                set_form(field, form);
-            }
-        }
-    }
-    let mint = components.schemas.get_mut("MintRequest");
-    if let Some(RefOr::T(Schema::Object(body))) = mint
-        && let Some(RefOr::T(Schema::Object(format))) = body.properties.get_mut("format")
-    {
+    if let Some(format) = field(components, "MintRequest", "format") {
         formats(format);
+    }
+    if let Some(code) = field(components, "ErrorInfo", "code") {
+        code.enum_values = Some(Code::ALL.iter().map(|code| code.as_str().into()).collect());
+    }
+    // A pattern at the field would be one of the names as well.
+    if let Some(numbers) = field(components, "RecoveryBody", "segments")
+        && let Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(number)))) =
+            numbers.additional_properties.as_deref_mut()
+    {
+        number.pattern = Some(DIGITS.into());
     }
 }
 
-/// Describes the form of a value, of the items of a list, or of the values of a map.
-fn set_form(schema: &mut Schema, form: Form) {
-    let value = match schema {
-        Schema::Array(list) => match &mut list.items {
-            ArrayItems::RefOrSchema(item) => match &mut **item {
-                RefOr::T(Schema::Object(item)) => item,
-                _ => return,
-            },
-            ArrayItems::False => return,
-        },
-        Schema::Object(value) => match &mut value.additional_properties {
-            Some(values) => match &mut **values {
-                AdditionalProperties::RefOr(RefOr::T(Schema::Object(value))) => value,
-                _ => return,
-            },
-            None => value,
-        },
-        _ => return,
-    };
-    match form {
-        Form::Code => {
-            let names = Code::ALL.iter().map(|code| code.as_str().into());
-            value.enum_values = Some(names.collect());
-        }
-        Form::Word => value.pattern = Some(WORD.into()),
-        Form::Digits => value.pattern = Some(DIGITS.into()),
-        Form::Member => value.pattern = Some(MEMBER.into()),
-        Form::Section => value.maximum = Some(SECTION_MAX.into()),
-        Form::Time => value.format = Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)),
-    }
+/// Returns a field of a body.
+fn field<'a>(components: &'a mut Components, body: &str, field: &str) -> Option<&'a mut Object> {
+    let RefOr::T(Schema::Object(body)) = components.schemas.get_mut(body)? else { return None };
+    let RefOr::T(Schema::Object(field)) = body.properties.get_mut(field)? else { return None };
+    Some(field)
 }
 
 /// Returns the headers that an error response may have.
@@ -265,24 +200,6 @@ mod tests {
             let found = body.pointer(&format!("/properties/{path}")).unwrap();
             assert!(found["description"].as_str().unwrap().contains(&key.doc()), "{}", key.name);
         }
-    }
-    #[test]
-    fn every_form_describes_its_field() {
-        let (_, about) = super::super::described().split_for_parts();
-        let before = serde_json::to_value(about.components.as_ref().unwrap()).unwrap();
-        let mut components = about.components.unwrap();
-        fill_in(&mut components);
-        let after = serde_json::to_value(&components).unwrap();
-        for (body, fields, form) in FORMS {
-            for field in fields {
-                let path = format!("/schemas/{body}/properties/{field}");
-                let (before, after) = (before.pointer(&path), after.pointer(&path));
-                assert!(before.is_some() && before != after, "{body}.{field}: {form:?}");
-            }
-        }
-        let codes = &after["schemas"]["ErrorInfo"]["properties"]["code"]["enum"];
-        let names: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
-        assert_eq!(*codes, serde_json::json!(names));
     }
 
     #[test]

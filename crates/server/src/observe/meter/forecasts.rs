@@ -2,9 +2,9 @@
 //! on it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use snowmint_coord::{Forecast, Node, Timer};
+use snowmint_coord::{Forecast, Node, Timer, lock};
 
 /// Milliseconds for which a result counts, and until the next try after a failure.
 const FRESH_MS: u64 = 60_000;
@@ -41,14 +41,10 @@ impl Forecasts {
                 () = timer.sleep_ms(within_ms) => None,
             };
             match newest {
-                Some(newest) => *self.lock() = newest.into(),
+                Some(newest) => *lock(&self.known) = newest.into(),
                 None => self.next_ms.store(now_ms.saturating_add(RETRY_MS), Ordering::Relaxed),
             }
         }
-        Arc::clone(&self.lock())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Arc<[Forecast]>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        Arc::clone(&lock(&self.known))
     }
 }

@@ -1,10 +1,12 @@
 //! The last hour of the metrics: a ring of samples with a bounded size.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
+use snowmint_coord::lock;
 use snowmint_coord::stats::BOUNDS_US;
 use snowmint_core::{ElapsedMillis, UnixMillis};
+use snowmint_wire::report::LastHour;
 
 /// Milliseconds between samples.
 pub(crate) const SAMPLE_EVERY_MS: u64 = 5_000;
@@ -52,26 +54,6 @@ pub(super) struct Gauges {
     pub(super) clock_ahead_ms: Option<i64>,
 }
 
-/// The last hour of a server: each list has one value for each sample.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LastHour {
-    pub(crate) every_ms: u64,
-    pub(crate) times_ms: Vec<u64>,
-    /// Milliseconds that the counts cover.
-    pub(crate) spans_ms: Vec<u64>,
-    pub(crate) ready: Vec<bool>,
-    /// IDs by protocol.
-    pub(crate) ids: BTreeMap<String, Vec<u64>>,
-    /// IDs by source: the sources with the most.
-    pub(crate) sources: BTreeMap<String, Vec<u64>>,
-    pub(crate) errors: BTreeMap<String, Vec<u64>>,
-    pub(crate) request_p50_us: Vec<Option<u64>>,
-    pub(crate) request_p99_us: Vec<Option<u64>>,
-    pub(crate) window_runway_ms: Vec<Option<u64>>,
-    pub(crate) prefetch_runway_ms: Vec<Option<u64>>,
-    pub(crate) clock_ahead_ms: Vec<Option<i64>>,
-}
-
 /// State at one moment, and the counts since the sample before.
 #[derive(Debug)]
 struct Sample {
@@ -85,12 +67,8 @@ struct Sample {
 }
 
 impl History {
-    fn lock(&self) -> MutexGuard<'_, Ring> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn add(&self, totals: Totals, gauges: Gauges) {
-        let mut ring = self.lock();
+        let mut ring = lock(&self.0);
         if let Some(before) = ring.totals.take() {
             if ring.samples.len() >= SAMPLES_MAX {
                 ring.samples.pop_front();
@@ -102,7 +80,7 @@ impl History {
 
     /// Returns the samples; `names` are those of the protocols, in the order of the counts.
     pub(super) fn last_hour(&self, names: [&str; PROTOCOLS]) -> LastHour {
-        let ring = self.lock();
+        let ring = lock(&self.0);
         let samples = &ring.samples;
         let by_protocol = |counts: fn(&Sample) -> &[u64; PROTOCOLS]| {
             let of = |(place, name): (usize, &str)| {

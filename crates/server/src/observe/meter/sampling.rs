@@ -5,8 +5,9 @@ use std::sync::PoisonError;
 
 use snowmint_coord::{Node, TimesSeen};
 use snowmint_core::{ElapsedMillis, UnixMillis};
+use snowmint_wire::report::LastHour;
 
-use super::history::{BUCKETS, Gauges, LastHour, PROTOCOLS, Totals};
+use super::history::{BUCKETS, Gauges, PROTOCOLS, Totals};
 use super::{Meter, Protocol};
 
 impl Meter {

@@ -10,7 +10,7 @@ use snowmint_wire::resp::{Command, Encoder};
 
 use super::reply::NOT_AN_INTEGER;
 use super::spec::{Flow, Query, Run, Spec};
-use super::subcommand::{self, Subcommand, Unfit};
+use super::subcommand::{self, Subcommand};
 use crate::advertised_addrs::AdvertisedAddrs;
 use crate::error::Error;
 use crate::resp::session::Session;
@@ -88,18 +88,13 @@ pub(super) static SUBCOMMANDS: &[Subcommand<Run>] = &[
 ];
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
-    match find(command) {
+    match subcommand::find(SPEC.name, SUBCOMMANDS, command) {
         Ok(run) => run(session, command, output),
         Err(unfit) => {
             unfit.write(SPEC.name, command, session, output);
             Flow::Next
         }
     }
-}
-
-/// Finds the function of a sub-command.
-pub(super) fn find(command: &Command<'_>) -> Result<Run, Unfit> {
-    subcommand::find(SPEC.name, SUBCOMMANDS, command)
 }
 
 fn count_keys(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {

@@ -7,7 +7,7 @@ use snowmint_wire::resp::Command;
 
 use super::owners::{KeyCheck, KeyOwners};
 use super::spec::{Flow, Query, Spec};
-use super::subcommand::Unfit;
+use super::subcommand::{self, Unfit};
 use super::target::targets_of;
 use super::{client, cluster, command as command_table, config, reply};
 use crate::access::Right;
@@ -68,10 +68,10 @@ pub(super) fn queue(
 /// Checks that the command can run with some values.
 fn check_form(spec: &Spec, command: &Command<'_>) -> Result<(), Unfit> {
     match spec.name {
-        "client" => client::find(command).map(drop),
-        "cluster" => cluster::find(command).map(drop),
+        "client" => subcommand::find(spec.name, client::SUBCOMMANDS, command).map(drop),
+        "cluster" => subcommand::find(spec.name, cluster::SUBCOMMANDS, command).map(drop),
         "command" => command_table::find(command).map(drop),
-        "config" => config::find(command).map(drop),
+        "config" => subcommand::find(spec.name, config::SUBCOMMANDS, command).map(drop),
         _ => Ok(()),
     }
 }

@@ -6,10 +6,14 @@ use snowmint_wire::resp::Command;
 
 use super::rejected::Rejected;
 use super::reply::{unknown_subcommand, wrong_arity};
+use super::spec::Flow;
 use crate::resp::session::Session;
 
 /// Name, the least and the most of the arguments, and what runs it.
 pub(super) type Subcommand<T> = (&'static str, usize, usize, T);
+
+/// Function that runs a sub-command of `CLIENT` or `CONFIG`.
+pub(super) type Run = fn(&mut Session, &Command<'_>, &mut Vec<u8>);
 
 /// Reason why a command cannot run, whatever its values are.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +39,21 @@ pub(super) fn find<T: Copy>(
         Some((name, ..)) => Err(Unfit::Arity(name)),
         None => Err(Rejected::find_sub(container, command).map_or(Unfit::Unknown, Unfit::Rejected)),
     }
+}
+
+/// Runs the sub-command of a request, or writes why it cannot run.
+pub(super) fn run(
+    container: &str,
+    table: &[Subcommand<Run>],
+    session: &mut Session,
+    command: &Command<'_>,
+    output: &mut Vec<u8>,
+) -> Flow {
+    match find(container, table, command) {
+        Ok(run) => run(session, command, output),
+        Err(unfit) => unfit.write(container, command, session, output),
+    }
+    Flow::Next
 }
 
 impl Unfit {

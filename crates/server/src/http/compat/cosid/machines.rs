@@ -16,9 +16,9 @@ use snowmint_wire::http::compat::{COSID_LOST, COSID_NOT_FOUND, COSID_OVERFLOW, C
 
 use super::result::{CosId, CosIdError, CosIdResult, NamePath, part};
 use crate::error::{Error, shown};
-use crate::http::compat::common::json;
 use crate::http::compat::params::{Params, whole};
 use crate::http::for_caller::ForCaller;
+use crate::http::response::json_as;
 
 /// Returns the methods: lease a machine ID, renew it, release it.
 pub(super) fn methods() -> MethodRouter<std::sync::Arc<CosId>> {
@@ -47,7 +47,7 @@ async fn distribute(cosid: ForCaller<CosId>, namespace: NamePath, request: Reque
         _ => error.into(),
     })?;
     let body = CosIdMachineBody { machine_id: number, last_time_stamp: after.get() };
-    Ok(json(StatusCode::OK, JSON, &body))
+    Ok(json_as(StatusCode::OK, JSON, &body))
 }
 
 async fn guard(cosid: ForCaller<CosId>, namespace: NamePath, request: Request) -> CosIdResult {

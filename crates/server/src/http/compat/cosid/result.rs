@@ -9,8 +9,9 @@ use snowmint_wire::http::compat::CosIdErrorBody;
 
 use crate::config::KeySources;
 use crate::error::Error;
-use crate::http::compat::common::{error, json, status_of};
+use crate::http::compat::common::status_of;
 use crate::http::for_caller::HasService;
+use crate::http::response::{error_response, json_as};
 use crate::service::{Service, invalid};
 
 #[derive(Debug)]
@@ -49,9 +50,9 @@ impl IntoResponse for CosIdError {
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let code = code.unwrap_or_else(|| status.as_str()).to_owned();
-        error(&refused, |message| {
+        error_response(&refused, |message| {
             let (code, msg) = (code.clone(), message.to_owned());
-            json(status, JSON, &CosIdErrorBody { code, msg, errors: Vec::new() })
+            json_as(status, JSON, &CosIdErrorBody { code, msg, errors: Vec::new() })
         })
     }
 }

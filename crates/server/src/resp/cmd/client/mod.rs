@@ -10,7 +10,7 @@ use snowmint_wire::resp::Command;
 
 use super::reply::{NOT_AN_INTEGER, SYNTAX};
 use super::spec::{Flow, Spec};
-use super::subcommand::{self, Subcommand, Unfit};
+use super::subcommand::{self, Run, Subcommand};
 use crate::resp::reply_mode::ReplyMode;
 use crate::resp::session::Session;
 
@@ -79,20 +79,8 @@ pub(super) static SUBCOMMANDS: &[Subcommand<Run>] = &[
     ("help", 0, 0, |session, _, output| subcommand::help(HELP, session, output)),
 ];
 
-/// Function that runs a sub-command.
-pub(super) type Run = fn(&mut Session, &Command<'_>, &mut Vec<u8>);
-
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
-    match find(command) {
-        Ok(run) => run(session, command, output),
-        Err(unfit) => unfit.write(SPEC.name, command, session, output),
-    }
-    Flow::Next
-}
-
-/// Finds the function of a sub-command.
-pub(super) fn find(command: &Command<'_>) -> Result<Run, Unfit> {
-    subcommand::find(SPEC.name, SUBCOMMANDS, command)
+    subcommand::run(SPEC.name, SUBCOMMANDS, session, command, output)
 }
 
 fn get_name(session: &mut Session, _: &Command<'_>, output: &mut Vec<u8>) {
