@@ -14,7 +14,7 @@ pub enum VerbKind {
     Read,
     /// Gives a caller something that a store without this write would give again.
     Grant,
-    /// Any other write of a member, or for a source.
+    /// Any other write: a store without it would give nothing again.
     Write,
     /// A change of the whole store, or of its worker numbers, by an operator.
     Operate,

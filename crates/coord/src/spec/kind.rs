@@ -34,12 +34,6 @@ impl Kind {
             Self::Ulid => "ulid",
         }
     }
-
-    /// Returns whether its IDs are 64-bit numbers.
-    #[must_use]
-    pub const fn is_number(self) -> bool {
-        matches!(self, Self::Snowflake | Self::Segment | Self::Counter)
-    }
 }
 
 impl fmt::Display for Kind {

@@ -184,7 +184,7 @@ spec_keys! {
 }
 
 /// The keys of counters, serials and UUIDs, in the order of the pages.
-pub(super) const TABLES: [&[Key]; 3] = [CounterSpec::KEYS, SerialSpec::KEYS, UuidSpec::KEYS];
+pub(super) const TABLES: &[&[Key]] = &[CounterSpec::KEYS, SerialSpec::KEYS, UuidSpec::KEYS];
 
 impl CounterSpec {
     const KEYS: &[Key] = &[
