@@ -8,7 +8,7 @@ use snowmint_core::UnixMillis;
 
 use super::BackendStore;
 use super::rows::{Backend, Rows, VerbResult};
-use super::run_verb::RunVerb;
+use super::run_verb::{RunVerb, steps};
 use crate::error::{Result, Verb};
 use crate::model::history::StoreIdentity;
 use crate::store::capability::{Capabilities, ClockOf};
@@ -16,16 +16,8 @@ use crate::store::owner_client::OwnerClient;
 use crate::store::time_reference::TimeReference;
 use crate::store::{Store, StoreCall, StoreConnector, StoreReply};
 
-struct IdentityVerb;
-
-#[async_trait]
-impl RunVerb for IdentityVerb {
-    type Output = StoreIdentity;
-    const VERB: Verb = Verb::Identity;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, StoreIdentity> {
-        Ok((rows.identity().clone(), false))
-    }
+async fn identity<R: Rows>(rows: &mut R) -> VerbResult<R, StoreIdentity> {
+    Ok((rows.identity().clone(), false))
 }
 
 struct NowVerb;
@@ -86,6 +78,10 @@ impl<B: Backend> Store for BackendStore<B> {
     }
 }
 
+steps! {
+    Identity: fn identity() -> StoreIdentity;
+}
+
 impl<B: Backend> BackendStore<B> {
     pub(super) async fn now(&self) -> Result<Option<UnixMillis>> {
         match self.backend.capabilities().clock {
@@ -93,9 +89,5 @@ impl<B: Backend> BackendStore<B> {
             // The store has no clock to read.
             ClockOf::Caller => Ok(None),
         }
-    }
-
-    pub(super) async fn identity(&self) -> Result<StoreIdentity> {
-        self.output_of(IdentityVerb).await
     }
 }
