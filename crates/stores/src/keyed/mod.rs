@@ -24,7 +24,6 @@ mod keys;
 mod known_store;
 pub mod name;
 mod record;
-mod rows;
 mod script;
 mod step;
 
@@ -32,7 +31,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use snowmint_coord::verbs::{
-    Access, Backend, ExtendVerb, Failure, FirstRow, NamespaceRow, RunVerb as _, Seen,
+    Access, Backend, ExtendVerb, Failure, FirstRow, NamespaceRow, Rows as _, RunVerb as _, Seen,
 };
 use snowmint_coord::{Capabilities, Error, Extend, Reserve, Result, Segment, Timer, random};
 use snowmint_core::UnixMillis;
