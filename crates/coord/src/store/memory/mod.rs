@@ -15,7 +15,6 @@ mod rows;
 mod world;
 
 use std::convert::Infallible;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -118,11 +117,7 @@ impl MemoryStore {
     }
 }
 
-impl fmt::Debug for MemoryBackend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryBackend").field("namespace", &self.namespace).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(MemoryBackend: namespace);
 
 #[async_trait]
 impl Backend for MemoryBackend {
