@@ -120,38 +120,26 @@ impl Class {
     /// wrong.
     #[cfg(feature = "legacy")]
     pub(crate) fn of_legacy(self, label: &str) -> Error {
+        let legacy = format!("legacy database {label}");
         match self {
-            Self::Unavailable => Error::unavailable(format!(
-                "legacy database {label} is unavailable; check that it runs and is reachable"
-            )),
-            Self::StorageFull => Error::storage_full(format!(
-                "legacy database {label} is out of space; free space there"
-            )),
-            Self::ReadOnly => Error::store_read_only(format!(
-                "legacy database {label} is read-only; name its primary"
-            )),
+            Self::StorageFull => {
+                Error::storage_full(format!("{legacy} is out of space; free space there"))
+            }
+            Self::ReadOnly => {
+                Error::store_read_only(format!("{legacy} is read-only; name its primary"))
+            }
             Self::PermissionDenied => Error::store_permission_denied(format!(
-                "user of legacy database {label} lacks a permission; grant it, or name another \
-                 user in the URL"
+                "user of {legacy} lacks a permission; grant it, or name another user in the URL"
             )),
             Self::Corrupt => Error::corrupt(format!(
-                "legacy database {label} has a value of an unexpected type; check its tables"
+                "{legacy} has a value of an unexpected type; check its tables"
             )),
-            Self::Credentials => Error::invalid(format!(
-                "legacy database {label} rejected this user or password; correct the URL"
-            )),
-            Self::NoDatabase => {
-                Error::invalid(format!("legacy database {label} does not exist; correct the URL"))
-            }
-            Self::BadUrl(form) => Error::invalid(format!(
-                "legacy database {label} cannot be reached as the URL says; write {form}"
-            )),
-            Self::Closed => {
-                Error::closed(format!("legacy database {label} is closed; open it again"))
-            }
-            Self::Internal => Error::internal(format!(
-                "internal error: legacy database {label} rejected a request; please report it"
-            )),
+            Self::NoDatabase => Error::invalid(format!("{legacy} does not exist; correct the URL")),
+            Self::Unavailable
+            | Self::Credentials
+            | Self::BadUrl(_)
+            | Self::Closed
+            | Self::Internal => self.of_store(&legacy),
         }
     }
 }
