@@ -3,37 +3,43 @@
 use std::fmt;
 use std::ops::Deref;
 
-use snowmint_coord::Error;
+use snowmint_coord::verbs::StoreInfo;
+use snowmint_coord::{Capabilities, Error};
 
 /// Name of a store or a legacy database in messages. Its text is the product alone, since any
 /// caller may read a message; the address is for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     product: &'static str,
-    /// The URL, without secrets.
-    shown: String,
+    /// The detail of an error: the URL, without secrets.
+    address: String,
 }
 
 impl Label {
     /// Returns the label of the product at a URL.
     pub(crate) fn of(product: &'static str, url: &str) -> Self {
-        Self { product, shown: crate::opening::shown(url) }
+        Self { product, address: at(&crate::opening::shown(url)) }
     }
 
-    /// Returns the address, as the detail of an error.
-    pub(crate) fn address(&self) -> String {
-        at(&self.shown)
+    /// Returns what a store with this label is.
+    pub(crate) fn info<'a>(
+        &'a self,
+        capabilities: Capabilities,
+        namespace: &'a str,
+    ) -> StoreInfo<'a> {
+        let (label, address) = (self.product, Some(&*self.address));
+        StoreInfo { capabilities, namespace, label, address }
     }
 
     /// Returns the product and its address.
     #[cfg(feature = "legacy")]
     pub(crate) fn full(&self) -> String {
-        format!("{self} {}", self.address())
+        format!("{self} {}", self.address)
     }
 
     /// Adds the address to an error.
     pub(crate) fn locate(&self, error: Error) -> Error {
-        error.with_detail(self.address())
+        error.with_detail(&self.address)
     }
 }
 

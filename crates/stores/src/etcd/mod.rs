@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{BackendStore, Failure};
+use snowmint_coord::verbs::{BackendStore, Failure, StoreInfo};
 use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store, opaque_debug};
 use tonic::{Code, Status};
 
@@ -194,20 +194,8 @@ impl Keys for Etcd {
     const SNAPSHOT: bool = true;
     const BATCH_MAX: usize = 128;
 
-    fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
-    }
-
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    fn label(&self) -> String {
-        self.label.to_string()
-    }
-
-    fn address(&self) -> Option<String> {
-        Some(self.label.address())
+    fn info(&self) -> StoreInfo<'_> {
+        self.label.info(CAPABILITIES, &self.namespace)
     }
 
     async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Vec<Entry>)> {

@@ -67,8 +67,8 @@ impl<K: Keys> Keyed<K> {
         if record.id != id {
             return Ok(None);
         }
-        let label = self.keys.label();
-        if record.check_form(&label).is_err() || check_server(&label, &record, &head).is_err() {
+        let label = self.keys.info().label;
+        if record.check_form(label).is_err() || check_server(label, &record, &head).is_err() {
             return Ok(None);
         }
         let known = Arc::new(KnownStore { store, record, server: head.server });

@@ -51,7 +51,7 @@ use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use redis::{RedisError, Script};
-use snowmint_coord::verbs::{BackendStore, Failure};
+use snowmint_coord::verbs::{BackendStore, Failure, StoreInfo};
 use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store, opaque_debug};
 use snowmint_core::UnixMillis;
 
@@ -196,20 +196,8 @@ impl Keys for Redis {
         !self.by_run
     }
 
-    fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
-    }
-
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    fn label(&self) -> String {
-        self.label.to_string()
-    }
-
-    fn address(&self) -> Option<String> {
-        Some(self.label.address())
+    fn info(&self) -> StoreInfo<'_> {
+        self.label.info(CAPABILITIES, &self.namespace)
     }
 
     async fn check_settings(&self) -> KeysResult<()> {

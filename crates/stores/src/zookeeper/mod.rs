@@ -41,7 +41,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{BackendStore, Failure};
+use snowmint_coord::verbs::{BackendStore, Failure, StoreInfo};
 use snowmint_coord::{
     Capabilities, ClockOf, Error as CoordError, PresenceBy, Result, Store, lock, opaque_debug,
 };
@@ -308,20 +308,8 @@ impl Keys for Zookeeper {
         false
     }
 
-    fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
-    }
-
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    fn label(&self) -> String {
-        self.label.to_string()
-    }
-
-    fn address(&self) -> Option<String> {
-        Some(self.label.address())
+    fn info(&self) -> StoreInfo<'_> {
+        self.label.info(CAPABILITIES, &self.namespace)
     }
 
     /// Brings this server up to date with the ensemble first, since it may lag behind another

@@ -34,11 +34,11 @@ impl RunVerb for NowVerb {
 
 impl<B: Backend> Store for BackendStore<B> {
     fn capabilities(&self) -> Capabilities {
-        self.backend.capabilities()
+        self.backend.info().capabilities
     }
 
     fn namespace(&self) -> &str {
-        self.backend.namespace()
+        self.backend.info().namespace
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -84,7 +84,7 @@ steps! {
 
 impl<B: Backend> BackendStore<B> {
     pub(super) async fn now(&self) -> Result<Option<UnixMillis>> {
-        match self.backend.capabilities().clock {
+        match self.backend.info().capabilities.clock {
             ClockOf::Store => self.output_of(NowVerb).await,
             // The store has no clock to read.
             ClockOf::Caller => Ok(None),

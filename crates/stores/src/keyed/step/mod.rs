@@ -95,20 +95,20 @@ impl<K: Keys> Step<K> {
             return Err(Failure::from(Error::store_mismatch(format!(
                 "{} has lost key {:?}; restore it, or move the new store forward (snowmint worker \
                  fast-forward)",
-                keys.label(),
+                keys.info().label,
                 name::STORE
             ))));
         };
         let mut store = StoreRecord::read(name::STORE, &entry.value)?;
-        store.check_form(&keys.label())?;
+        store.check_form(keys.info().label)?;
         let before = store.clone();
         store.count_own_writes(&head);
         let mut changes = BTreeMap::new();
         if access == Access::Forward {
-            refuse_replica(&keys.label(), &head)?;
+            refuse_replica(keys.info().label, &head)?;
         }
         if access == Access::Write {
-            check_server(&keys.label(), &store, &head)?;
+            check_server(keys.info().label, &store, &head)?;
             // An older record has less detail on the server.
             store.server.clone_from(&head.server);
             if store != before {

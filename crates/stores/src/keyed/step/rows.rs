@@ -26,7 +26,7 @@ impl<K: Keys> Rows for Step<K> {
     }
 
     fn check_server(&self) -> Result<(), Error> {
-        check_server(&self.keys.label(), &self.store, &self.head)
+        check_server(self.keys.info().label, &self.store, &self.head)
     }
 
     async fn members(&mut self) -> RowsResult<Self, Vec<MemberRow>> {
@@ -180,7 +180,7 @@ impl<K: Keys> Rows for Step<K> {
         let counted = match self.keys.send(&self.batch).await? {
             Outcome::Done(counted) => counted,
             Outcome::Short(_) => {
-                let evidence = format!("change count of {}", self.keys.label());
+                let evidence = format!("change count of {}", self.keys.info().label);
                 // A compared row with an equal version is taken for the same write. Where versions
                 // count per node, as on ZooKeeper, a write after the restore may have an equal one.
                 // Rows that were read but not compared may be lost.
