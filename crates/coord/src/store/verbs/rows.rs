@@ -240,7 +240,7 @@ pub enum FirstRow<'a> {
     Definition(&'a str),
 }
 
-/// What a store is.
+/// Description of a store.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreInfo<'a> {
     /// Capabilities of the store.
