@@ -3,37 +3,43 @@
 use std::fmt;
 use std::ops::Deref;
 
-use snowmint_coord::Error;
+use snowmint_coord::verbs::StoreInfo;
+use snowmint_coord::{Capabilities, Error};
 
 /// Name of a store or a legacy database in messages. Its text is the product alone, since any
 /// caller may read a message; the address is for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     product: &'static str,
-    /// The URL, without secrets.
-    shown: String,
+    /// The detail of an error: the URL, without secrets.
+    address: String,
 }
 
 impl Label {
     /// Returns the label of the product at a URL.
     pub(crate) fn of(product: &'static str, url: &str) -> Self {
-        Self { product, shown: crate::opening::shown(url) }
+        Self { product, address: at(&crate::opening::shown(url)) }
     }
 
-    /// Returns the address, as the detail of an error.
-    pub(crate) fn address(&self) -> String {
-        at(&self.shown)
+    /// Returns what a store with this label is.
+    pub(crate) fn info<'a>(
+        &'a self,
+        capabilities: Capabilities,
+        namespace: &'a str,
+    ) -> StoreInfo<'a> {
+        let (label, address) = (self.product, Some(&*self.address));
+        StoreInfo { capabilities, namespace, label, address }
     }
 
     /// Returns the product and its address.
     #[cfg(feature = "legacy")]
     pub(crate) fn full(&self) -> String {
-        format!("{self} {}", self.address())
+        format!("{self} {}", self.address)
     }
 
     /// Adds the address to an error.
     pub(crate) fn locate(&self, error: Error) -> Error {
-        error.with_detail(self.address())
+        error.with_detail(&self.address)
     }
 }
 
@@ -120,38 +126,26 @@ impl Class {
     /// wrong.
     #[cfg(feature = "legacy")]
     pub(crate) fn of_legacy(self, label: &str) -> Error {
+        let legacy = format!("legacy database {label}");
         match self {
-            Self::Unavailable => Error::unavailable(format!(
-                "legacy database {label} is unavailable; check that it runs and is reachable"
-            )),
-            Self::StorageFull => Error::storage_full(format!(
-                "legacy database {label} is out of space; free space there"
-            )),
-            Self::ReadOnly => Error::store_read_only(format!(
-                "legacy database {label} is read-only; name its primary"
-            )),
+            Self::StorageFull => {
+                Error::storage_full(format!("{legacy} is out of space; free space there"))
+            }
+            Self::ReadOnly => {
+                Error::store_read_only(format!("{legacy} is read-only; name its primary"))
+            }
             Self::PermissionDenied => Error::store_permission_denied(format!(
-                "user of legacy database {label} lacks a permission; grant it, or name another \
-                 user in the URL"
+                "user of {legacy} lacks a permission; grant it, or name another user in the URL"
             )),
             Self::Corrupt => Error::corrupt(format!(
-                "legacy database {label} has a value of an unexpected type; check its tables"
+                "{legacy} has a value of an unexpected type; check its tables"
             )),
-            Self::Credentials => Error::invalid(format!(
-                "legacy database {label} rejected this user or password; correct the URL"
-            )),
-            Self::NoDatabase => {
-                Error::invalid(format!("legacy database {label} does not exist; correct the URL"))
-            }
-            Self::BadUrl(form) => Error::invalid(format!(
-                "legacy database {label} cannot be reached as the URL says; write {form}"
-            )),
-            Self::Closed => {
-                Error::closed(format!("legacy database {label} is closed; open it again"))
-            }
-            Self::Internal => Error::internal(format!(
-                "internal error: legacy database {label} rejected a request; please report it"
-            )),
+            Self::NoDatabase => Error::invalid(format!("{legacy} does not exist; correct the URL")),
+            Self::Unavailable
+            | Self::Credentials
+            | Self::BadUrl(_)
+            | Self::Closed
+            | Self::Internal => self.of_store(&legacy),
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Lazy store: opened on first use, with retries until it is available.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use crate::error::{Error, ErrorKind, Result, chain};
 use crate::model::history::StoreIdentity;
+use crate::platform::lock::lock;
 use crate::platform::timer::{BootTimer, Timer as _};
 use crate::store::capability::{Capabilities, ClockOf, PresenceBy};
 use crate::store::owner_client::OwnerClient;
@@ -77,16 +78,12 @@ impl LazyStore {
             for warning in store.warnings() {
                 tracing::warn!("{warning}");
             }
-            if let Some(seen) = &*self.remembered() {
+            if let Some(seen) = &*lock(&self.remembered) {
                 store.remember(seen);
             }
             Ok(store)
         };
         self.store.get_or_try_init(|| opened).await
-    }
-
-    fn remembered(&self) -> MutexGuard<'_, Option<StoreIdentity>> {
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -139,7 +136,7 @@ impl Store for LazyStore {
     fn remember(&self, seen: &StoreIdentity) {
         // The order matters: whether this call or the opening comes first, the open store gets the
         // identity.
-        *self.remembered() = Some(seen.clone());
+        *lock(&self.remembered) = Some(seen.clone());
         if let Some(store) = self.store.get() {
             store.remember(seen);
         }

@@ -37,8 +37,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{BackendStore, Failure};
-use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store};
+use snowmint_coord::verbs::{BackendStore, Failure, StoreInfo};
+use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store, opaque_debug};
 use tonic::{Code, Status};
 
 use crate::cluster_url::ClusterUrl;
@@ -73,14 +73,7 @@ struct Etcd {
     closed: AtomicBool,
 }
 
-impl std::fmt::Debug for Etcd {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Etcd")
-            .field("label", &self.label)
-            .field("namespace", &self.namespace)
-            .finish_non_exhaustive()
-    }
-}
+opaque_debug!(Etcd: label, namespace);
 
 /// Opens the store in the cluster at `url` for one namespace.
 ///
@@ -201,20 +194,8 @@ impl Keys for Etcd {
     const SNAPSHOT: bool = true;
     const BATCH_MAX: usize = 128;
 
-    fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
-    }
-
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    fn label(&self) -> String {
-        self.label.to_string()
-    }
-
-    fn address(&self) -> Option<String> {
-        Some(self.label.address())
+    fn info(&self) -> StoreInfo<'_> {
+        self.label.info(CAPABILITIES, &self.namespace)
     }
 
     async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Vec<Entry>)> {

@@ -67,16 +67,13 @@ impl Keys for Measured {
     const SNAPSHOT: bool = true;
     const BATCH_MAX: usize = <Etcd as Keys>::BATCH_MAX;
 
-    fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
-    }
-
-    fn namespace(&self) -> &str {
-        "default"
-    }
-
-    fn label(&self) -> String {
-        "keys in memory".into()
+    fn info(&self) -> StoreInfo<'_> {
+        StoreInfo {
+            capabilities: CAPABILITIES,
+            namespace: "default",
+            label: "keys in memory",
+            address: None,
+        }
     }
 
     async fn head_with(&self, keys: &[String]) -> KeysResult<(Head, Vec<Entry>)> {

@@ -3,7 +3,9 @@
 //! handle has seen. A member moves its own mark this way, since no other process writes that mark.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
+
+use snowmint_coord::lock;
 
 use super::batch::{Batch, Entry, Head};
 use super::name;
@@ -28,7 +30,7 @@ pub(super) struct RowCache(Mutex<Option<Rows>>);
 impl RowCache {
     /// Returns the head, and the row under this key only.
     pub(super) fn with(&self, key: &str) -> Option<Rows> {
-        let cached_rows = self.lock();
+        let cached_rows = lock(&self.0);
         let cached_rows = cached_rows.as_ref()?;
         let entry = cached_rows.entries.get(key)?.clone();
         let entries = HashMap::from([(key.to_owned(), entry)]);
@@ -36,7 +38,7 @@ impl RowCache {
     }
 
     pub(super) fn forget(&self) {
-        *self.lock() = None;
+        *lock(&self.0) = None;
     }
 
     /// Remembers the rows after an applied batch, which set the write count to `writes`.
@@ -48,7 +50,7 @@ impl RowCache {
         writes: u64,
         version_after: fn(u64, u64) -> u64,
     ) {
-        let mut cached_rows = self.lock();
+        let mut cached_rows = lock(&self.0);
         if batch.expected.len() > ROWS_OF_A_STEP_MAX {
             return;
         }
@@ -70,9 +72,5 @@ impl RowCache {
             }
         }
         *cached_rows = Some(rows);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Rows>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

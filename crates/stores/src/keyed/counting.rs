@@ -5,10 +5,10 @@
 //! the rule to the row that the server reports, and a different result is an error. All other cases
 //! go to the verb over rows, which returns the exact error.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use snowmint_coord::verbs::{Failure, NamespaceRow, Seen};
-use snowmint_coord::{Error, Reserve, Segment};
+use snowmint_coord::{Error, Reserve, Segment, lock};
 
 use super::Keyed;
 use super::keys::Keys;
@@ -48,14 +48,14 @@ impl<K: Keys> Keyed<K> {
                 ScriptOutcome::Differs => break,
             }
         }
-        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.store) = None;
         Ok(None)
     }
 
     /// Returns the record of the store seen before; none in every case that the verb over rows must
     /// report.
     async fn known_store(&self, id: &str) -> Result<Option<Arc<KnownStore>>, Failure<K::Error>> {
-        let known = self.store.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = lock(&self.store).clone();
         if let Some(known) = known.filter(|known| known.record.id == id) {
             return Ok(Some(known));
         }
@@ -67,12 +67,12 @@ impl<K: Keys> Keyed<K> {
         if record.id != id {
             return Ok(None);
         }
-        let label = self.keys.label();
-        if record.check_form(&label).is_err() || check_server(&label, &record, &head).is_err() {
+        let label = self.keys.info().label;
+        if record.check_form(label).is_err() || check_server(label, &record, &head).is_err() {
             return Ok(None);
         }
         let known = Arc::new(KnownStore { store, record, server: head.server });
-        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
+        *lock(&self.store) = Some(Arc::clone(&known));
         Ok(Some(known))
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::Failure;
-use snowmint_coord::{BootTimer, Capabilities, Error, Result, Timer, random};
+use snowmint_coord::verbs::{Failure, StoreInfo};
+use snowmint_coord::{BootTimer, Error, Result, Timer, random};
 
 use super::batch::{Batch, Entry, Head, Outcome};
 use super::script::{ScriptOutcome, ScriptRequest};
@@ -36,17 +36,8 @@ pub trait Keys: fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// Returns the capabilities of the store.
-    fn capabilities(&self) -> Capabilities;
-    /// Returns the namespace.
-    fn namespace(&self) -> &str;
-    /// Returns the name of the store for messages; see [`Backend::label`](snowmint_coord::verbs::Backend::label).
-    fn label(&self) -> String;
-    /// Returns the address of the store for operators; see
-    /// [`Backend::address`](snowmint_coord::verbs::Backend::address).
-    fn address(&self) -> Option<String> {
-        None
-    }
+    /// Returns what the store is.
+    fn info(&self) -> StoreInfo<'_>;
     /// Returns the timer; see [`Backend::timer`](snowmint_coord::verbs::Backend::timer).
     fn timer(&self) -> &dyn Timer {
         &BootTimer
@@ -101,7 +92,7 @@ pub trait Keys: fmt::Debug + Send + Sync + 'static {
     /// Rejects a call on a closed handle.
     fn check_open(&self) -> Result<(), Failure<Self::Error>> {
         if self.closed().load(Ordering::SeqCst) {
-            return Err(Failure::from(Class::Closed.of_store(&self.label())));
+            return Err(Failure::from(Class::Closed.of_store(self.info().label)));
         }
         Ok(())
     }

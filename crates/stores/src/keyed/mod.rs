@@ -24,7 +24,6 @@ mod keys;
 mod known_store;
 pub mod name;
 mod record;
-mod rows;
 mod script;
 mod step;
 
@@ -32,9 +31,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use snowmint_coord::verbs::{
-    Access, Backend, ExtendVerb, Failure, FirstRow, NamespaceRow, RunVerb as _, Seen,
+    Access, Backend, ExtendVerb, Failure, FirstRow, NamespaceRow, Rows as _, RunVerb as _, Seen,
+    StoreInfo,
 };
-use snowmint_coord::{Capabilities, Error, Extend, Reserve, Result, Segment, Timer, random};
+use snowmint_coord::{Error, Extend, Reserve, Result, Segment, Timer, random};
 use snowmint_core::UnixMillis;
 
 pub use batch::{Batch, Entry, Head, Outcome, REPLICA, check_rows};
@@ -77,12 +77,12 @@ impl<K: Keys> Keyed<K> {
         let head = self.keys.head().await?;
         if let Some(entry) = &head.store {
             let found = StoreRecord::read(name::STORE, &entry.value)?;
-            return found.check_form(&self.keys.label()).map_err(Failure::from);
+            return found.check_form(self.keys.info().label).map_err(Failure::from);
         }
         if !create_if_missing {
-            return Err(Failure::from(crate::opening::not_made(&self.keys.label())));
+            return Err(Failure::from(crate::opening::not_made(self.keys.info().label)));
         }
-        step::refuse_replica(&self.keys.label(), &head)?;
+        step::refuse_replica(self.keys.info().label, &head)?;
         let id = random::incarnation()?.to_string();
         let record = StoreRecord::new(id, head.server).write()?;
         let namespace = NamespaceRow::default().write()?;
@@ -97,7 +97,7 @@ impl<K: Keys> Keyed<K> {
     }
 
     fn error(&self, failure: Failure<K::Error>) -> Error {
-        failure.into_error(&self.keys.label(), |error| self.keys.map_error(error))
+        failure.into_error(self.keys.info().label, |error| self.keys.map_error(error))
     }
 }
 
@@ -105,20 +105,8 @@ impl<K: Keys> Keyed<K> {
 impl<K: Keys> Backend for Keyed<K> {
     type Rows = Step<K>;
 
-    fn capabilities(&self) -> Capabilities {
-        self.keys.capabilities()
-    }
-
-    fn namespace(&self) -> &str {
-        self.keys.namespace()
-    }
-
-    fn label(&self) -> String {
-        self.keys.label()
-    }
-
-    fn address(&self) -> Option<String> {
-        self.keys.address()
+    fn info(&self) -> StoreInfo<'_> {
+        self.keys.info()
     }
 
     fn timer(&self) -> &dyn Timer {

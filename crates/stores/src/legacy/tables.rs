@@ -28,7 +28,7 @@ enum DatabasePool {
 /// A transaction in the database. Dropped before its end, it rolls back.
 pub(super) struct LegacyStep<'t> {
     session: LegacySession,
-    label: &'t Label,
+    tables: &'t Tables,
 }
 
 enum LegacySession {
@@ -101,7 +101,7 @@ impl Tables {
             }
         };
         let session = session.map_err(|error| self.map_error(error))?;
-        Ok(LegacyStep { session, label: &self.label })
+        Ok(LegacyStep { session, tables: self })
     }
 
     /// Returns whether the database takes no writes: usually a replica, which may lag behind its
@@ -122,10 +122,11 @@ impl Tables {
     }
 
     fn map_error(&self, error: sqlx::Error) -> Error {
-        match &self.pool {
-            DatabasePool::MySql(_) => of_mysql(&self.label, error),
-            DatabasePool::Postgres(_) => of_postgres(&self.label, error),
-        }
+        let map_error = match &self.pool {
+            DatabasePool::MySql(_) => mysql::map_error,
+            DatabasePool::Postgres(_) => postgres::map_error,
+        };
+        self.label.locate(map_error(&self.label, error, Class::of_legacy))
     }
 }
 
@@ -195,62 +196,42 @@ impl LegacyStep<'_> {
         };
         match touched.map_err(|error| self.map_error(error))? {
             1 => Ok(()),
-            touched => Err(self.label.locate(Error::unavailable(format!(
+            touched => Err(self.tables.label.locate(Error::unavailable(format!(
                 "legacy database {} changed {touched} rows, expected 1; retry",
-                self.label
+                self.tables.label
             )))),
         }
     }
 
     /// Commits the transaction.
     pub(super) async fn commit(self) -> Result<()> {
-        let label = self.label;
-        match self.session {
-            LegacySession::MySql(session) => {
-                session.commit().await.map_err(|error| of_mysql(label, error))
-            }
-            LegacySession::Postgres(session) => {
-                session.commit().await.map_err(|error| of_postgres(label, error))
-            }
-        }
+        let ended = match self.session {
+            LegacySession::MySql(session) => session.commit().await,
+            LegacySession::Postgres(session) => session.commit().await,
+        };
+        ended.map_err(|error| self.tables.map_error(error))
     }
 
     /// Ends the transaction without a change.
     pub(super) async fn roll_back(self) -> Result<()> {
-        let label = self.label;
-        match self.session {
-            LegacySession::MySql(session) => {
-                session.roll_back().await.map_err(|error| of_mysql(label, error))
-            }
-            LegacySession::Postgres(session) => {
-                session.roll_back().await.map_err(|error| of_postgres(label, error))
-            }
-        }
+        let ended = match self.session {
+            LegacySession::MySql(session) => session.roll_back().await,
+            LegacySession::Postgres(session) => session.roll_back().await,
+        };
+        ended.map_err(|error| self.tables.map_error(error))
     }
 
     fn map_error(&self, error: sqlx::Error) -> Error {
         let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
         // Codes for a missing table and a missing column.
         if matches!(code.as_ref(), "42S02" | "42P01" | "42S22" | "42703") {
-            let message = format!(
-                "legacy database {} lacks this table or column; check system and URL",
-                self.label
-            );
-            return self.label.locate(Error::not_found(message)).with_source(error);
+            let label = &self.tables.label;
+            let message =
+                format!("legacy database {label} lacks this table or column; check system and URL");
+            return label.locate(Error::not_found(message)).with_source(error);
         }
-        match self.session {
-            LegacySession::MySql(_) => of_mysql(self.label, error),
-            LegacySession::Postgres(_) => of_postgres(self.label, error),
-        }
+        self.tables.map_error(error)
     }
-}
-
-fn of_mysql(label: &Label, error: sqlx::Error) -> Error {
-    label.locate(mysql::map_error(label, error, Class::of_legacy))
-}
-
-fn of_postgres(label: &Label, error: sqlx::Error) -> Error {
-    label.locate(postgres::map_error(label, error, Class::of_legacy))
 }
 
 /// Parses the next number from the statement that makes a table. The options are on one line, where

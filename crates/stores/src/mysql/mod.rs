@@ -51,7 +51,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{Access, Backend, BackendStore, Failure, Seen};
+use snowmint_coord::verbs::{Access, Backend, BackendStore, Failure, Seen, StoreInfo};
 use snowmint_coord::{Capabilities, ClockOf, Error, Extend, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 use sqlx::Executor as _;
@@ -171,20 +171,8 @@ fn connections(url: &str, label: &str, settings: &'static [&'static str]) -> Res
 impl Backend for MySql {
     type Rows = Tx<MySqlSession>;
 
-    fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
-    }
-
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    fn label(&self) -> String {
-        self.label.to_string()
-    }
-
-    fn address(&self) -> Option<String> {
-        Some(self.label.address())
+    fn info(&self) -> StoreInfo<'_> {
+        self.label.info(CAPABILITIES, &self.namespace)
     }
 
     async fn check_settings(&self) -> Result<(), Failure<sqlx::Error>> {

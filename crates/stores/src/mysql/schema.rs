@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use snowmint_coord::Error;
-use snowmint_coord::verbs::{Access, Failure};
+use snowmint_coord::verbs::{Access, Failure, set_to_lose};
 use sqlx::mysql::MySqlPool;
 
 use super::message::Message;
@@ -196,9 +196,7 @@ pub(super) async fn check_settings(
     }
     if let Some((name, value, right)) = wrong_setting(&found) {
         let value = if value.is_empty() { "not reported" } else { value };
-        return Err(Failure::from(Error::unsafe_store(format!(
-            "{label} has {name} = {value}, which can lose acknowledged writes; set it to {right}"
-        ))));
+        return Err(Failure::from(set_to_lose(label, &format!("{name} = {value}"), right)));
     }
     // NULL is no other engine: MariaDB reports it for a table that is just being made.
     let query = format!(

@@ -52,7 +52,7 @@ mod session;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{Access, Backend, BackendStore, Failure, Seen};
+use snowmint_coord::verbs::{Access, Backend, BackendStore, Failure, Seen, StoreInfo};
 use snowmint_coord::{Capabilities, ClockOf, Error, Extend, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
@@ -161,20 +161,8 @@ impl Postgres {
 impl Backend for Postgres {
     type Rows = Tx<PostgresSession>;
 
-    fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
-    }
-
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    fn label(&self) -> String {
-        self.label.to_string()
-    }
-
-    fn address(&self) -> Option<String> {
-        Some(self.label.address())
+    fn info(&self) -> StoreInfo<'_> {
+        self.label.info(CAPABILITIES, &self.namespace)
     }
 
     async fn check_settings(&self) -> Result<(), Failure<sqlx::Error>> {

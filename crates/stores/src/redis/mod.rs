@@ -51,8 +51,8 @@ use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use redis::{RedisError, Script};
-use snowmint_coord::verbs::{BackendStore, Failure};
-use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store};
+use snowmint_coord::verbs::{BackendStore, Failure, StoreInfo};
+use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store, opaque_debug};
 use snowmint_core::UnixMillis;
 
 use crate::failure::{Class, Label};
@@ -92,14 +92,7 @@ struct Redis {
     closed: AtomicBool,
 }
 
-impl std::fmt::Debug for Redis {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Redis")
-            .field("label", &self.label)
-            .field("namespace", &self.namespace)
-            .finish_non_exhaustive()
-    }
-}
+opaque_debug!(Redis: label, namespace);
 
 /// Opens the store in the server at `url` for one namespace.
 ///
@@ -203,20 +196,8 @@ impl Keys for Redis {
         !self.by_run
     }
 
-    fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
-    }
-
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    fn label(&self) -> String {
-        self.label.to_string()
-    }
-
-    fn address(&self) -> Option<String> {
-        Some(self.label.address())
+    fn info(&self) -> StoreInfo<'_> {
+        self.label.info(CAPABILITIES, &self.namespace)
     }
 
     async fn check_settings(&self) -> KeysResult<()> {

@@ -26,7 +26,6 @@ pub(crate) mod making;
 mod members;
 #[cfg(feature = "sql-server")]
 pub(crate) mod network;
-mod notes;
 #[cfg(feature = "sql-server")]
 pub(crate) mod own;
 pub(crate) mod parameters;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{Access, Backend, Failure, Seen};
+use snowmint_coord::verbs::{Access, Backend, Failure, Seen, StoreInfo};
 use snowmint_coord::{
     BootTimer, Capabilities, ClockOf, Error, Extend, ForkGuard, Incarnation, Presence, PresenceBy,
     Result, Timer, private, random,
@@ -45,6 +45,8 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 pub(crate) struct File {
     namespace: String,
     path: PathBuf,
+    /// The detail of its errors.
+    address: String,
     adjust: Adjust,
     state: Arc<Mutex<FileState>>,
 }
@@ -105,7 +107,8 @@ impl File {
             }
         };
         let state = Arc::new(Mutex::new(FileState::Open(live)));
-        Ok(Self { namespace: namespace.into(), path, adjust, state })
+        let address = place(&path);
+        Ok(Self { namespace: namespace.into(), path, address, adjust, state })
     }
 
     /// Runs a whole transaction that returns the write count, or nothing if it changed nothing.
@@ -160,20 +163,13 @@ impl File {
 impl Backend for File {
     type Rows = Tx<SqliteSession>;
 
-    fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
-    }
-
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    fn label(&self) -> String {
-        LABEL.to_owned()
-    }
-
-    fn address(&self) -> Option<String> {
-        Some(place(&self.path))
+    fn info(&self) -> StoreInfo<'_> {
+        StoreInfo {
+            capabilities: CAPABILITIES,
+            namespace: &self.namespace,
+            label: LABEL,
+            address: Some(&self.address),
+        }
     }
 
     async fn begin(&self, access: Access) -> Result<Self::Rows, Failure<sqlx::Error>> {

@@ -38,11 +38,13 @@ mod url;
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{BackendStore, Failure};
-use snowmint_coord::{Capabilities, ClockOf, Error as CoordError, PresenceBy, Result, Store};
+use snowmint_coord::verbs::{BackendStore, Failure, StoreInfo};
+use snowmint_coord::{
+    Capabilities, ClockOf, Error as CoordError, PresenceBy, Result, Store, lock, opaque_debug,
+};
 use zookeeper_client::{
     Acls, Client, CreateMode, CreateOptions, Error, MultiReadResult, MultiWriteError,
     MultiWriteResult, MultiWriter, Stat,
@@ -91,14 +93,7 @@ struct Zookeeper {
     folders: Mutex<HashSet<String>>,
 }
 
-impl std::fmt::Debug for Zookeeper {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Zookeeper")
-            .field("label", &self.label)
-            .field("namespace", &self.namespace)
-            .finish_non_exhaustive()
-    }
-}
+opaque_debug!(Zookeeper: label, namespace);
 
 /// Opens the store in the ensemble at `url` for one namespace.
 ///
@@ -171,7 +166,7 @@ impl Zookeeper {
     }
 
     async fn make_folder(&self, client: &Client, folder: &str) -> KeysResult<()> {
-        let known = || self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || lock(&self.folders);
         if known().contains(folder) {
             return Ok(());
         }
@@ -313,20 +308,8 @@ impl Keys for Zookeeper {
         false
     }
 
-    fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
-    }
-
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    fn label(&self) -> String {
-        self.label.to_string()
-    }
-
-    fn address(&self) -> Option<String> {
-        Some(self.label.address())
+    fn info(&self) -> StoreInfo<'_> {
+        self.label.info(CAPABILITIES, &self.namespace)
     }
 
     /// Brings this server up to date with the ensemble first, since it may lag behind another

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{Access, Backend as _, BackendStore, Failure, Rows as _};
+use snowmint_coord::verbs::{Access, Backend as _, BackendStore, Failure, Rows as _, StoreInfo};
 use snowmint_coord::{
     Capabilities, ClockOf, Error, MemoryClock, MemoryStore, Result, SlotRow, Store, Timer,
 };
@@ -258,17 +258,14 @@ impl<L: Like> Keys for SimKeys<L> {
         !L::LAGS && (!L::COUNTS || lock(&self.address).keyspace.0.server.is_none())
     }
 
-    fn capabilities(&self) -> Capabilities {
+    fn info(&self) -> StoreInfo<'_> {
         let clock = if self.clock.is_some() { ClockOf::Store } else { ClockOf::Caller };
-        Capabilities { clock, ..MemoryStore::CAPABILITIES }
-    }
-
-    fn namespace(&self) -> &str {
-        "default"
-    }
-
-    fn label(&self) -> String {
-        "simulated keys".into()
+        StoreInfo {
+            capabilities: Capabilities { clock, ..MemoryStore::CAPABILITIES },
+            namespace: "default",
+            label: "simulated keys",
+            address: None,
+        }
     }
 
     fn timer(&self) -> &dyn Timer {
@@ -367,7 +364,7 @@ impl<L: Like> Keys for SimKeys<L> {
     }
 
     fn map_error(&self, _: Broken) -> Error {
-        Error::unavailable(format!("{} are unavailable; retry", self.label()))
+        Error::unavailable(format!("{} are unavailable; retry", self.info().label))
     }
 
     fn closed(&self) -> &AtomicBool {

@@ -15,7 +15,6 @@ mod rows;
 mod world;
 
 use std::convert::Infallible;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,7 +26,7 @@ use crate::model::lease::SlotRow;
 use crate::model::name::check_name;
 use crate::platform::random;
 use crate::store::capability::{Capabilities, ClockOf, PresenceBy};
-use crate::store::verbs::{Access, Backend, BackendStore, Failure, Rows as _};
+use crate::store::verbs::{Access, Backend, BackendStore, Failure, Rows as _, StoreInfo};
 pub use clock::MemoryClock;
 pub use rows::MemoryRows;
 pub use world::MemoryBackup;
@@ -118,32 +117,25 @@ impl MemoryStore {
     }
 }
 
-impl fmt::Debug for MemoryBackend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryBackend").field("namespace", &self.namespace).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(MemoryBackend: namespace);
 
 #[async_trait]
 impl Backend for MemoryBackend {
     type Rows = MemoryRows;
 
-    fn capabilities(&self) -> Capabilities {
+    fn info(&self) -> StoreInfo<'_> {
         let clock = if self.clock.is_some() { ClockOf::Store } else { ClockOf::Caller };
-        Capabilities { clock, ..MemoryStore::CAPABILITIES }
-    }
-
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    fn label(&self) -> String {
-        "the memory store".into()
+        StoreInfo {
+            capabilities: Capabilities { clock, ..MemoryStore::CAPABILITIES },
+            namespace: &self.namespace,
+            label: "the memory store",
+            address: None,
+        }
     }
 
     async fn begin(&self, access: Access) -> Result<MemoryRows, Failure<Infallible>> {
         if self.closed.load(Ordering::SeqCst) {
-            let label = self.label();
+            let label = self.info().label;
             return Err(Failure::from(Error::closed(format!("{label} is closed; open it again"))));
         }
         let clock = self.clock.as_ref().map(MemoryClock::now);

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::fmt;
 use std::mem::{replace, take};
 use std::sync::Arc;
 
@@ -119,11 +118,7 @@ impl Drop for MemoryRows {
     }
 }
 
-impl fmt::Debug for MemoryRows {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryRows").field("namespace", &self.namespace).finish_non_exhaustive()
-    }
-}
+crate::opaque_debug!(MemoryRows: namespace);
 
 #[async_trait]
 impl Rows for MemoryRows {

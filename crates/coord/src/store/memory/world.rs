@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::ids::Incarnation;
 use crate::model::catalog::Definition;
@@ -11,6 +11,7 @@ use crate::model::history::StoreIdentity;
 use crate::model::lease::SlotRow;
 use crate::model::member::MemberRow;
 use crate::model::pool::Pool;
+use crate::platform::lock::lock;
 use crate::store::verbs::NamespaceRow;
 
 #[derive(Clone, PartialEq)]
@@ -56,7 +57,7 @@ impl Shared {
     }
 
     pub(super) fn take(&self) -> World {
-        let mut kept = self.lock();
+        let mut kept = lock(&self.world);
         loop {
             if let Some(world) = kept.take() {
                 return world;
@@ -66,7 +67,7 @@ impl Shared {
     }
 
     pub(super) fn put(&self, world: World) {
-        *self.lock() = Some(world);
+        *lock(&self.world) = Some(world);
         self.ended.notify_one();
     }
 
@@ -76,10 +77,6 @@ impl Shared {
         let seen = access(&mut world);
         self.put(world);
         seen
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<World>> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

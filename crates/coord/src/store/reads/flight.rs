@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use snowmint_core::UnixMillis;
 use tokio::runtime::Handle;
@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
 use crate::model::history::StoreIdentity;
+use crate::platform::lock::lock;
 use crate::platform::waiters::Waiters;
 
 /// Maximum difference, in milliseconds, between two times that share one call.
@@ -90,10 +91,6 @@ impl<Q, T> Default for Flights<Q, T> {
     fn default() -> Self {
         Self(Arc::new(Mutex::new(PendingQueries { is_in_flight: false, next: VecDeque::new() })))
     }
-}
-
-fn lock<Q, T>(pending: &Mutex<PendingQueries<Q, T>>) -> MutexGuard<'_, PendingQueries<Q, T>> {
-    pending.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<Q: Query, T: fmt::Debug + Send + Sync + 'static> Flights<Q, T> {

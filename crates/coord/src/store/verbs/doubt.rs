@@ -4,11 +4,11 @@ use async_trait::async_trait;
 
 use super::BackendStore;
 use super::history::{
-    DOUBT, JOURNALS, KNOWN, check_server_of, is_rolled_back, others_in_doubt, put_start,
-    read_history, refuse_doubt, standing, text,
+    self, DOUBT, JOURNALS, KNOWN, check_server_of, is_rolled_back, others_in_doubt, put_start,
+    read_history, refuse_doubt, text,
 };
 use super::rows::{Access, Backend, Failure, Rows, RowsResult, THIS_PROCESS, VerbResult};
-use super::run_verb::RunVerb;
+use super::run_verb::{RunVerb, steps};
 use super::seen_by_handle::SeenByHandle;
 use crate::error::label::Visible;
 use crate::error::{Error, Result, Verb};
@@ -113,7 +113,7 @@ async fn put_doubt<R: Rows>(
 ) -> RowsResult<R, History> {
     let evidence = Visible(&doubt.evidence).to_string();
     let doubt = Doubt { evidence, ..doubt.clone() };
-    let mut standing = Standing { doubt: None, ..standing(rows).await? };
+    let mut standing = Standing { doubt: None, ..history::standing(rows).await? };
     standing.begin(&doubt);
     rows.remove_note(KNOWN).await?;
     rows.put_note(JOURNALS, text(&standing.journals)?).await?;
@@ -161,41 +161,29 @@ impl RunVerb for AcceptServerVerb<'_> {
     }
 }
 
-struct ReportVerb<'a> {
-    journal: &'a JournalInfo,
-    known: Option<&'a Known>,
+async fn report<R: Rows>(
+    rows: &mut R,
+    journal: &JournalInfo,
+    known: Option<&Known>,
+) -> VerbResult<R, ()> {
+    let before = history::standing(rows).await?;
+    let mut after = before.clone();
+    after.record_report(journal, known);
+    if after.known != before.known {
+        rows.put_note(KNOWN, text(&after.known)?).await?;
+    }
+    rows.put_note(JOURNALS, text(&after.journals)?).await?;
+    Ok(((), true))
 }
 
-#[async_trait]
-impl RunVerb for ReportVerb<'_> {
-    type Output = ();
-    const VERB: Verb = Verb::Report;
-    const IN_DOUBT: bool = true;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
-        let before = standing(rows).await?;
-        let mut after = before.clone();
-        after.record_report(self.journal, self.known);
-        if after.known != before.known {
-            rows.put_note(KNOWN, text(&after.known)?).await?;
-        }
-        rows.put_note(JOURNALS, text(&after.journals)?).await?;
-        Ok(((), true))
-    }
+async fn standing<R: Rows>(rows: &mut R) -> VerbResult<R, Standing> {
+    let others_in_doubt = others_in_doubt(rows).await?;
+    Ok((Standing { others_in_doubt, ..history::standing(rows).await? }, false))
 }
 
-struct StandingVerb;
-
-#[async_trait]
-impl RunVerb for StandingVerb {
-    type Output = Standing;
-    const VERB: Verb = Verb::Standing;
-    const IN_DOUBT: bool = true;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Standing> {
-        let others_in_doubt = others_in_doubt(rows).await?;
-        Ok((Standing { others_in_doubt, ..standing(rows).await? }, false))
-    }
+steps! {
+    Report(IN_DOUBT): fn report(journal: &'a JournalInfo, known: Option<&'a Known>) -> ();
+    Standing(IN_DOUBT): fn standing() -> Standing;
 }
 
 impl<B: Backend> BackendStore<B> {
@@ -222,13 +210,5 @@ impl<B: Backend> BackendStore<B> {
             return self.output_of(AcceptServerVerb { doubt, evidence, by_handle }).await;
         }
         self.output_of(DoubtVerb { doubt, evidence, by_handle }).await
-    }
-
-    pub(super) async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
-        self.output_of(ReportVerb { journal, known }).await
-    }
-
-    pub(super) async fn standing(&self) -> Result<Standing> {
-        self.output_of(StandingVerb).await
     }
 }

@@ -6,7 +6,7 @@ use super::BackendStore;
 use super::history::{check_plan, end_doubt, put_moved, put_start};
 use super::put::put_slots;
 use super::rows::{Access, Backend, NamespaceRow, Rows, RowsResult, VerbResult};
-use super::run_verb::RunVerb;
+use super::run_verb::{RunVerb, steps};
 use crate::error::{Result, Verb};
 use crate::ids::Mark;
 use crate::model::catalog::Definition;
@@ -181,35 +181,22 @@ impl FastForwardVerb<'_> {
 }
 
 /// Allows claims to use marks up to here.
-struct AcceptLeadVerb {
-    until: Mark,
-}
-
-#[async_trait]
-impl RunVerb for AcceptLeadVerb {
-    type Output = ();
-    const VERB: Verb = Verb::AcceptLead;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
-        check_mark(self.until)?;
-        let row = rows.namespace().await?;
-        let ground = SlotDefaults { accepted_lead: self.until, ..row.ground };
-        rows.put_namespace(NamespaceRow { ground, ..row }).await?;
-        Ok(((), true))
-    }
+async fn accept_lead<R: Rows>(rows: &mut R, until: Mark) -> VerbResult<R, ()> {
+    check_mark(until)?;
+    let row = rows.namespace().await?;
+    let ground = SlotDefaults { accepted_lead: until, ..row.ground };
+    rows.put_namespace(NamespaceRow { ground, ..row }).await?;
+    Ok(((), true))
 }
 
 /// Reads the defaults for slots without a row.
-struct GroundVerb;
+async fn ground<R: Rows>(rows: &mut R) -> VerbResult<R, SlotDefaults> {
+    Ok((rows.namespace().await?.ground, false))
+}
 
-#[async_trait]
-impl RunVerb for GroundVerb {
-    type Output = SlotDefaults;
-    const VERB: Verb = Verb::Ground;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, SlotDefaults> {
-        Ok((rows.namespace().await?.ground, false))
-    }
+steps! {
+    AcceptLead: fn accept_lead(until: Mark) -> ();
+    Ground: fn ground() -> SlotDefaults;
 }
 
 impl<B: Backend> BackendStore<B> {
@@ -231,13 +218,5 @@ impl<B: Backend> BackendStore<B> {
                 (Err(walk), _) => from = walk,
             }
         }
-    }
-
-    pub(super) async fn accept_lead(&self, until: Mark) -> Result<()> {
-        self.output_of(AcceptLeadVerb { until }).await
-    }
-
-    pub(super) async fn ground(&self) -> Result<SlotDefaults> {
-        self.output_of(GroundVerb).await
     }
 }

@@ -1,13 +1,14 @@
 //! State of the store that a handle has seen: the identity and the count of writes, kept together.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::history::{check_server_of, is_in_doubt, put_start, read_history, refuse_doubt};
 use super::rows::{Access, Failure, Rows, RowsResult, THIS_PROCESS};
 use super::seen_by_handle::SeenByHandle;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::history::{History, Recalled, StoreIdentity};
+use crate::platform::lock::lock;
 
 #[derive(Debug)]
 pub(super) struct Lineage {
@@ -24,14 +25,14 @@ impl Lineage {
 
     /// Resets the state to that of a newly opened handle.
     pub(super) fn forget(&self) {
-        *self.lock() = None;
+        *lock(&self.seen) = None;
         self.has_begun.store(false, Ordering::SeqCst);
     }
 
     /// Records the state that an earlier process has seen.
     pub(super) fn remember(&self, seen: &StoreIdentity) {
         let is_known = !seen.id.is_empty();
-        let mut known = self.lock();
+        let mut known = lock(&self.seen);
         if known.is_none() && is_known {
             *known = Some(SeenByHandle::new(seen.clone()));
         }
@@ -42,7 +43,7 @@ impl Lineage {
     }
 
     pub(super) fn by_handle(&self) -> Option<SeenByHandle> {
-        self.lock().clone()
+        lock(&self.seen).clone()
     }
 
     /// Returns the base for steps of the back end's own: `None` before this handle has left a
@@ -56,14 +57,14 @@ impl Lineage {
     /// Records that a step has written to the store, and found that it lacks an earlier write. The
     /// count hides that from later steps.
     pub(super) fn is_short(&self, found: u64) {
-        if let Some(seen) = self.lock().as_mut() {
+        if let Some(seen) = lock(&self.seen).as_mut() {
             seen.short = Some(seen.short.unwrap_or(found).min(found));
         }
     }
 
     /// Records the identity after a step; `begins` if the step left a start.
     pub(super) fn saw(&self, identity: StoreIdentity, access: Access, begins: bool) {
-        let mut seen = self.lock();
+        let mut seen = lock(&self.seen);
         // The rest of a store in doubt, which may have counted further, is not the state that was
         // seen.
         if access == Access::Read && seen.is_some() && History::says_doubt(&identity.id) {
@@ -85,7 +86,7 @@ impl Lineage {
     /// Records the count after a step of the back end's own, in the history that the step was
     /// given.
     pub(super) fn counted(&self, id: &str, writes: u64) {
-        let mut seen = self.lock();
+        let mut seen = lock(&self.seen);
         let is_later = |seen: &&mut SeenByHandle| {
             seen.short.is_none() && seen.identity.id == id && seen.identity.writes < writes
         };
@@ -163,10 +164,6 @@ impl Lineage {
         let history = put_start(rows, None).await?;
         rows.name(history.to_string())?;
         Ok(true)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<SeenByHandle>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,7 +8,7 @@ use snowmint_core::UnixMillis;
 use super::BackendStore;
 use super::put::put_slots;
 use super::rows::{Backend, FirstRow, Rows, RowsResult, VerbResult};
-use super::run_verb::{RunVerb, step_slots};
+use super::run_verb::{RunVerb, step_slots, steps};
 use crate::error::{Result, Verb};
 use crate::ids::Incarnation;
 use crate::model::lease::given_up;
@@ -95,25 +95,18 @@ impl RunVerb for RenewVerb {
     }
 }
 
-struct AnnounceVerb<'a> {
+async fn announce<R: Rows>(
+    rows: &mut R,
     member: Incarnation,
-    status: &'a MemberStatus,
-}
-
-#[async_trait]
-impl RunVerb for AnnounceVerb<'_> {
-    type Output = ();
-    const VERB: Verb = Verb::Announce;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
-        self.status.check()?;
-        let row = rows.member(self.member).await?.ok_or_else(|| not_joined(self.member))?;
-        let announced = row.announced(self.status);
-        if let Some(row) = &announced {
-            rows.put_member(row).await?;
-        }
-        Ok(((), announced.is_some()))
+    status: &MemberStatus,
+) -> VerbResult<R, ()> {
+    status.check()?;
+    let row = rows.member(member).await?.ok_or_else(|| not_joined(member))?;
+    let announced = row.announced(status);
+    if let Some(row) = &announced {
+        rows.put_member(row).await?;
     }
+    Ok(((), announced.is_some()))
 }
 
 struct LeaveVerb {
@@ -142,19 +135,9 @@ impl RunVerb for LeaveVerb {
     }
 }
 
-struct MembersVerb {
-    now: UnixMillis,
-}
-
-#[async_trait]
-impl RunVerb for MembersVerb {
-    type Output = Vec<MemberInfo>;
-    const VERB: Verb = Verb::Members;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Vec<MemberInfo>> {
-        let now = rows.time(self.now);
-        Ok((infos(rows, now).await?, false))
-    }
+async fn members<R: Rows>(rows: &mut R, now: UnixMillis) -> VerbResult<R, Vec<MemberInfo>> {
+    let now = rows.time(now);
+    Ok((infos(rows, now).await?, false))
 }
 
 /// Returns all members at `now`, in the order of their incarnations.
@@ -165,6 +148,11 @@ pub(super) async fn infos<R: Rows>(
     let mut known = rows.members().await?;
     known.sort_by_key(|row| row.member.incarnation);
     Ok(known.iter().map(|row| row.info(now)).collect())
+}
+
+steps! {
+    Announce: fn announce(member: Incarnation, status: &'a MemberStatus) -> ();
+    Members: fn members(now: UnixMillis) -> Vec<MemberInfo>;
 }
 
 impl<B: Backend> BackendStore<B> {
@@ -199,16 +187,8 @@ impl<B: Backend> BackendStore<B> {
         renewed.and(safe)
     }
 
-    pub(super) async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
-        self.output_of(AnnounceVerb { member, status }).await
-    }
-
     pub(super) async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
         while self.output_of(LeaveVerb { member, now }).await? {}
         Ok(())
-    }
-
-    pub(super) async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
-        self.output_of(MembersVerb { now }).await
     }
 }

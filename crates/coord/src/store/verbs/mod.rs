@@ -30,8 +30,8 @@ use tokio::sync::Mutex;
 pub use history::STARTS;
 use lineage::Lineage;
 pub use rows::{
-    Access, Backend, Failure, FirstRow, NamespaceRow, Rows, RowsResult, Seen, VerbResult,
-    set_to_lose,
+    Access, Backend, Failure, FirstRow, NamespaceRow, Rows, RowsResult, Seen, StoreInfo,
+    VerbResult, set_to_lose,
 };
 pub use run_verb::RunVerb;
 use seen_by_handle::SeenByHandle;
@@ -105,11 +105,12 @@ impl<B: Backend> BackendStore<B> {
 
     /// Converts the failure of a step of `verb`.
     fn error(&self, verb: Verb, failure: Failure<<B::Rows as Rows>::Error>) -> Error {
+        let info = self.backend.info();
         let map_error = |error| self.backend.map_error(error);
         let is_rejected = matches!(failure, Failure::Rejected(_));
-        let error = failure.into_error(&self.backend.label(), map_error).with_verb(verb);
+        let error = failure.into_error(info.label, map_error).with_verb(verb);
         let is_of_store = !is_rejected || error.kind().is_of_store();
-        match self.backend.address().filter(|_| is_of_store) {
+        match info.address.filter(|_| is_of_store) {
             Some(address) => error.with_detail(address),
             None => error,
         }
@@ -135,7 +136,7 @@ impl<B: Backend> BackendStore<B> {
         Err(Failure::from(Error::unavailable(format!(
             "other writers won all {} attempts on {} (store.attempts_max); retry or raise it",
             self.attempts_max,
-            self.backend.label()
+            self.backend.info().label
         ))))
     }
 
@@ -197,7 +198,7 @@ impl<B: Backend> BackendStore<B> {
         seen: Option<&SeenByHandle>,
     ) -> RowsResult<B::Rows, (V::Output, bool, bool)> {
         if V::ACCESS != Access::Forward && !V::IN_DOUBT {
-            self.lineage.check(rows, V::ACCESS, seen, &self.backend.label()).await?;
+            self.lineage.check(rows, V::ACCESS, seen, self.backend.info().label).await?;
         }
         let (result, is_changed) = verb.run(rows).await?;
         // This check comes after the verb, so that the error of `recall`, which names its caller,

@@ -240,23 +240,28 @@ pub enum FirstRow<'a> {
     Definition(&'a str),
 }
 
+/// Description of a store.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreInfo<'a> {
+    /// Capabilities of the store.
+    pub capabilities: Capabilities,
+    /// The namespace.
+    pub namespace: &'a str,
+    /// The store's name for messages, such as its product: every caller may read it, so it has no
+    /// address.
+    pub label: &'a str,
+    /// The store's address for operators, without secrets, such as `at postgres://db/ids`.
+    pub address: Option<&'a str>,
+}
+
 /// One namespace of a store, reached by one handle.
 #[async_trait]
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Rows of its steps.
     type Rows: Rows;
 
-    /// Returns the capabilities of the store.
-    fn capabilities(&self) -> Capabilities;
-    /// Returns the namespace.
-    fn namespace(&self) -> &str;
-    /// Returns the store's name for messages, such as its product: every caller may read it, so it
-    /// has no address.
-    fn label(&self) -> String;
-    /// Returns the store's address for operators, without secrets, such as `at postgres://db/ids`.
-    fn address(&self) -> Option<String> {
-        None
-    }
+    /// Returns what the store is.
+    fn info(&self) -> StoreInfo<'_>;
     /// Returns [`Store::warnings`](crate::store::Store::warnings).
     fn warnings(&self) -> Vec<String> {
         Vec::new()

@@ -48,3 +48,45 @@ pub trait RunVerb: Sync {
     /// Reads, decides and writes.
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Self::Output>;
 }
+
+/// Defines verbs that are one step, each by a function over rows.
+///
+/// `Verb: fn name(arguments) -> T;` makes `BackendStore::name`, which runs the function `name` of
+/// the same file, from `rows` and the arguments, in a step of this verb. Flags in parentheses, such
+/// as `Verb(IN_DOUBT)`, are constants of [`RunVerb`] that are true for it. The file imports
+/// `BackendStore`.
+macro_rules! steps {
+    ($($verb:ident$(($flag:ident))?: fn $name:ident($($arg:ident: $type:ty),*) -> $output:ty;)*) => {
+        impl<B: $crate::store::verbs::rows::Backend> BackendStore<B> {
+            $(
+                #[allow(clippy::needless_lifetimes, reason = "references in arguments need it")]
+                pub(super) async fn $name<'a>(
+                    &'a self,
+                    $($arg: $type),*
+                ) -> $crate::error::Result<$output> {
+                    struct Step<'a> {
+                        $($arg: $type,)*
+                        lives: std::marker::PhantomData<&'a ()>,
+                    }
+
+                    #[async_trait::async_trait]
+                    impl $crate::store::verbs::run_verb::RunVerb for Step<'_> {
+                        type Output = $output;
+                        const VERB: $crate::error::Verb = $crate::error::Verb::$verb;
+                        $(const $flag: bool = true;)?
+
+                        async fn run<R: $crate::store::verbs::rows::Rows>(
+                            &self,
+                            rows: &mut R,
+                        ) -> $crate::store::verbs::rows::VerbResult<R, $output> {
+                            self::$name(rows $(, self.$arg)*).await
+                        }
+                    }
+
+                    self.output_of(Step { $($arg,)* lives: std::marker::PhantomData }).await
+                }
+            )*
+        }
+    };
+}
+pub(super) use steps;

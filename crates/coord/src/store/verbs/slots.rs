@@ -10,7 +10,7 @@ use super::BackendStore;
 use super::members::infos;
 use super::put::put_slots;
 use super::rows::{Backend, FirstRow, Rows, RowsResult, VerbResult};
-use super::run_verb::{RunVerb, step_slots};
+use super::run_verb::{RunVerb, step_slots, steps};
 use crate::error::{ErrorKind, Result, Verb};
 use crate::ids::{Incarnation, Mark};
 use crate::model::lease::{
@@ -205,50 +205,31 @@ async fn slot<R: Rows>(rows: &mut R, pool: &str, slot: u64) -> RowsResult<R, Slo
     row.ok_or_else(|| never_claimed(pool, slot).into())
 }
 
-struct ReleaseVerb<'a> {
-    release: &'a Release,
-    now: UnixMillis,
-}
-
-#[async_trait]
-impl RunVerb for ReleaseVerb<'_> {
-    type Output = ();
-    const VERB: Verb = Verb::Release;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
-        let Release { pool, slot: number, .. } = self.release;
-        let row = slot(rows, pool, *number).await?;
-        let after = decide_release(&row, self.release, rows.time(self.now))?;
-        if let Some(after) = &after {
-            rows.put_slots(pool, std::slice::from_ref(after)).await?;
-        }
-        Ok(((), after.is_some()))
+async fn release<R: Rows>(rows: &mut R, release: &Release, now: UnixMillis) -> VerbResult<R, ()> {
+    let Release { pool, slot: number, .. } = release;
+    let row = slot(rows, pool, *number).await?;
+    let after = decide_release(&row, release, rows.time(now))?;
+    if let Some(after) = &after {
+        rows.put_slots(pool, std::slice::from_ref(after)).await?;
     }
+    Ok(((), after.is_some()))
 }
 
-struct WorkersVerb {
-    now: UnixMillis,
+async fn workers<R: Rows>(rows: &mut R, now: UnixMillis) -> VerbResult<R, Vec<SlotInfo>> {
+    let now = rows.time(now);
+    let members: HashMap<Incarnation, MemberInfo> =
+        infos(rows, now).await?.into_iter().map(|info| (info.member.incarnation, info)).collect();
+    let mut slots = rows.all_slots().await?;
+    slots.sort_by(|(pool, row), (other, than)| (pool, row.slot).cmp(&(other, than.slot)));
+    let info = |(pool, row): &(String, SlotRow)| {
+        slot_info(pool, row, row.holder.and_then(|holder| members.get(&holder)))
+    };
+    Ok((slots.iter().map(info).collect(), false))
 }
 
-#[async_trait]
-impl RunVerb for WorkersVerb {
-    type Output = Vec<SlotInfo>;
-    const VERB: Verb = Verb::Workers;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Vec<SlotInfo>> {
-        let now = rows.time(self.now);
-        let members: HashMap<Incarnation, MemberInfo> = infos(rows, now)
-            .await?
-            .into_iter()
-            .map(|info| (info.member.incarnation, info))
-            .collect();
-        let mut slots = rows.all_slots().await?;
-        slots.sort_by(|(pool, row), (other, than)| (pool, row.slot).cmp(&(other, than.slot)));
-        let info = |(pool, row): &(String, SlotRow)| {
-            slot_info(pool, row, row.holder.and_then(|holder| members.get(&holder)))
-        };
-        Ok((slots.iter().map(info).collect(), false))
-    }
+steps! {
+    Release: fn release(release: &'a Release, now: UnixMillis) -> ();
+    Workers: fn workers(now: UnixMillis) -> Vec<SlotInfo>;
 }
 
 impl<B: Backend> BackendStore<B> {
@@ -295,13 +276,5 @@ impl<B: Backend> BackendStore<B> {
             extended.extend(marks.into_iter().map(|mark| mark.map(with_mark)));
         }
         Ok(extended)
-    }
-
-    pub(super) async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
-        self.output_of(ReleaseVerb { release, now }).await
-    }
-
-    pub(super) async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
-        self.output_of(WorkersVerb { now }).await
     }
 }

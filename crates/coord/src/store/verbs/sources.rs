@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::BackendStore;
 use super::rows::{Backend, FirstRow, NamespaceRow, Rows, RowsResult, VerbResult};
-use super::run_verb::RunVerb;
+use super::run_verb::{RunVerb, steps};
 use crate::error::{Error, Result, Verb};
 use crate::model::catalog::{
     self, Catalog, CatalogStep, Definition, NewDefinition, Restripe, SourceState, decide_alter,
@@ -39,71 +39,37 @@ impl RunVerb for ReserveVerb<'_> {
     }
 }
 
-struct GiveBackVerb<'a> {
-    back: &'a GiveBack,
+async fn give_back<R: Rows>(rows: &mut R, back: &GiveBack) -> VerbResult<R, u64> {
+    let stored = existing(rows, &back.source).await?;
+    let segment = decide_give_back(&stored.segment, back)?;
+    rows.put_definition(&Definition { segment, ..stored }).await?;
+    Ok((segment.version, true))
 }
 
-#[async_trait]
-impl RunVerb for GiveBackVerb<'_> {
-    type Output = u64;
-    const VERB: Verb = Verb::GiveBack;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, u64> {
-        let stored = existing(rows, &self.back.source).await?;
-        let segment = decide_give_back(&stored.segment, self.back)?;
-        rows.put_definition(&Definition { segment, ..stored }).await?;
-        Ok((segment.version, true))
-    }
+async fn define<R: Rows>(rows: &mut R, new: &NewDefinition) -> VerbResult<R, Definition> {
+    let stored = rows.definition(&new.name).await?;
+    let step = decide_define(stored.as_ref(), new)?;
+    take(rows, &new.name, stored, step).await
 }
 
-struct DefineVerb<'a> {
-    new: &'a NewDefinition,
-}
-
-#[async_trait]
-impl RunVerb for DefineVerb<'_> {
-    type Output = Definition;
-    const VERB: Verb = Verb::Define;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Definition> {
-        let stored = rows.definition(&self.new.name).await?;
-        let step = decide_define(stored.as_ref(), self.new)?;
-        take(rows, &self.new.name, stored, step).await
-    }
-}
-
-struct AlterVerb<'a> {
-    new: &'a NewDefinition,
+async fn alter<R: Rows>(
+    rows: &mut R,
+    new: &NewDefinition,
     if_version: Option<u64>,
+) -> VerbResult<R, Definition> {
+    let stored = rows.definition(&new.name).await?;
+    let step = decide_alter(stored.as_ref(), new, if_version)?;
+    take(rows, &new.name, stored, step).await
 }
 
-#[async_trait]
-impl RunVerb for AlterVerb<'_> {
-    type Output = Definition;
-    const VERB: Verb = Verb::Alter;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Definition> {
-        let stored = rows.definition(&self.new.name).await?;
-        let step = decide_alter(stored.as_ref(), self.new, self.if_version)?;
-        take(rows, &self.new.name, stored, step).await
-    }
-}
-
-struct SetStateVerb<'a> {
-    name: &'a str,
+async fn set_state<R: Rows>(
+    rows: &mut R,
+    name: &str,
     state: SourceState,
-}
-
-#[async_trait]
-impl RunVerb for SetStateVerb<'_> {
-    type Output = Definition;
-    const VERB: Verb = Verb::SetState;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Definition> {
-        let stored = rows.definition(self.name).await?;
-        let step = decide_state(stored.as_ref(), self.name, self.state)?;
-        take(rows, self.name, stored, step).await
-    }
+) -> VerbResult<R, Definition> {
+    let stored = rows.definition(name).await?;
+    let step = decide_state(stored.as_ref(), name, state)?;
+    take(rows, name, stored, step).await
 }
 
 /// Takes a step of the catalog from the stored definition of this name.
@@ -141,34 +107,14 @@ async fn write<R: Rows>(rows: &mut R, definition: Definition) -> RowsResult<R, D
     Ok(definition)
 }
 
-struct RestripeVerb<'a> {
-    restripe: &'a Restripe,
+async fn restripe<R: Rows>(rows: &mut R, restripe: &Restripe) -> VerbResult<R, Definition> {
+    let stored = rows.definition(&restripe.new.name).await?;
+    let definition = decide_restripe(stored.as_ref(), restripe)?;
+    Ok((write(rows, definition).await?, true))
 }
 
-#[async_trait]
-impl RunVerb for RestripeVerb<'_> {
-    type Output = Definition;
-    const VERB: Verb = Verb::Restripe;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Definition> {
-        let stored = rows.definition(&self.restripe.new.name).await?;
-        let definition = decide_restripe(stored.as_ref(), self.restripe)?;
-        Ok((write(rows, definition).await?, true))
-    }
-}
-
-struct GetVerb<'a> {
-    name: &'a str,
-}
-
-#[async_trait]
-impl RunVerb for GetVerb<'_> {
-    type Output = Definition;
-    const VERB: Verb = Verb::Get;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Definition> {
-        Ok((existing(rows, self.name).await?, false))
-    }
+async fn get<R: Rows>(rows: &mut R, name: &str) -> VerbResult<R, Definition> {
+    Ok((existing(rows, name).await?, false))
 }
 
 /// Returns the definition, unless it was never made or is deleted.
@@ -177,18 +123,20 @@ async fn existing<R: Rows>(rows: &mut R, name: &str) -> RowsResult<R, Definition
     Ok(catalog::existing(stored.as_ref(), name)?.clone())
 }
 
-struct ListVerb;
+async fn list<R: Rows>(rows: &mut R) -> VerbResult<R, Catalog> {
+    let mut definitions = rows.definitions().await?;
+    definitions.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok((Catalog { version: rows.namespace().await?.catalog_version, definitions }, false))
+}
 
-#[async_trait]
-impl RunVerb for ListVerb {
-    type Output = Catalog;
-    const VERB: Verb = Verb::List;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, Catalog> {
-        let mut definitions = rows.definitions().await?;
-        definitions.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok((Catalog { version: rows.namespace().await?.catalog_version, definitions }, false))
-    }
+steps! {
+    GiveBack: fn give_back(back: &'a GiveBack) -> u64;
+    Define: fn define(new: &'a NewDefinition) -> Definition;
+    Alter: fn alter(new: &'a NewDefinition, if_version: Option<u64>) -> Definition;
+    Restripe: fn restripe(restripe: &'a Restripe) -> Definition;
+    SetState: fn set_state(name: &'a str, state: SourceState) -> Definition;
+    Get: fn get(name: &'a str) -> Definition;
+    List: fn list() -> Catalog;
 }
 
 impl<B: Backend> BackendStore<B> {
@@ -198,37 +146,5 @@ impl<B: Backend> BackendStore<B> {
         }
         let (segment, writes) = self.run(ReserveVerb { reserve }).await?;
         Ok(Segment { writes, ..segment })
-    }
-
-    pub(super) async fn give_back(&self, back: &GiveBack) -> Result<u64> {
-        self.output_of(GiveBackVerb { back }).await
-    }
-
-    pub(super) async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        self.output_of(DefineVerb { new }).await
-    }
-
-    pub(super) async fn alter(
-        &self,
-        new: &NewDefinition,
-        if_version: Option<u64>,
-    ) -> Result<Definition> {
-        self.output_of(AlterVerb { new, if_version }).await
-    }
-
-    pub(super) async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
-        self.output_of(RestripeVerb { restripe }).await
-    }
-
-    pub(super) async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        self.output_of(SetStateVerb { name, state }).await
-    }
-
-    pub(super) async fn get(&self, name: &str) -> Result<Definition> {
-        self.output_of(GetVerb { name }).await
-    }
-
-    pub(super) async fn list(&self) -> Result<Catalog> {
-        self.output_of(ListVerb).await
     }
 }

@@ -8,7 +8,7 @@ use snowmint_core::UnixMillis;
 
 use super::BackendStore;
 use super::rows::{Backend, Rows, VerbResult};
-use super::run_verb::RunVerb;
+use super::run_verb::{RunVerb, steps};
 use crate::error::{Result, Verb};
 use crate::model::history::StoreIdentity;
 use crate::store::capability::{Capabilities, ClockOf};
@@ -16,16 +16,8 @@ use crate::store::owner_client::OwnerClient;
 use crate::store::time_reference::TimeReference;
 use crate::store::{Store, StoreCall, StoreConnector, StoreReply};
 
-struct IdentityVerb;
-
-#[async_trait]
-impl RunVerb for IdentityVerb {
-    type Output = StoreIdentity;
-    const VERB: Verb = Verb::Identity;
-
-    async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, StoreIdentity> {
-        Ok((rows.identity().clone(), false))
-    }
+async fn identity<R: Rows>(rows: &mut R) -> VerbResult<R, StoreIdentity> {
+    Ok((rows.identity().clone(), false))
 }
 
 struct NowVerb;
@@ -42,11 +34,11 @@ impl RunVerb for NowVerb {
 
 impl<B: Backend> Store for BackendStore<B> {
     fn capabilities(&self) -> Capabilities {
-        self.backend.capabilities()
+        self.backend.info().capabilities
     }
 
     fn namespace(&self) -> &str {
-        self.backend.namespace()
+        self.backend.info().namespace
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -86,16 +78,16 @@ impl<B: Backend> Store for BackendStore<B> {
     }
 }
 
+steps! {
+    Identity: fn identity() -> StoreIdentity;
+}
+
 impl<B: Backend> BackendStore<B> {
     pub(super) async fn now(&self) -> Result<Option<UnixMillis>> {
-        match self.backend.capabilities().clock {
+        match self.backend.info().capabilities.clock {
             ClockOf::Store => self.output_of(NowVerb).await,
             // The store has no clock to read.
             ClockOf::Caller => Ok(None),
         }
-    }
-
-    pub(super) async fn identity(&self) -> Result<StoreIdentity> {
-        self.output_of(IdentityVerb).await
     }
 }

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use snowmint_coord::verbs::{BackendStore, Rows as _};
 use snowmint_coord::{
-    Acquire, ClockOf, Incarnation, Lease, Mark, Member, Pool, Presence, PresenceBy, Reuse,
-    Store as _,
+    Acquire, Capabilities, ClockOf, Incarnation, Lease, Mark, Member, Pool, Presence, PresenceBy,
+    Reuse, Store as _,
 };
 
 use super::*;
@@ -102,16 +102,13 @@ impl Keys for OneByOne {
     const SNAPSHOT: bool = false;
     const BATCH_MAX: usize = 100;
 
-    fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
-    }
-
-    fn namespace(&self) -> &str {
-        "default"
-    }
-
-    fn label(&self) -> String {
-        "the store".into()
+    fn info(&self) -> StoreInfo<'_> {
+        StoreInfo {
+            capabilities: CAPABILITIES,
+            namespace: "default",
+            label: "the store",
+            address: None,
+        }
     }
 
     fn may_cache_rows(&self) -> bool {

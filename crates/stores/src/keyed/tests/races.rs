@@ -36,16 +36,13 @@ impl Keys for Contended {
     const SNAPSHOT: bool = true;
     const BATCH_MAX: usize = 100;
 
-    fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
-    }
-
-    fn namespace(&self) -> &str {
-        "default"
-    }
-
-    fn label(&self) -> String {
-        "the store".into()
+    fn info(&self) -> StoreInfo<'_> {
+        StoreInfo {
+            capabilities: CAPABILITIES,
+            namespace: "default",
+            label: "the store",
+            address: None,
+        }
     }
 
     fn timer(&self) -> &dyn Timer {

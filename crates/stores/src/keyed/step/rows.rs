@@ -2,14 +2,15 @@
 
 use async_trait::async_trait;
 use snowmint_coord::member::MemberRow;
-use snowmint_coord::verbs::{NamespaceRow, Rows, RowsResult};
+use snowmint_coord::verbs::{Access, Failure, NamespaceRow, Rows, RowsResult};
 use snowmint_coord::{Definition, Error, Incarnation, Pool, SlotRow, StoreIdentity};
 use snowmint_core::UnixMillis;
 
-use super::keys::Keys;
-use super::name;
-use super::record::Note;
-use super::step::Step;
+use super::{Step, check_server};
+use crate::keyed::batch::Outcome;
+use crate::keyed::keys::Keys;
+use crate::keyed::name;
+use crate::keyed::record::{FORM, Note, RowRecord as _, StoreRecord};
 
 #[async_trait]
 impl<K: Keys> Rows for Step<K> {
@@ -25,12 +26,12 @@ impl<K: Keys> Rows for Step<K> {
     }
 
     fn check_server(&self) -> Result<(), Error> {
-        Self::check_server(self)
+        check_server(self.keys.info().label, &self.store, &self.head)
     }
 
     async fn members(&mut self) -> RowsResult<Self, Vec<MemberRow>> {
         let mut rows: Vec<MemberRow> = self.list(name::MEMBERS).await?;
-        if let Some(sessions) = self.sessions().await? {
+        if let Some(sessions) = self.keys.sessions().await? {
             let ended =
                 |row: &&mut MemberRow| !sessions.contains(&row.member.incarnation.to_string());
             for row in rows.iter_mut().filter(ended) {
@@ -116,7 +117,9 @@ impl<K: Keys> Rows for Step<K> {
     }
 
     async fn put_namespace(&mut self, row: NamespaceRow) -> RowsResult<Self, ()> {
-        Self::put_namespace(self, row).await
+        self.namespace = row;
+        self.batch.changes.insert(name::NAMESPACE.into(), Some(row.write()?));
+        Ok(())
     }
 
     async fn definition(&mut self, name: &str) -> RowsResult<Self, Option<Definition>> {
@@ -132,7 +135,9 @@ impl<K: Keys> Rows for Step<K> {
     }
 
     async fn note(&mut self, name: &str) -> RowsResult<Self, Option<(String, u64)>> {
-        self.get_note(name).await
+        let Some(Note(text)) = self.get(name).await? else { return Ok(None) };
+        let written = self.read.get(name).map_or(0, |entry| entry.written);
+        Ok(Some((text, written.saturating_add(self.store.writes_more))))
     }
 
     async fn put_note(&mut self, name: &str, text: String) -> RowsResult<Self, ()> {
@@ -143,28 +148,77 @@ impl<K: Keys> Rows for Step<K> {
         self.remove(name.to_owned()).await.map(|_| ())
     }
 
+    /// Lets the step commit only if no other step writes meanwhile, and returns the lowest write
+    /// count that it can get. None if the count is this namespace's own, since the version of a
+    /// written key then shows it.
     fn begins_alone(&mut self) -> Option<u64> {
-        Self::begins_alone(self)
+        let last_write = self.head.last_write?;
+        self.batch.expected.insert(name::WRITES.into(), last_write);
+        Some(self.identity.writes.saturating_add(1))
     }
 
     fn name(&mut self, id: String) -> RowsResult<Self, ()> {
-        Self::name(self, id)
+        self.store.id.clone_from(&id);
+        self.store.form = FORM;
+        self.batch.changes.insert(name::STORE.into(), Some(self.store.write()?));
+        self.identity.id = id;
+        Ok(())
     }
 
     async fn accept(&mut self, identity: StoreIdentity) -> RowsResult<Self, ()> {
-        Self::accept(self, identity)
+        let more = identity.writes.saturating_sub(self.head.writes).max(self.store.writes_more);
+        let server = self.head.server.clone();
+        let new = StoreRecord::new(identity.id.clone(), server);
+        self.store = StoreRecord { writes_more: more, ..new };
+        self.batch.changes.insert(name::STORE.into(), Some(self.store.write()?));
+        self.identity = identity;
+        Ok(())
     }
 
     async fn commit(self) -> RowsResult<Self, StoreIdentity> {
-        Self::commit(self).await
+        let more = self.store.writes_more;
+        let counted = match self.keys.send(&self.batch).await? {
+            Outcome::Done(counted) => counted,
+            Outcome::Short(_) => {
+                let evidence = format!("change count of {}", self.keys.info().label);
+                // A compared row with an equal version is taken for the same write. Where versions
+                // count per node, as on ZooKeeper, a write after the restore may have an equal one.
+                // Rows that were read but not compared may be lost.
+                let compared = self.batch.expected.keys().filter_map(|key| self.read.get(key));
+                let compared = compared.chain(&self.head.store).chain(&self.head.namespace);
+                let kept = compared.map(|entry| entry.written).max().unwrap_or(0);
+                let (seen, found) = (self.identity.writes, kept.saturating_add(more));
+                return Err(Failure::from(Error::store_rolled_back(evidence, seen, found)));
+            }
+            Outcome::RaceLost => return Err(Failure::RaceLost),
+        };
+        if self.keys.may_cache_rows() {
+            self.row_cache.keep(&self.head, self.batch, counted, K::version_after);
+        }
+        Ok(StoreIdentity { id: self.store.id, writes: counted.saturating_add(more) })
     }
 
-    async fn unchanged(self) -> RowsResult<Self, ()> {
-        Self::unchanged(self).await
+    /// Ends a step that only read; with write access, checks that its rows are unchanged.
+    async fn unchanged(mut self) -> RowsResult<Self, ()> {
+        if self.access == Access::Read {
+            return self.roll_back().await;
+        }
+        let expected = std::mem::take(&mut self.batch.expected);
+        self.stands(expected).await
     }
 
-    async fn roll_back(self) -> RowsResult<Self, ()> {
-        Self::roll_back(self).await
+    /// Ends a step that changes nothing. Rows from several requests count only if all of them
+    /// existed at one moment.
+    async fn roll_back(mut self) -> RowsResult<Self, ()> {
+        if self.access != Access::Read || self.reads <= 1 || K::SNAPSHOT {
+            return Ok(());
+        }
+        let mut expected = std::mem::take(&mut self.batch.expected);
+        if self.folders.is_empty() && self.reads == 2 {
+            // One row: it was valid when read, if store and namespace are still the same.
+            expected.retain(|key, _| [name::STORE, name::NAMESPACE].contains(&key.as_str()));
+        }
+        self.stands(expected).await
     }
 }
 

@@ -1,5 +1,7 @@
 //! One atomic step: its reads and its writes.
 
+mod rows;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use super::batch::{Batch, Entry, Head, Outcome, REPLICA};
 use super::cached_rows::{self, RowCache};
 use super::keys::Keys;
 use super::name;
-use super::record::{FORM, Note, RowRecord, StoreRecord};
+use super::record::{RowRecord, StoreRecord};
 
 type StepResult<K, T> = Result<T, Failure<<K as Keys>::Error>>;
 
@@ -20,10 +22,10 @@ type StepResult<K, T> = Result<T, Failure<<K as Keys>::Error>>;
 pub struct Step<K> {
     keys: Arc<K>,
     access: Access,
-    pub(super) head: Head,
+    head: Head,
     store: StoreRecord,
-    pub(super) namespace: NamespaceRow,
-    pub(super) identity: StoreIdentity,
+    namespace: NamespaceRow,
+    identity: StoreIdentity,
     /// Keys that were read separately or found in a folder.
     read: HashMap<String, Entry>,
     /// Keys that were read and do not exist.
@@ -93,20 +95,20 @@ impl<K: Keys> Step<K> {
             return Err(Failure::from(Error::store_mismatch(format!(
                 "{} has lost key {:?}; restore it, or move the new store forward (snowmint worker \
                  fast-forward)",
-                keys.label(),
+                keys.info().label,
                 name::STORE
             ))));
         };
         let mut store = StoreRecord::read(name::STORE, &entry.value)?;
-        store.check_form(&keys.label())?;
+        store.check_form(keys.info().label)?;
         let before = store.clone();
         store.count_own_writes(&head);
         let mut changes = BTreeMap::new();
         if access == Access::Forward {
-            refuse_replica(&keys.label(), &head)?;
+            refuse_replica(keys.info().label, &head)?;
         }
         if access == Access::Write {
-            check_server(&keys.label(), &store, &head)?;
+            check_server(keys.info().label, &store, &head)?;
             // An older record has less detail on the server.
             store.server.clone_from(&head.server);
             if store != before {
@@ -149,7 +151,7 @@ impl<K: Keys> Step<K> {
     }
 
     /// Reads one row, on which the step then depends.
-    pub(super) async fn get<R: RowRecord>(&mut self, key: &str) -> StepResult<K, Option<R>> {
+    async fn get<R: RowRecord>(&mut self, key: &str) -> StepResult<K, Option<R>> {
         if let Some(change) = self.batch.changes.get(key) {
             return match change {
                 Some(value) => Ok(Some(R::read(key, value)?)),
@@ -182,10 +184,6 @@ impl<K: Keys> Step<K> {
         Ok(version)
     }
 
-    pub(super) fn check_server(&self) -> Result<(), Error> {
-        check_server(&self.keys.label(), &self.store, &self.head)
-    }
-
     fn read_more(&mut self) -> StepResult<K, ()> {
         self.reads += 1;
         if self.is_on_cached_rows { Err(Failure::RaceLost) } else { Ok(()) }
@@ -193,7 +191,7 @@ impl<K: Keys> Step<K> {
 
     /// Reads all rows in a folder, as they were before this step. The step depends only on those
     /// that it writes.
-    pub(super) async fn list<R: RowRecord>(&mut self, folder: &str) -> StepResult<K, Vec<R>> {
+    async fn list<R: RowRecord>(&mut self, folder: &str) -> StepResult<K, Vec<R>> {
         self.read_more()?;
         let entries = self.keys.list(folder, self.head.at).await?;
         self.folders.insert(folder.to_owned());
@@ -205,16 +203,8 @@ impl<K: Keys> Step<K> {
         Ok(rows)
     }
 
-    pub(super) async fn sessions(&mut self) -> StepResult<K, Option<HashSet<String>>> {
-        self.keys.sessions().await
-    }
-
     /// Writes a row, unless it has this value already.
-    pub(super) async fn put<R: RowRecord + Sync>(
-        &mut self,
-        key: String,
-        row: &R,
-    ) -> StepResult<K, ()> {
+    async fn put<R: RowRecord + Sync>(&mut self, key: String, row: &R) -> StepResult<K, ()> {
         let value = row.write()?;
         let version = self.look_up(&key).await?;
         self.batch.expected.insert(key.clone(), version);
@@ -228,7 +218,7 @@ impl<K: Keys> Step<K> {
     }
 
     /// Rewrites a key unchanged, so that no other step that depends on it can succeed too.
-    pub(super) async fn touch(&mut self, key: String) -> StepResult<K, ()> {
+    async fn touch(&mut self, key: String) -> StepResult<K, ()> {
         let version = self.look_up(&key).await?;
         self.batch.expected.insert(key.clone(), version);
         if let Some(entry) = self.read.get(&key) {
@@ -238,7 +228,7 @@ impl<K: Keys> Step<K> {
     }
 
     /// Removes a row, and returns whether it existed.
-    pub(super) async fn remove(&mut self, key: String) -> StepResult<K, bool> {
+    async fn remove(&mut self, key: String) -> StepResult<K, bool> {
         let version = self.look_up(&key).await?;
         if version == 0 {
             // This step may have put it.
@@ -247,91 +237,6 @@ impl<K: Keys> Step<K> {
         self.batch.expected.insert(key.clone(), version);
         self.batch.changes.insert(key, None);
         Ok(true)
-    }
-
-    pub(super) async fn put_namespace(&mut self, row: NamespaceRow) -> StepResult<K, ()> {
-        self.namespace = row;
-        self.batch.changes.insert(name::NAMESPACE.into(), Some(row.write()?));
-        Ok(())
-    }
-
-    pub(super) async fn get_note(&mut self, name: &str) -> StepResult<K, Option<(String, u64)>> {
-        let Some(Note(text)) = self.get(name).await? else { return Ok(None) };
-        let written = self.read.get(name).map_or(0, |entry| entry.written);
-        Ok(Some((text, written.saturating_add(self.store.writes_more))))
-    }
-
-    /// Lets the step commit only if no other step writes meanwhile, and returns the lowest write
-    /// count that it can get. None if the count is this namespace's own, since the version of a
-    /// written key then shows it.
-    pub(super) fn begins_alone(&mut self) -> Option<u64> {
-        let last_write = self.head.last_write?;
-        self.batch.expected.insert(name::WRITES.into(), last_write);
-        Some(self.identity.writes.saturating_add(1))
-    }
-
-    pub(super) fn name(&mut self, id: String) -> StepResult<K, ()> {
-        self.store.id.clone_from(&id);
-        self.store.form = FORM;
-        self.batch.changes.insert(name::STORE.into(), Some(self.store.write()?));
-        self.identity.id = id;
-        Ok(())
-    }
-
-    pub(super) fn accept(&mut self, identity: StoreIdentity) -> StepResult<K, ()> {
-        let more = identity.writes.saturating_sub(self.head.writes).max(self.store.writes_more);
-        let server = self.head.server.clone();
-        let new = StoreRecord::new(identity.id.clone(), server);
-        self.store = StoreRecord { writes_more: more, ..new };
-        self.batch.changes.insert(name::STORE.into(), Some(self.store.write()?));
-        self.identity = identity;
-        Ok(())
-    }
-
-    pub(super) async fn commit(self) -> StepResult<K, StoreIdentity> {
-        let more = self.store.writes_more;
-        let counted = match self.keys.send(&self.batch).await? {
-            Outcome::Done(counted) => counted,
-            Outcome::Short(_) => {
-                let evidence = format!("change count of {}", self.keys.label());
-                // A compared row with an equal version is taken for the same write. Where versions
-                // count per node, as on ZooKeeper, a write after the restore may have an equal one.
-                // Rows that were read but not compared may be lost.
-                let compared = self.batch.expected.keys().filter_map(|key| self.read.get(key));
-                let compared = compared.chain(&self.head.store).chain(&self.head.namespace);
-                let kept = compared.map(|entry| entry.written).max().unwrap_or(0);
-                let (seen, found) = (self.identity.writes, kept.saturating_add(more));
-                return Err(Failure::from(Error::store_rolled_back(evidence, seen, found)));
-            }
-            Outcome::RaceLost => return Err(Failure::RaceLost),
-        };
-        if self.keys.may_cache_rows() {
-            self.row_cache.keep(&self.head, self.batch, counted, K::version_after);
-        }
-        Ok(StoreIdentity { id: self.store.id, writes: counted.saturating_add(more) })
-    }
-
-    /// Ends a step that only read; with write access, checks that its rows are unchanged.
-    pub(super) async fn unchanged(mut self) -> StepResult<K, ()> {
-        if self.access == Access::Read {
-            return self.roll_back().await;
-        }
-        let expected = std::mem::take(&mut self.batch.expected);
-        self.stands(expected).await
-    }
-
-    /// Ends a step that changes nothing. Rows from several requests count only if all of them
-    /// existed at one moment.
-    pub(super) async fn roll_back(mut self) -> StepResult<K, ()> {
-        if self.access != Access::Read || self.reads <= 1 || K::SNAPSHOT {
-            return Ok(());
-        }
-        let mut expected = std::mem::take(&mut self.batch.expected);
-        if self.folders.is_empty() && self.reads == 2 {
-            // One row: it was valid when read, if store and namespace are still the same.
-            expected.retain(|key, _| [name::STORE, name::NAMESPACE].contains(&key.as_str()));
-        }
-        self.stands(expected).await
     }
 
     /// Checks that all these keys are unchanged, in the same store on the same server.
