@@ -67,11 +67,9 @@ store_calls! {
     /// implements `call` alone: a verb with another body would do something else when it is called
     /// through a store that wraps this one.
     ///
-    /// The rules are pure functions in [`lease`](crate::model::lease),
-    /// [`pool`](crate::model::pool), [`segment`](crate::model::segment) and
-    /// [`catalog`](crate::model::catalog). A store loads the rows that they need, calls them, and
-    /// writes their results, in one atomic step. The contract suite of the test kit checks every
-    /// store against the rules.
+    /// The rules are pure functions in [`model`](crate::model). A store loads the rows that they
+    /// need, calls them, and writes their results, in one atomic step. The contract suite of the
+    /// test kit checks every store against the rules.
     trait Store {
         /// Returns the capabilities of this store.
         fn capabilities(&self) -> Capabilities;

@@ -174,7 +174,7 @@ pub trait Rows: Send + Sized {
     /// Returns a note, a text of the whole namespace. The number is the count of writes of the step
     /// that wrote it, where [`begins_alone`](Self::begins_alone) returns `None`.
     async fn note(&mut self, name: &str) -> RowsResult<Self, Option<(String, u64)>>;
-    /// Writes a note.
+    /// Writes a note. Its name has at most 63 bytes, as columns of SQL stores require.
     async fn put_note(&mut self, name: &str, text: String) -> RowsResult<Self, ()>;
     /// Removes a note.
     async fn remove_note(&mut self, name: &str) -> RowsResult<Self, ()>;
