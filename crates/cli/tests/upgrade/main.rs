@@ -1,11 +1,10 @@
 //! Two builds of this program take turns on one store with live data, forward and back. `ci/upgrade`
 //! builds the earlier one, and names it in `SNOWMINT_EARLIER`.
 //!
-//! Two servers are replaced one after the other, while clients of each kind of source count
-//! without pause; programs of both builds mint through both servers.
+//! Two servers are replaced one after the other, while clients at both mint without pause; programs
+//! of both builds mint through both servers.
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 #![allow(clippy::disallowed_methods, reason = "they wait in real time for real processes")]
-#![allow(clippy::print_stdout, reason = "one row for each store")]
 
 #[path = "../end_to_end/server.rs"]
 #[allow(dead_code, reason = "another test uses the rest")]
@@ -14,8 +13,8 @@ mod server;
 use std::collections::HashSet;
 use std::fs;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread;
 use std::time::Duration;
 
@@ -31,6 +30,9 @@ order = "global"
 [sources.invoices]
 kind = "segment"
 step = { rule = "fixed", size = 50 }
+[sources.serials]
+kind = "segment"
+serial = { prefix = "S-", date = "yyyyMMdd" }
 [sources.stored]
 mint = "store"
 worker = 7
@@ -38,37 +40,51 @@ worker = 7
 kind = "counter"
 "#;
 
-/// Source, or key, that each client counts without pause.
-const COUNTED: [&str; 5] = ["orders", "ordered", "invoices", "stored", "messages:alice"];
+/// Source, or key, of each client, and the server that it prefers.
+const CLIENTS: [(&str, usize); 8] = [
+    ("orders", 0),
+    ("orders", 1),
+    ("ordered", 0),
+    ("invoices", 0),
+    ("invoices", 1),
+    ("stored", 0),
+    ("stored", 1),
+    ("messages:alice", 0),
+];
 
-/// Numbers that each client gets on each pair of servers, and each program through each server.
-const NUMBERS: usize = 100;
+/// Sources from which programs mint.
+const SOURCES_OF_PROGRAMS: [&str; 2] = ["invoices", "serials"];
+
+/// Number of IDs for each client on each pair of servers, and for each program through each server.
+const IDS: usize = 100;
 
 /// Program of the build at the commit in `ci/upgrade`.
 fn earlier() -> String {
     std::env::var("SNOWMINT_EARLIER").expect("run ci/upgrade, which builds the earlier program")
 }
 
-/// Servers on one store, and the numbers that their clients got.
+/// Servers on one store, and the IDs that their clients got.
 struct Shop {
     folder: Folder,
     url: String,
     /// RESP addresses of the two servers.
     addresses: Mutex<[String; 2]>,
-    seen: Mutex<HashSet<(&'static str, u64)>>,
+    seen: Mutex<HashSet<(&'static str, String)>>,
+    counts: [AtomicUsize; CLIENTS.len()],
     errors: Mutex<Vec<String>>,
     ends: AtomicBool,
 }
 
 impl Shop {
-    fn new(url: &str) -> Self {
-        let folder = Folder::new("upgrade");
+    fn new(name: &str, url: &str) -> Self {
+        let folder = Folder::new(&format!("upgrade-{name}"));
         fs::write(folder.join("config.toml"), CONFIG).unwrap();
         Self {
             folder,
             url: url.into(),
             addresses: Mutex::default(),
             seen: Mutex::default(),
+            counts: Default::default(),
             errors: Mutex::default(),
             ends: AtomicBool::new(false),
         }
@@ -89,9 +105,11 @@ impl Shop {
         server
     }
 
-    /// Counts at the server to which the last reply led, and at the other one when that one is away.
-    fn count(&self, what: &'static str) {
-        let (mut place, mut last) = (0, 0);
+    /// Mints at the preferred server. A client whose server is away, or leads it to the other one,
+    /// uses that one for one connection.
+    fn mint(&self, client: usize) {
+        let (what, preferred) = CLIENTS[client];
+        let (mut place, mut last) = (preferred, 0);
         while !self.ends.load(SeqCst) {
             let address = self.addresses.lock().unwrap()[place].clone();
             place = 1 - place;
@@ -102,53 +120,63 @@ impl Shop {
                 if reply.starts_with("-MOVED ") {
                     break;
                 }
-                self.got(what, &reply, &mut last);
+                self.got(client, &reply, &mut last);
+                // The preferred server is there again.
+                if place == preferred && last % 16 == 0 {
+                    break;
+                }
             }
             thread::sleep(Duration::from_millis(5));
         }
     }
 
-    fn got(&self, what: &'static str, reply: &str, last: &mut u64) {
-        let Some(number) = reply.strip_prefix(':').map(|number| number.parse().unwrap()) else {
+    fn got(&self, client: usize, reply: &str, last: &mut u64) {
+        let what = CLIENTS[client].0;
+        let Some(text) = reply.strip_prefix(':') else {
             self.errors.lock().unwrap().push(format!("{what}: {reply}"));
             thread::sleep(Duration::from_millis(20));
             return;
         };
-        assert!(self.seen.lock().unwrap().insert((what, number)), "{what}: {number} came twice");
+        let number = text.parse().unwrap();
+        self.saw(what, text);
         if what == "ordered" || what.contains(':') {
             assert!(number > *last, "{what}: {number} came after {last}");
         }
         *last = number;
+        self.counts[client].fetch_add(1, SeqCst);
     }
 
-    fn counted(&self, what: &str) -> usize {
-        self.seen.lock().unwrap().iter().filter(|(name, _)| *name == what).count()
+    fn saw(&self, what: &'static str, id: &str) {
+        let is_new = self.seen.lock().unwrap().insert((what, id.to_owned()));
+        assert!(is_new, "{what}: {id} came twice");
     }
 
-    /// Waits until all clients continue, and lets programs of both builds mint through each server.
+    /// Lets programs of both builds mint through each server, and waits until each client got more.
     fn continues(&self, servers: &[Server]) {
-        let before = COUNTED.map(|what| self.counted(what));
         for (number, program) in [earlier(), SNOWMINT.to_owned()].iter().enumerate() {
-            for server in servers {
-                self.mint_by_program(program, number, server);
+            for (server, source) in
+                servers.iter().flat_map(|server| SOURCES_OF_PROGRAMS.map(|source| (server, source)))
+            {
+                self.mint_by_program(program, number, server, source);
             }
         }
-        for (what, before) in COUNTED.iter().zip(before) {
-            until(what, || self.counted(what) > before + NUMBERS);
+        let before = self.counts.each_ref().map(|count| count.load(SeqCst));
+        for (client, before) in before.into_iter().enumerate() {
+            let (what, _) = CLIENTS[client];
+            until(what, || self.counts[client].load(SeqCst) > before + IDS);
         }
     }
 
-    fn mint_by_program(&self, program: &str, number: usize, server: &Server) {
+    fn mint_by_program(&self, program: &str, number: usize, server: &Server, source: &'static str) {
         let (store, data) =
             (format!("snowmint://{}", server.http), self.path(&format!("p{number}")));
         let mut command = clean(program);
-        command.args(["mint", "invoices", "-n", &NUMBERS.to_string()]);
+        command.args(["mint", source, "-n", &IDS.to_string()]);
         let minted = command.args(["--store", &store, "--data-dir", &data]).output().unwrap();
         assert!(minted.status.success(), "{program}: {minted:?}");
-        for number in String::from_utf8(minted.stdout).unwrap().lines() {
-            let number = number.parse().unwrap();
-            assert!(self.seen.lock().unwrap().insert(("invoices", number)), "{number} came twice");
-        }
+        let minted = String::from_utf8(minted.stdout).unwrap();
+        assert_eq!(minted.lines().count(), IDS, "{minted}");
+        minted.lines().for_each(|id| self.saw(source, id));
     }
 }
 
@@ -161,16 +189,17 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Replaces the servers one after the other, forward and back, and returns what the clients got.
-fn takes_turns(name: &str, url: &str) {
-    let shop = Shop::new(url);
+/// Replaces the servers one after the other, forward and back.
+fn take_turns(name: &str, url: &str) {
+    let shop = Shop::new(name, url);
     let (old, new) = (earlier(), SNOWMINT);
     let mut servers: Vec<Server> = (0..2).map(|place| shop.start(&old, place)).collect();
     thread::scope(|scope| {
         let shop = &shop;
         // A failed test ends its clients, too.
         let ends = Ends(&shop.ends);
-        let clients = COUNTED.map(|what| scope.spawn(move || shop.count(what)));
+        let clients: Vec<_> =
+            (0..CLIENTS.len()).map(|client| scope.spawn(move || shop.mint(client))).collect();
         for (place, program) in [(0, new), (1, new), (0, &old), (1, &old)] {
             shop.continues(&servers);
             // One server is away for a moment, as in `systemctl restart`.
@@ -182,7 +211,6 @@ fn takes_turns(name: &str, url: &str) {
         clients.into_iter().for_each(|client| client.join().unwrap());
     });
     let errors = shop.errors.into_inner().unwrap();
-    println!("{name}: {} numbers, {} errors", shop.seen.into_inner().unwrap().len(), errors.len());
     assert!(errors.is_empty(), "{errors:#?}");
     for server in servers {
         assert_eq!(server.stop(), 0);
@@ -192,11 +220,11 @@ fn takes_turns(name: &str, url: &str) {
 #[test]
 fn servers_on_sqlite_take_turns() {
     let folder = Folder::new("upgrade-file");
-    takes_turns("SQLite", &format!("sqlite:{}", folder.join("ids.db").display()));
+    take_turns("sqlite", &format!("sqlite:{}", folder.join("ids.db").display()));
 }
 
 fn on_a_server(store: &servers::Server) {
-    takes_turns(store.name(), &store.url());
+    take_turns(store.name(), &store.url());
 }
 
 macro_rules! on_servers {

@@ -112,12 +112,17 @@ impl SlotDefaults {
 }
 
 impl Standing {
-    /// Ends the doubt after the store was moved forward, which applied the reports. The marks far
-    /// ahead remain: they show their nodes that the operator saw them.
+    /// Ends the doubt after the store was moved forward, which applied the reports. The far marks of
+    /// these reports remain: they show their nodes that the operator saw them.
     pub fn end(&mut self, forward: &FastForward) {
         self.doubt = None;
         self.journals.retain(|journal| !forward.forget_journals.contains(&journal.id));
-        self.journals.iter_mut().for_each(|journal| journal.has_reported = false);
+        for journal in &mut self.journals {
+            if !journal.has_reported && !forward.values_only {
+                journal.far_mark = 0;
+            }
+            journal.has_reported = false;
+        }
         self.known = Known::default();
     }
 }

@@ -210,7 +210,8 @@ impl StoreKnowledge {
         let far_ahead = self.is_far(ctx.clock.unix_ms());
         let secondary = settings.secondary.as_deref();
         let is_program = ctx.store.owner_client().is_some();
-        let recall = RecalledBy { who: &self.fingerprint.who, secondary, is_program, far_ahead };
+        let (who, has_journal) = (self.fingerprint.who.as_str(), self.journal.is_some());
+        let recall = RecalledBy { who, secondary, is_program, far_ahead, has_journal };
         check_recovered(&recall, known, stored, ground.unwrap_or(Mark::MAX))
     }
 }

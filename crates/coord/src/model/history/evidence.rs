@@ -95,6 +95,12 @@ pub(crate) struct RecalledBy<'a> {
     pub(crate) is_program: bool,
     /// Whether the mark is far ahead, so that the command would end minting for long.
     pub(crate) far_ahead: bool,
+    /// Whether its knowledge is in a journal, and not in its memory alone.
+    pub(crate) has_journal: bool,
+}
+
+fn move_journal(folder: &str) -> String {
+    format!("stop this process instead, and move the file `journal` out of {folder}")
 }
 
 /// Rejects a store that was recovered without the knowledge of a process, and lies below it: ends of
@@ -137,14 +143,17 @@ pub(crate) fn check_recovered(
         if by.far_ahead {
             let last = if mark == Mark::ZERO { "the present" } else { &is };
             let numbers = if below.is_empty() { "" } else { "run the command without --mark, " };
-            let folder = match by.secondary {
-                None => "its data directory".to_owned(),
-                Some(name) => format!("the folder stores/{name} of its data directory"),
+            let instead = match by.secondary {
+                _ if !by.has_journal => "restart this process instead".to_owned(),
+                None => move_journal("its data directory"),
+                Some(name) => {
+                    move_journal(&format!("the folder stores/{name} of its data directory"))
+                }
             };
             otherwise = format!(
                 " --far-ahead, after which no server mints by worker numbers before {was}. If no ID \
                  of this process later than {last} is in use (as after `worker reclaim`), {numbers}\
-                 stop this process instead, and move the file `journal` out of {folder}"
+                 {instead}"
             );
         }
         command.push_str(&format!(" --mark {was}"));

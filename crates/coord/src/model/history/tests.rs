@@ -362,9 +362,15 @@ fn store_recovered_below_a_journal_names_the_whole_command() {
     let ends = [("a", 5), ("b", 51), ("c", 7)];
     let ends = ends.map(|(name, end)| (name.to_owned(), end)).into();
     let known = Known { mark: 1_795_952_102_485, ends, ..Known::default() };
+    let by = |far_ahead| RecalledBy {
+        who: "the journal",
+        secondary: None,
+        is_program: false,
+        far_ahead,
+        has_journal: true,
+    };
     let check = |known: &Known, mark, far_ahead| {
-        let by = RecalledBy { who: "the journal", secondary: None, is_program: false, far_ahead };
-        check_recovered(&by, known, &stored, Mark::new(mark))
+        check_recovered(&by(far_ahead), known, &stored, Mark::new(mark))
     };
     let error = check(&known, 1_795_952_102_484, false).unwrap_err();
     assert_eq!(
@@ -385,6 +391,9 @@ fn store_recovered_below_a_journal_names_the_whole_command() {
                this process later than the present is in use";
     assert!(error.message().contains(far), "{error}");
     assert!(error.message().ends_with("`journal` out of its data directory"), "{error}");
+    let by = RecalledBy { has_journal: false, ..by(true) };
+    let error = check_recovered(&by, &marks, &stored, Mark::ZERO).unwrap_err();
+    assert!(error.message().ends_with("restart this process instead"), "{error}");
     let error = check(&known, 5, true).unwrap_err();
     assert!(error.message().contains("is in use (as after `worker reclaim`)"), "{error}");
     assert!(error.message().contains("run the command without --mark, stop"), "{error}");
@@ -404,8 +413,13 @@ fn ids_of_a_lost_stripe_are_compared_by_the_stored_one() {
     let stored = [Definition::fast_forwarded(None, "a", Mark::new(600))];
     let of = |name: &str, value| [(name.to_owned(), value)].into();
     let known = Known { ends: of("a", 301), ids: of("a", 4_806), ..Known::default() };
-    let by =
-        RecalledBy { who: "the journal", secondary: None, is_program: false, far_ahead: false };
+    let by = RecalledBy {
+        who: "the journal",
+        secondary: None,
+        is_program: false,
+        far_ahead: false,
+        has_journal: true,
+    };
     let check = |known: &Known| check_recovered(&by, known, &stored, Mark::ZERO);
     let error = check(&known).unwrap_err();
     assert!(error.message().ends_with("worker recover --segment a=4806"), "{error}");
@@ -420,6 +434,7 @@ fn command_for_a_secondary_store_names_that_store() {
         secondary,
         is_program,
         far_ahead: false,
+        has_journal: true,
     };
     let known = Known { ends: [("a".to_owned(), 7)].into(), ..Known::default() };
     let named = |by| check_recovered(&by, &known, &[], Mark::ZERO).unwrap_err().to_string();

@@ -93,7 +93,9 @@ impl Recovery {
     fn far_mark(&self, journal: &JournalInfo) -> Option<UnixMillis> {
         let read = self.read.iter().filter(|read| read.record.id == journal.id);
         let read = read.map(|read| read.record.known().mark);
-        let marks = read.chain([journal.far_mark]).map(UnixMillis::new);
+        // A store that is not in doubt has those of the last recovery.
+        let reported = Some(journal.far_mark).filter(|_| !self.is_whole());
+        let marks = read.chain(reported).map(UnixMillis::new);
         marks.filter(|mark| self.is_far(*mark)).max()
     }
 

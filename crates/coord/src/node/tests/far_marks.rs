@@ -90,3 +90,27 @@ async fn void_report_of_a_far_mark_does_not_count() {
     let standing = store.standing().await.unwrap();
     assert_eq!(standing.doubt, None);
 }
+
+/// The store of a recovery that left the mark out is restored, and moved forward without reports.
+#[tokio::test]
+async fn far_mark_of_an_earlier_recovery_does_not_count() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let (node, far) = with_a_far_mark(&world, &dir).await;
+    let recovery = in_time(&world, node.recovery(&BTreeMap::new(), &[])).await.unwrap();
+    let mark = Some(recovery.now());
+    let request = recovery::RecoveryRequest { mark, no_ids_ahead: true, ..Default::default() };
+    node.recover(&recovery.plan(&request).unwrap()).await.unwrap();
+    drop(node);
+    settle().await;
+    let store = world.handle();
+    let kept = || async { store.standing().await.unwrap().journals[0].far_mark };
+    assert_eq!(kept().await, far.get());
+    let raised = FastForward { values_only: true, ..FastForward::default() };
+    store.fast_forward(&raised).await.unwrap();
+    assert_eq!(kept().await, far.get(), "that was no recovery");
+    store.fast_forward(&FastForward { values_only: false, ..raised }).await.unwrap();
+    assert_eq!(kept().await, 0);
+    let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
+    let opened = Node::open(world.handle(), settings, world.platform()).await;
+    assert_eq!(opened.unwrap_err().kind().code(), "store_rolled_back");
+}
