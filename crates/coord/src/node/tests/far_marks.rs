@@ -55,6 +55,11 @@ async fn node_whose_far_mark_is_left_out_continues() {
     let node = open(&world, &dir).await;
     // The lost store got the rest back.
     assert_eq!(drawn(&world, &node, 1).await, [51]);
+    let recovery = in_time(&world, node.recovery(&BTreeMap::new(), &[])).await.unwrap();
+    let (journal, state) = recovery.journals().next().unwrap();
+    assert_eq!(journal.far_mark, far.get());
+    let text = recovery.state_text(journal, state);
+    assert!(!text.contains("worker mark"), "the store is not in doubt: {text}");
     in_time(&world, node.close()).await.unwrap();
 }
 
