@@ -24,6 +24,7 @@ mod order_forwarder;
 mod owner;
 mod peer_notices;
 mod probing;
+pub(crate) mod programs;
 mod readiness;
 mod recovery;
 mod route;

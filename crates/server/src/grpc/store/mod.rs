@@ -2,16 +2,8 @@
 //! clients. This module decides nothing.
 
 mod at;
-mod defining;
-mod failure_reason;
-mod given;
-mod member_alias;
 mod permissions;
-mod reserve_limits;
 mod respond;
-mod trail;
-mod words;
-mod worker_limits;
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,17 +26,16 @@ use snowmint_wire::grpc::store::{
 };
 use tonic::{Request, Response, Status};
 
-use self::at::{TargetStore, named_by};
-use self::defining::Writing;
-use self::given::Given;
-use self::member_alias::{Aliased, MemberAlias};
+use self::at::named_by;
 use self::permissions::Allowed;
-use self::reserve_limits::{NotReserved, Plans};
 use self::respond::{for_caller, respond};
-use self::worker_limits::{Claiming, WorkerLimits};
 use super::caller::of_caller;
 use crate::access::Deed;
 use crate::error::Error;
+use crate::service::programs::{
+    self, Aliased, Claiming, GivenRanges, MemberAlias, NotDone, Plans, TargetStore, WorkerLimits,
+    Writing,
+};
 use crate::service::{Service, SharedTurn, TurnTarget};
 
 /// Longest message: all sections at once. Its parsed form takes up to fifty times as much memory.
@@ -78,7 +69,7 @@ pub(super) struct StoreService {
     instance: Arc<str>,
     plans: Arc<Plans>,
     worker_limits: Arc<WorkerLimits>,
-    given: Arc<Given>,
+    given: Arc<GivenRanges>,
     /// Most external leases of a scope.
     machines_max: u64,
 }
@@ -262,8 +253,8 @@ impl store_server::Store for StoreService {
         let claiming = Claiming { at, service, member_alias, now, machines_max };
         let claimed = match self.worker_limits.claim(&claiming, claim).await {
             Ok(leases) => Ok(leases),
-            Err(NotReserved::Unknown(error)) => Err(error),
-            Err(NotReserved::Refused(error)) => return Err(error.into()),
+            Err(NotDone::Unknown(error)) => Err(error),
+            Err(NotDone::Refused(error)) => return Err(error.into()),
         };
         at.claimed(service, &claimed);
         at.respond(claimed)
@@ -300,7 +291,7 @@ impl store_server::Store for StoreService {
     async fn relinquish(&self, request: Request<RelinquishRequest>) -> GrpcResult<DoneResponse> {
         let AuthorizedCall { at, service, call: (relinquish, now), .. } =
             self.authorize(request, permissions::relinquishing).await?;
-        let done = worker_limits::relinquish(&at, &service, &relinquish, now).await;
+        let done = programs::relinquish(&at, &service, &relinquish, now).await;
         at.relinquish(&service, &relinquish, &done);
         at.respond(done)
     }
@@ -316,7 +307,7 @@ impl store_server::Store for StoreService {
         if service.is_held_to_limits(&reserve.source) {
             reserve = match self.plans.limited(&at, &service, reserve).await {
                 Ok(reserve) => reserve,
-                Err(error) => return error.respond(&at),
+                Err(error) => return at.not_done(error),
             };
         }
         // A segment contains its end: a client that gets fewer numbers than it needs calls again.
@@ -346,7 +337,7 @@ impl store_server::Store for StoreService {
                 permissions::defining(service, define.new.as_ref())
             })
             .await?;
-        at.writes((&service, &turn), &new, Writing::Define).await
+        at.written(at.writes((&service, &turn), &new, Writing::Define).await)
     }
 
     async fn alter(&self, request: Request<AlterRequest>) -> GrpcResult<DefinitionResponse> {
@@ -355,7 +346,7 @@ impl store_server::Store for StoreService {
                 permissions::defining(service, alter.new.as_ref())
             })
             .await?;
-        at.writes((&service, &turn), &new, Writing::Alter { if_version }).await
+        at.written(at.writes((&service, &turn), &new, Writing::Alter { if_version }).await)
     }
 
     async fn restripe(&self, request: Request<RestripeRequest>) -> GrpcResult<DefinitionResponse> {
@@ -365,7 +356,7 @@ impl store_server::Store for StoreService {
             })
             .await?;
         let Restripe { new, if_version, mark } = call;
-        at.writes((&service, &turn), &new, Writing::Restripe { if_version, mark }).await
+        at.written(at.writes((&service, &turn), &new, Writing::Restripe { if_version, mark }).await)
     }
 
     async fn set_state(&self, request: Request<SetStateRequest>) -> GrpcResult<DefinitionResponse> {
@@ -397,21 +388,21 @@ impl store_server::Store for StoreService {
             Ok(()) => at.store.fast_forward(&call).await,
             Err(error) => Err(error),
         };
-        at.respond(at.changed(&service, &words::raised(&call), moved))
+        at.respond(at.changed(&service, &programs::raised(&call), moved))
     }
 
     async fn accept_lead(&self, request: Request<AcceptLeadRequest>) -> GrpcResult<DoneResponse> {
         let AuthorizedCall { at, service, call: until, .. } =
             self.authorize(request, permissions::operator).await?;
         let allowed = at.store.accept_lead(until).await;
-        at.respond(at.changed(&service, &words::allowed_to_lead(until), allowed))
+        at.respond(at.changed(&service, &programs::allowed_to_lead(until), allowed))
     }
 
     async fn exclude(&self, request: Request<ExcludeRequest>) -> GrpcResult<DoneResponse> {
         let AuthorizedCall { at, service, call: (exclude, now), .. } =
             self.authorize(request, permissions::operator).await?;
         let excluded = at.store.exclude(&exclude, now).await;
-        at.respond(at.changed(&service, &words::exclusion_text(&exclude), excluded))
+        at.respond(at.changed(&service, &programs::exclusion_text(&exclude), excluded))
     }
 }
 

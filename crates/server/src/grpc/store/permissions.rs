@@ -1,14 +1,13 @@
 //! Rights to calls of the store.
 
 use snowmint_coord::external::scope_of;
-use snowmint_coord::{ErrorKind, Store, is_worker_pool};
+use snowmint_coord::is_worker_pool;
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store::{
     ClaimRequest, ExtendRequest, GiveBackRequest, NewDefinition, ReleaseRequest, RelinquishRequest,
     ReserveRequest,
 };
 
-use super::reserve_limits::NotReserved;
 use crate::error::Error;
 use crate::service::Service;
 
@@ -42,24 +41,6 @@ pub(super) fn giving_back(service: &Service, request: &GiveBackRequest) -> Allow
 /// Checks for a caller that changes a definition.
 pub(super) fn defining(service: &Service, new: Option<&NewDefinition>) -> Allowed {
     service.may_define(new.map_or("", |new| &new.name))
-}
-
-/// Checks for a caller whose definition of a source names keys, stores or an upstream. A caller
-/// needs no right to what the source names already: an error of the store leaves it unknown.
-pub(super) async fn naming(
-    service: &Service,
-    store: &dyn Store,
-    (source, spec): (&str, &str),
-) -> Result<(), NotReserved> {
-    if service.may_operate().is_ok() {
-        return Ok(());
-    }
-    let before = match store.get(source).await {
-        Ok(before) => Some(before.spec),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound) => None,
-        Err(error) => return Err(error.into()),
-    };
-    Ok(service.may_name_in_text(before.as_deref(), spec)?)
 }
 
 /// Checks a claim. Any member may claim worker numbers; external leases need the right to their

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use snowmint_coord::{Error as StoreError, ErrorKind};
 
 /// Reason of a failure, or of an unknown outcome.
-pub(super) struct FailureReason<'a>(pub(super) &'a StoreError);
+pub(crate) struct FailureReason<'a>(pub(crate) &'a StoreError);
 
 impl Display for FailureReason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

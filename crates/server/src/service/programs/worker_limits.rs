@@ -14,9 +14,9 @@ use snowmint_coord::{
 use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
 
-use super::at::TargetStore;
 use super::member_alias::MemberAlias;
-use super::reserve_limits::NotReserved;
+use super::not_done::NotDone;
+use super::target_store::TargetStore;
 use crate::error::Error;
 use crate::service::Service;
 
@@ -44,7 +44,7 @@ type TokenLock = Arc<tokio::sync::Mutex<()>>;
 /// Limits on the members and worker numbers of each token's programs, and what counts against
 /// them.
 #[derive(Debug, Default)]
-pub(super) struct WorkerLimits {
+pub(crate) struct WorkerLimits {
     /// Last read of each store.
     pools_read: Mutex<HashMap<String, PoolsRead>>,
     /// Locks of a token's joins and claims at one store: a store that does not respond delays none
@@ -60,13 +60,13 @@ pub(super) struct WorkerLimits {
 struct Claims(Vec<(Option<WorkerNumber>, u64)>);
 
 /// A claim: its caller and its store.
-pub(super) struct Claiming<'a> {
-    pub(super) at: &'a TargetStore,
-    pub(super) service: &'a Service,
-    pub(super) member_alias: &'a MemberAlias,
-    pub(super) now: UnixMillis,
+pub(crate) struct Claiming<'a> {
+    pub(crate) at: &'a TargetStore,
+    pub(crate) service: &'a Service,
+    pub(crate) member_alias: &'a MemberAlias,
+    pub(crate) now: UnixMillis,
     /// Most external leases in all scopes of a token.
-    pub(super) machines_max: u64,
+    pub(crate) machines_max: u64,
 }
 
 impl WorkerLimits {
@@ -109,7 +109,7 @@ impl WorkerLimits {
     }
 
     /// Joins a member, of those that the token may have.
-    pub(super) async fn join(
+    pub(crate) async fn join(
         &self,
         (at, service, member_alias): (&TargetStore, &Service, &MemberAlias),
         member: &Member,
@@ -142,7 +142,7 @@ impl WorkerLimits {
     }
 
     /// Extends marks of few numbers; no mark may lie further ahead than this server's own.
-    pub(super) async fn extend(
+    pub(crate) async fn extend(
         &self,
         at: &TargetStore,
         service: &Service,
@@ -173,11 +173,11 @@ impl WorkerLimits {
     }
 
     /// Claims as many numbers as the token may have.
-    pub(super) async fn claim(
+    pub(crate) async fn claim(
         &self,
         asking: &Claiming<'_>,
         mut claim: ClaimRequest,
-    ) -> Result<Vec<Lease>, NotReserved> {
+    ) -> Result<Vec<Lease>, NotDone> {
         let Claiming { at, service, member_alias, now, .. } = *asking;
         let Some(token) = member_alias.token().filter(|_| service.caller().has_a_share()) else {
             return Ok(at.store.claim(&claim, now).await?);
@@ -198,7 +198,7 @@ impl WorkerLimits {
         claim.count = self.claims_of(token, |claims| {
             let count = claims.left(asking, &claim, &held)?;
             claims.begin(count, until_us);
-            Ok::<_, NotReserved>(count)
+            Ok::<_, NotDone>(count)
         })?;
         let leases = at.store.claim(&claim, now).await;
         if !matches!(&leases, Err(error) if matches!(error.kind(), ErrorKind::Unavailable)) {
@@ -242,7 +242,7 @@ impl Claims {
         asking: &Claiming<'_>,
         claim: &ClaimRequest,
         held: &HashSet<WorkerNumber>,
-    ) -> Result<u32, NotReserved> {
+    ) -> Result<u32, NotDone> {
         let Claiming { at, service, member_alias, .. } = *asking;
         let pool = &claim.pool.name;
         if let Preference::Exactly(number) = claim.preference
@@ -316,7 +316,7 @@ fn most(service: &Service, times: usize) -> usize {
 }
 
 /// Relinquishes few external leases.
-pub(super) async fn relinquish(
+pub(crate) async fn relinquish(
     at: &TargetStore,
     service: &Service,
     relinquish: &Relinquish,
@@ -384,7 +384,7 @@ fn check_scope(
     asking: &Claiming<'_>,
     claim: &ClaimRequest,
     slots: &[SlotInfo],
-) -> Result<(), NotReserved> {
+) -> Result<(), NotDone> {
     let scope = scope_of(&claim.pool.name).unwrap_or_default();
     let counts = |other: &str| other == scope || asking.service.has_leases_in(other);
     let leased =

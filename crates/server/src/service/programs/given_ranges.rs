@@ -8,12 +8,12 @@ use std::sync::{Mutex, PoisonError};
 
 use snowmint_coord::{Error as StoreError, GiveBack, Result as StoreResult, Segment};
 
-use super::at::TargetStore;
 use super::member_alias::MemberAlias;
+use super::target_store::TargetStore;
 
 /// Newest range that a token took here, of each source of each store: no other can be given back.
 #[derive(Debug, Default)]
-pub(super) struct Given(Mutex<HashMap<(String, String), Range>>);
+pub(crate) struct GivenRanges(Mutex<HashMap<(String, String), Range>>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Range {
@@ -23,9 +23,9 @@ struct Range {
     version: u64,
 }
 
-impl Given {
+impl GivenRanges {
     /// Records a range that a token took.
-    pub(super) fn took(
+    pub(crate) fn took(
         &self,
         at: &TargetStore,
         member_alias: &MemberAlias,
@@ -39,7 +39,7 @@ impl Given {
     }
 
     /// Rejects the end of a range that the token did not take here, or not last.
-    pub(super) fn check(
+    pub(crate) fn check(
         &self,
         at: &TargetStore,
         member_alias: &MemberAlias,

@@ -1,19 +1,19 @@
 //! Definitions by programs: by any verb, they obey every rule of the server's own definitions.
 
 use snowmint_coord::node::StoresChecked;
-use snowmint_coord::{DefinedRoom, Definition, Mark, NewDefinition, Restripe, SourceSpec, Store};
-use snowmint_wire::grpc::store::DefinitionResponse;
+use snowmint_coord::{
+    DefinedRoom, Definition, ErrorKind, Mark, NewDefinition, Restripe, SourceSpec, Store,
+};
 use tokio::sync::OwnedMutexGuard;
-use tonic::{Response, Status};
 
-use super::at::TargetStore;
-use super::permissions;
-use super::reserve_limits::NotReserved;
+use super::not_done::NotDone;
+use super::target_store::TargetStore;
+use crate::error::Error;
 use crate::service::{NoRoom, Service, SharedTurn};
 
 /// Verb by which a definition is written.
 #[derive(Clone, Copy)]
-pub(super) enum Writing {
+pub(crate) enum Writing {
     Define,
     Alter { if_version: Option<u64> },
     Restripe { if_version: u64, mark: Mark },
@@ -49,16 +49,13 @@ impl Writing {
 impl TargetStore {
     /// Writes a definition by a program. Checks that the program may name the objects in it, that
     /// there is room, that its keys make it valid, and that it agrees with the other definitions.
-    pub(super) async fn writes(
+    pub(crate) async fn writes(
         &self,
         (service, turn): (&Service, &SharedTurn),
         new: &NewDefinition,
         writing: Writing,
-    ) -> Result<Response<DefinitionResponse>, Status> {
-        let named = permissions::naming(service, &*self.store, (&new.name, &new.spec)).await;
-        if let Err(error) = named {
-            return error.respond(self);
-        }
+    ) -> Result<Definition, NotDone> {
+        naming(service, &*self.store, (&new.name, &new.spec)).await?;
         let kept = new.kept();
         // A definition that this server cannot read may come only from an operator of the store.
         let written = match &kept {
@@ -66,10 +63,7 @@ impl TargetStore {
             _ => new,
         };
         let checked = self.check_stores((service, turn), written).await?;
-        let _room = match self.room_for(service, new).await {
-            Ok(room) => room,
-            Err(error) => return error.respond(self),
-        };
+        let _room = self.room_for(service, new).await?;
         let how = writing.name();
         let change = async {
             if let Err(error) = &kept {
@@ -78,8 +72,7 @@ impl TargetStore {
             let looked_at = self.agrees(service, written, checked?).await?;
             writing.write(&*self.store, written.clone(), looked_at).await
         };
-        let changed = self.change((service, how, new.name.as_str()), change).await;
-        self.respond(changed)
+        Ok(self.change((service, how, new.name.as_str()), change).await?)
     }
 
     /// Counts a definition, and ensures room for it while the caller keeps the result.
@@ -87,7 +80,7 @@ impl TargetStore {
         &self,
         service: &Service,
         new: &NewDefinition,
-    ) -> Result<Option<OwnedMutexGuard<()>>, NotReserved> {
+    ) -> Result<Option<OwnedMutexGuard<()>>, NotDone> {
         service.spend_definition(&new.name).await?;
         // Unreadable keys make no queue.
         let spec = SourceSpec::from_stored(&new.spec).unwrap_or_default();
@@ -105,7 +98,7 @@ impl TargetStore {
         &self,
         (service, turn): (&Service, &SharedTurn),
         new: &NewDefinition,
-    ) -> Result<snowmint_coord::Result<StoresChecked>, Status> {
+    ) -> Result<snowmint_coord::Result<StoresChecked>, Error> {
         match (self.secondary_store.as_str(), SourceSpec::from_stored(&new.spec)) {
             ("", Ok(spec)) => Ok(service.check_stores(turn, (&new.name, &spec)).await?),
             _ => Ok(Ok(StoresChecked::default())),
@@ -125,4 +118,22 @@ impl TargetStore {
             _ => Ok(None),
         }
     }
+}
+
+/// Checks for a caller whose definition of a source names keys, stores or an upstream. A caller
+/// needs no right to what the source names already: an error of the store leaves it unknown.
+async fn naming(
+    service: &Service,
+    store: &dyn Store,
+    (source, spec): (&str, &str),
+) -> Result<(), NotDone> {
+    if service.may_operate().is_ok() {
+        return Ok(());
+    }
+    let before = match store.get(source).await {
+        Ok(before) => Some(before.spec),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound) => None,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(service.may_name_in_text(before.as_deref(), spec)?)
 }

@@ -9,7 +9,7 @@ use snowmint_core::Rfc3339;
 const NAMED_MAX: usize = 8;
 
 /// Describes values that a program raises.
-pub(super) fn raised(forward: &FastForward) -> String {
+pub(crate) fn raised(forward: &FastForward) -> String {
     let FastForward { marks_at_least, segments, .. } = forward;
     format!(
         "raised: worker marks at least {}, numbers at least {}",
@@ -19,12 +19,12 @@ pub(super) fn raised(forward: &FastForward) -> String {
 }
 
 /// Describes the time until which IDs may lead the clocks.
-pub(super) fn allowed_to_lead(until: Mark) -> String {
+pub(crate) fn allowed_to_lead(until: Mark) -> String {
     format!("allowed to lead until {}", Time(until))
 }
 
 /// Describes the worker numbers to exclude.
-pub(super) fn exclusion_text(exclude: &Exclude) -> String {
+pub(crate) fn exclusion_text(exclude: &Exclude) -> String {
     let Exclude { pool, slots, until, label } = exclude;
     let (name, until) = (&pool.name, Time(*until));
     format!(
@@ -34,7 +34,7 @@ pub(super) fn exclusion_text(exclude: &Exclude) -> String {
 }
 
 /// A mark that is a time.
-pub(super) struct Time(pub(super) Mark);
+pub(crate) struct Time(pub(crate) Mark);
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,7 +47,7 @@ impl fmt::Display for Time {
 }
 
 /// Writes the first items, and the number of the rest.
-pub(super) fn few<T>(all: &[T], show: impl Fn(&T) -> String) -> String {
+pub(crate) fn few<T>(all: &[T], show: impl Fn(&T) -> String) -> String {
     if all.is_empty() {
         return "none".into();
     }

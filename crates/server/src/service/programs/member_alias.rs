@@ -25,29 +25,29 @@ const TOKEN: &[u8] = b"snowmint token of members\0";
 
 /// Name of the caller's token; `None` where tokens are not required.
 #[derive(Debug)]
-pub(super) struct MemberAlias(Option<String>);
+pub(crate) struct MemberAlias(Option<String>);
 
 impl MemberAlias {
-    pub(super) fn of(service: &Service) -> Self {
+    pub(crate) fn of(service: &Service) -> Self {
         Self(service.caller().name().map(ToOwned::to_owned))
     }
 
     /// Returns whether the caller's members can be servers. Servers share one token, which
     /// identifies no single server.
-    pub(super) const fn can_be_server(&self) -> bool {
+    pub(crate) const fn can_be_server(&self) -> bool {
         self.0.is_none()
     }
 
     /// Returns the common part of the aliases of the token's members; `None` where tokens are not
     /// required.
-    pub(super) fn token(&self) -> Option<u32> {
+    pub(crate) fn token(&self) -> Option<u32> {
         let hash = Sha256::new().chain_update(TOKEN).chain_update(self.0.as_ref()?).finalize();
         let number = |number: u32, byte| (number << 8) | u32::from(byte);
         Some(hash.into_iter().take(4).fold(0, number))
     }
 
     /// Returns the token's name.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.0.as_deref().unwrap_or_default()
     }
 
@@ -66,7 +66,7 @@ impl MemberAlias {
 
 /// A call as the store takes it: its own members by their aliases, and the time that counts. Every
 /// call has a row here, so that none reaches the store with a name that its caller chose.
-pub(super) trait Aliased {
+pub(crate) trait Aliased {
     /// Replaces what the caller chose.
     fn alias(&mut self, member_alias: &MemberAlias);
 }

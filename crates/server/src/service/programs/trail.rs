@@ -6,8 +6,8 @@ use snowmint_coord::{
     Relinquish, Result as StoreResult, is_worker_pool,
 };
 
-use super::at::TargetStore;
 use super::failure_reason::FailureReason;
+use super::target_store::TargetStore;
 use super::words::{Time, few};
 use crate::error::shown;
 use crate::service::Service;
@@ -38,7 +38,7 @@ impl TargetStore {
         }
     }
 
-    pub(super) fn joined(&self, service: &Service, member: &Member, joined: &StoreResult<()>) {
+    pub(crate) fn joined(&self, service: &Service, member: &Member, joined: &StoreResult<()>) {
         self.audit(service, (About::Program, "joined"), joined, |()| {
             let Member { incarnation, owner, host, process, address } = member;
             let (owner, host, address) = (shown(owner), shown(host), shown(address));
@@ -48,22 +48,22 @@ impl TargetStore {
         });
     }
 
-    pub(super) fn left(&self, service: &Service, member: Incarnation, left: &StoreResult<()>) {
+    pub(crate) fn left(&self, service: &Service, member: Incarnation, left: &StoreResult<()>) {
         self.audit(service, (About::Program, "left"), left, |()| (Some(member.to_string()), None));
     }
 
-    pub(super) fn claimed(&self, service: &Service, claimed: &StoreResult<Vec<Lease>>) {
+    pub(crate) fn claimed(&self, service: &Service, claimed: &StoreResult<Vec<Lease>>) {
         self.audit(service, (About::Program, "claimed"), claimed, |leases| {
             (None, Some(few(leases, lease)))
         });
     }
 
-    pub(super) fn acquired(&self, service: &Service, acquired: &StoreResult<Acquired>) {
+    pub(crate) fn acquired(&self, service: &Service, acquired: &StoreResult<Acquired>) {
         let after = |acquired: &Acquired| (None, Some(few(&acquired.leases, lease)));
         self.audit(service, (About::Program, "acquired"), acquired, after);
     }
 
-    pub(super) fn extended(
+    pub(crate) fn extended(
         &self,
         service: &Service,
         items: &[Extend],
@@ -93,14 +93,14 @@ impl TargetStore {
         }
     }
 
-    pub(super) fn released(&self, service: &Service, release: &Release, done: &StoreResult<()>) {
+    pub(crate) fn released(&self, service: &Service, release: &Release, done: &StoreResult<()>) {
         self.audit(service, (About::Program, "released"), done, |()| {
             let Release { pool, slot: number, term, mark, .. } = release;
             (Some(format!("{} {number} {term}", shown(pool))), Some(slot(pool, *number, *mark)))
         });
     }
 
-    pub(super) fn relinquish(
+    pub(crate) fn relinquish(
         &self,
         service: &Service,
         relinquish: &Relinquish,
@@ -114,7 +114,7 @@ impl TargetStore {
     }
 
     /// Records a change for all callers, or its rejection.
-    pub(super) fn changed<T>(
+    pub(crate) fn changed<T>(
         &self,
         service: &Service,
         what: &str,

@@ -9,11 +9,10 @@ use snowmint_coord::segment::NumberInterval;
 use snowmint_coord::spec::{MinterPlan, Plan, SegmentPlan, SnowflakePlan};
 use snowmint_coord::{Bounds, Error as StoreError, Reserve, SourceSpec, Ticks};
 use snowmint_core::{Clock as _, SystemClock, UnixMillis};
-use snowmint_store_rpc::StoreResponse;
 use snowmint_wire::error::Code;
-use tonic::{Response, Status};
 
-use super::at::TargetStore;
+use super::not_done::NotDone;
+use super::target_store::TargetStore;
 use crate::error::Error;
 use crate::service::{Limit, Service};
 
@@ -23,24 +22,16 @@ const AHEAD_MS: u64 = 60_000;
 
 /// Plans of sources by their last read definitions: of each store, by name.
 #[derive(Debug, Default)]
-pub(super) struct Plans(Mutex<HashMap<(String, String), (u64, Plan)>>);
-
-/// Reason why nothing was reserved.
-pub(super) enum NotReserved {
-    /// The caller lacks a right, or its request is invalid.
-    Refused(Error),
-    /// The store rejects it, or does not return a value that must be known first.
-    Unknown(StoreError),
-}
+pub(crate) struct Plans(Mutex<HashMap<(String, String), (u64, Plan)>>);
 
 impl Plans {
     /// Limits a request to the source's definition.
-    pub(super) async fn limited(
+    pub(crate) async fn limited(
         &self,
         at: &TargetStore,
         service: &Service,
         mut reserve: Reserve,
-    ) -> Result<Reserve, NotReserved> {
+    ) -> Result<Reserve, NotDone> {
         let now = SystemClock.unix_ms();
         let segment_max = service.most(&reserve.source, Limit::Segment);
         match self.of(at, &reserve).await? {
@@ -58,7 +49,7 @@ impl Plans {
 
     /// Returns the plan by the caller's version of the definition; else by the newest, which the
     /// store rejects.
-    async fn of(&self, at: &TargetStore, reserve: &Reserve) -> Result<Plan, NotReserved> {
+    async fn of(&self, at: &TargetStore, reserve: &Reserve) -> Result<Plan, NotDone> {
         let key = (at.secondary_store.clone(), reserve.source.clone());
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((version, plan)) = known().get(&key)
@@ -85,7 +76,7 @@ impl Plans {
         plan: &SegmentPlan,
         reserve: &Reserve,
         now: UnixMillis,
-    ) -> Result<Option<Bounds>, NotReserved> {
+    ) -> Result<Option<Bounds>, NotDone> {
         let source = &reserve.source;
         let range = match reserve.within {
             Some(Bounds::Now(_)) => return Err(refused(source)),
@@ -140,7 +131,7 @@ fn ticks(
     plan: &SnowflakePlan,
     requested: Option<Bounds>,
     now: UnixMillis,
-) -> Result<Ticks, NotReserved> {
+) -> Result<Ticks, NotDone> {
     let Some(Bounds::Now(requested)) = requested else {
         let message = "request for numbers with a time has no ticks; send the ticks of now";
         return Err(Error::bad_request(message).into());
@@ -149,7 +140,7 @@ fn ticks(
     Ok(Ticks::of(&plan.layout, plan.burst_ms, lead_ms, requested.now.min(now)))
 }
 
-fn refused(source: &str) -> NotReserved {
+fn refused(source: &str) -> NotDone {
     let message = format!(
         "source {source:?} would jump to numbers it has not reached, which needs the right admin; \
          ask for lower ones"
@@ -157,7 +148,7 @@ fn refused(source: &str) -> NotReserved {
     Error::new(Code::Forbidden, message).into()
 }
 
-fn of_upstream(source: &str) -> NotReserved {
+fn of_upstream(source: &str) -> NotDone {
     let message = format!(
         "source {source:?} allocates from an upstream, so a program needs the right admin over it; \
          grant admin {source}, or mint through the servers"
@@ -165,7 +156,7 @@ fn of_upstream(source: &str) -> NotReserved {
     Error::new(Code::Forbidden, message).into()
 }
 
-fn without_period(source: &str) -> NotReserved {
+fn without_period(source: &str) -> NotDone {
     let message = format!(
         "request for serials of source {source:?} names no period (within); send it, or update the \
          program"
@@ -173,31 +164,9 @@ fn without_period(source: &str) -> NotReserved {
     Error::bad_request(message).into()
 }
 
-fn without_numbers(source: &str) -> NotReserved {
+fn without_numbers(source: &str) -> NotDone {
     let message = format!(
         "source {source:?} has no ranges; ask a server for its IDs, or use a source of kind segment"
     );
     Error::bad_request(message).into()
-}
-
-impl NotReserved {
-    /// Returns a response, or a status.
-    pub(super) fn respond<A: StoreResponse>(self, at: &TargetStore) -> Result<Response<A>, Status> {
-        match self {
-            Self::Refused(error) => Err(error.into()),
-            Self::Unknown(error) => at.rejected(error),
-        }
-    }
-}
-
-impl From<Error> for NotReserved {
-    fn from(error: Error) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl From<StoreError> for NotReserved {
-    fn from(error: StoreError) -> Self {
-        Self::Unknown(error)
-    }
 }
