@@ -1,9 +1,13 @@
-//! One key of a source: a row of the table in `keys`.
+//! One key of a source: a row of the table.
 
 use std::ops::RangeInclusive;
 
 use super::duration::Span;
-use super::kind::Kind;
+use super::kind::{
+    Confirm, DisguiseMode, KeyNames, Kind, MintBy, OnEmpty, OnRollback, Order, SerialReset,
+    StepRule, Unique,
+};
+use super::words::words;
 
 /// Written form of a key's value.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +36,8 @@ pub struct Key {
     /// Kinds of source for which it has a meaning: `all`, or names of kinds, each perhaps with a
     /// condition (`segment; snowflake with mint = store`).
     pub kinds: &'static str,
-    /// Meaning, in a sentence, with `{words}` in place of the words that it takes.
-    pub(super) doc: &'static str,
+    /// Comment that has its meaning, with `{words}` in place of the words that it takes.
+    about: &'static str,
     /// Least and most that any source may have; of a duration in milliseconds. Other keys may
     /// narrow it.
     pub within: Option<(u64, u64)>,
@@ -42,12 +46,32 @@ pub struct Key {
 }
 
 impl Key {
-    /// Returns its meaning, in a sentence.
+    /// Creates a key without a default and bounds, and with the comment of its field.
+    pub(super) const fn new(
+        name: &'static str,
+        takes: Takes,
+        kinds: &'static str,
+        about: &'static str,
+    ) -> Self {
+        Self { name, takes, default: "", kinds, about, within: None, fixed: false }
+    }
+
+    /// Returns its meaning, in a sentence, without capital and full stop.
     #[must_use]
     pub fn doc(&self) -> String {
+        let text = self.about.trim().replace('`', "");
+        let whole = text.strip_suffix('.').filter(|text| !text.ends_with('.')).unwrap_or(&text);
+        let mut letters = whole.chars();
+        let first =
+            letters.next().filter(|_| letters.clone().next().is_some_and(char::is_lowercase));
+        let meaning = match first {
+            Some(first) => first.to_lowercase().chain(letters).collect(),
+            // A name, or a number.
+            None => whole.to_owned(),
+        };
         match self.takes {
-            Takes::Word(words) => self.doc.replace("{words}", &either(words())),
-            _ => self.doc.into(),
+            Takes::Word(words) => meaning.replace("{words}", &either(words())),
+            _ => meaning,
         }
     }
 
@@ -79,9 +103,15 @@ impl Key {
         self
     }
 
-    /// Returns the key as a part of the source's identity.
-    pub(super) const fn fixed(mut self) -> Self {
-        self.fixed = true;
+    /// Returns the key as a part of the source's identity, or not.
+    pub(super) const fn fixed(mut self, fixed: bool) -> Self {
+        self.fixed = fixed;
+        self
+    }
+
+    /// Returns the key with a default.
+    pub(super) const fn or(mut self, default: &'static str) -> Self {
+        self.default = default;
         self
     }
 
@@ -108,13 +138,51 @@ fn either(words: &[&str]) -> String {
     }
 }
 
-/// Returns a key without bounds.
-pub(super) const fn key(
-    name: &'static str,
-    takes: Takes,
-    default: &'static str,
-    kinds: &'static str,
-    doc: &'static str,
-) -> Key {
-    Key { name, takes, default, kinds, doc, within: None, fixed: false }
+/// One field of the keys as written.
+#[derive(Debug)]
+pub(super) enum Row {
+    /// A key.
+    Key(Key),
+    /// A table of keys.
+    Table(&'static [Row]),
+}
+
+impl Row {
+    /// Returns the key, or those of the table.
+    pub(super) fn keys(&self) -> impl DoubleEndedIterator<Item = &Key> {
+        let (key, table) = match self {
+            Self::Key(key) => (Some(key), &[][..]),
+            Self::Table(rows) => (None, *rows),
+        };
+        let of_table = table.iter().filter_map(|row| match row {
+            Self::Key(key) => Some(key),
+            // No table has tables.
+            Self::Table(_) => None,
+        });
+        key.into_iter().chain(of_table)
+    }
+}
+
+/// Type of a key's value.
+pub(super) trait Taken {
+    /// Written form of the value.
+    const TAKES: Takes;
+}
+
+/// Implements [`Taken`].
+macro_rules! taken {
+    ($($takes:expr => $($type:ty),*;)*) => {$($(
+        impl Taken for $type {
+            const TAKES: Takes = $takes;
+        }
+    )*)*};
+}
+
+taken! {
+    Takes::Text => String;
+    Takes::Duration => Span;
+    Takes::Number => u64, u32, u8;
+    Takes::Flag => bool;
+    Takes::Word(words::<Self>) => Kind, MintBy, Unique, Order, OnRollback, OnEmpty, DisguiseMode,
+        StepRule, Confirm, KeyNames, SerialReset;
 }
