@@ -23,7 +23,7 @@ use super::planted::Bug;
 use super::random::SimRng;
 use super::server::{self, Like, Stored};
 use super::store::{SimStore, StoreContent};
-use super::time::{Gate, Life, TrueTime};
+use super::time::{Gate, Life, TrueTime, WorldTimer};
 
 /// Attempts at a step, as many as of a real handle.
 const ATTEMPTS: u32 = 64;
@@ -269,7 +269,7 @@ impl<L: Like> Keys for SimKeys<L> {
     }
 
     fn timer(&self) -> &dyn Timer {
-        self.connection.as_ref().map_or(&snowmint_coord::BootTimer, |to| &*to.timer)
+        self.connection.as_ref().map_or(&WorldTimer, |to| &*to.timer)
     }
 
     fn random(&self) -> Result<u64> {

@@ -8,6 +8,7 @@ use snowmint_coord::{MemoryBackup, MemoryClock, MemoryStore, SlotRow, Store};
 use super::keys::{self, Keyspace, SimConnection};
 use super::random::SimRng;
 use super::server::{Etcd, Redis, Zookeeper};
+use super::time::WorldTimer;
 
 const NAMESPACE: &str = "default";
 
@@ -65,10 +66,13 @@ impl StoreKind {
     pub(super) fn make(self, clock: Option<&MemoryClock>, server: u64) -> Arc<dyn SimStore> {
         let clock = clock.cloned();
         match self {
-            Self::Rows => Arc::new(match clock {
-                Some(clock) => MemoryStore::with_clock(NAMESPACE, clock).unwrap(),
-                None => MemoryStore::new(NAMESPACE).unwrap(),
-            }),
+            Self::Rows => {
+                let store = match clock {
+                    Some(clock) => MemoryStore::with_clock(NAMESPACE, clock).unwrap(),
+                    None => MemoryStore::new(NAMESPACE).unwrap(),
+                };
+                Arc::new(store.by_timer(Arc::new(WorldTimer)))
+            }
             Self::Redis => keys::make::<Redis>(clock, None),
             Self::RedisByRun => keys::make::<Redis>(clock, Some(server)),
             Self::Etcd => keys::make::<Etcd>(clock, Some(server)),
@@ -119,8 +123,9 @@ pub(super) trait SimStore: Store {
 
 #[async_trait]
 impl SimStore for MemoryStore {
-    fn handle(&self, _: Option<SimConnection>) -> Arc<dyn SimStore> {
-        Arc::new(Self::handle(self, NAMESPACE).unwrap())
+    fn handle(&self, connection: Option<SimConnection>) -> Arc<dyn SimStore> {
+        let timer = connection.map_or_else(|| Arc::new(WorldTimer) as _, |to| to.timer);
+        Arc::new(self.by_timer(timer))
     }
 
     fn other_namespace(&self) -> Option<Arc<dyn Store>> {

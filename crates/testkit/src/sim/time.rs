@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use snowmint_coord::Timer;
+use snowmint_coord::{BootTimer, Timer};
 use snowmint_core::ElapsedMillis;
 use tokio::sync::oneshot;
 
@@ -229,6 +229,22 @@ impl Timer for ProcessTimer {
         let end_ms = self.rate.true_ms(self.rate.shown_ms(now_ms).saturating_add(ms));
         self.time.sleep_ms(end_ms.saturating_sub(now_ms)).await;
         self.gate.pass().await;
+    }
+}
+
+/// Timer of the world's own handles: for them no time passes between two requests, however busy the
+/// real machine is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WorldTimer;
+
+#[async_trait]
+impl Timer for WorldTimer {
+    fn elapsed(&self) -> ElapsedMillis {
+        ElapsedMillis::default()
+    }
+
+    async fn sleep_ms(&self, ms: u64) {
+        BootTimer.sleep_ms(ms).await;
     }
 }
 

@@ -4,9 +4,10 @@
 //! A count of writes is not enough: a store that was rolled back counts on, and finally exceeds the
 //! count that a process with the lost writes remembers. Therefore a random *start* is left in the
 //! store, with the count at that step, by every process that begins to write, by the step that puts
-//! the store in doubt, and by a recovery. A process that remembers the newest start and a count can
-//! always check whether the store still has all of those writes. If it does, it has the start, and
-//! no other start between it and the count.
+//! the store in doubt, and by a recovery. A process that was out of touch with the store leaves
+//! another, since it may have slept through a restore. A process that remembers the newest start and a count can always check whether
+//! the store still has all of those writes. If it does, it has the start, and no other start between
+//! it and the count.
 //!
 //! Identity, number of recoveries, newest start, and the doubt are one text, which every step
 //! compares as a whole: `STORE.RECOVERIES.START`, followed by `!` while the store is in doubt.

@@ -71,10 +71,11 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new() -> Self {
+        let timer = ManualTimer::new(0);
         Self {
-            store: MemoryStore::new("default").unwrap(),
+            store: MemoryStore::new("default").unwrap().by_timer(Arc::new(timer.clone())),
             clock: Arc::new(ManualClock::new(START)),
-            timer: ManualTimer::new(0),
+            timer,
         }
     }
 

@@ -25,6 +25,7 @@ use crate::model::history::StoreIdentity;
 use crate::model::lease::SlotRow;
 use crate::model::name::check_name;
 use crate::platform::random;
+use crate::platform::timer::{BootTimer, Timer};
 use crate::store::capability::{Capabilities, ClockOf, PresenceBy};
 use crate::store::verbs::{Access, Backend, BackendStore, Failure, Rows as _, StoreInfo};
 pub use clock::MemoryClock;
@@ -40,6 +41,7 @@ pub struct MemoryBackend {
     shared: Arc<Shared>,
     namespace: String,
     clock: Option<MemoryClock>,
+    timer: Arc<dyn Timer>,
     closed: AtomicBool,
 }
 
@@ -70,7 +72,8 @@ impl MemoryStore {
 
     fn open(namespace: &str, clock: Option<MemoryClock>) -> Result<Self> {
         let identity = StoreIdentity { id: random::incarnation()?.to_string(), writes: 0 };
-        Self::on(Arc::new(Shared::new(World::new(identity))), namespace, clock)
+        let shared = Arc::new(Shared::new(World::new(identity)));
+        Self::on(shared, namespace, (clock, Arc::new(BootTimer)))
     }
 
     /// Returns another handle on the same store, in the same or another namespace.
@@ -78,14 +81,27 @@ impl MemoryStore {
     /// # Errors
     /// `Invalid` for a bad namespace.
     pub fn handle(&self, namespace: &str) -> Result<Self> {
-        let MemoryBackend { shared, clock, .. } = self.backend();
-        Self::on(Arc::clone(shared), namespace, clock.clone())
+        let MemoryBackend { shared, clock, timer, .. } = self.backend();
+        Self::on(Arc::clone(shared), namespace, (clock.clone(), Arc::clone(timer)))
     }
 
-    fn on(shared: Arc<Shared>, namespace: &str, clock: Option<MemoryClock>) -> Result<Self> {
+    /// Returns another handle on the same namespace, which goes by this timer.
+    #[must_use]
+    pub fn by_timer(&self, timer: Arc<dyn Timer>) -> Self {
+        let MemoryBackend { shared, namespace, clock, .. } = self.backend();
+        let (shared, clock, namespace) = (Arc::clone(shared), clock.clone(), namespace.clone());
+        let closed = AtomicBool::new(false);
+        Self::over(MemoryBackend { shared, namespace, clock, timer, closed })
+    }
+
+    fn on(
+        shared: Arc<Shared>,
+        namespace: &str,
+        (clock, timer): (Option<MemoryClock>, Arc<dyn Timer>),
+    ) -> Result<Self> {
         check_name("namespace", namespace)?;
         let (namespace, closed) = (namespace.to_owned(), AtomicBool::new(false));
-        Ok(Self::over(MemoryBackend { shared, namespace, clock, closed }))
+        Ok(Self::over(MemoryBackend { shared, namespace, clock, timer, closed }))
     }
 
     /// Copies all data of the store, in all its namespaces.
@@ -131,6 +147,10 @@ impl Backend for MemoryBackend {
             label: "the memory store",
             address: None,
         }
+    }
+
+    fn timer(&self) -> &dyn Timer {
+        &*self.timer
     }
 
     async fn begin(&self, access: Access) -> Result<MemoryRows, Failure<Infallible>> {

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use snowmint_core::UnixMillis;
+use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use super::BackendStore;
 use super::rows::{Backend, RowsResult, Seen};
@@ -17,11 +17,12 @@ use crate::model::segment::{Reserve, Segment};
 impl<B: Backend> BackendStore<B> {
     /// Reserves numbers in the back end's own step, if it has one that can.
     pub(super) async fn try_fast_reserve(&self, reserve: &Reserve) -> Result<Option<Segment>> {
-        let Some(seen) = self.seen() else { return Ok(None) };
+        let Some((seen, began)) = self.seen() else { return Ok(None) };
         let reserved = self.backend.reserve(reserve, &seen).await;
         let reserved = reserved.map_err(|failure| self.error(Verb::Reserve, failure))?;
         if let Some(segment) = &reserved {
             self.lineage.counted(&seen.id, segment.writes);
+            self.lineage.reached(began);
         }
         Ok(reserved)
     }
@@ -36,10 +37,10 @@ impl<B: Backend> BackendStore<B> {
         if item.slot > Mark::MAX.get() || item.to <= item.from || item.to > Mark::MAX {
             return Ok(None);
         }
-        let Some(seen) = self.seen() else { return Ok(None) };
-        let written =
-            self.written(Verb::Extend, &seen, self.backend.extend(item, now, &seen).await)?;
-        let catalog_version = seen.catalog_version;
+        let Some(base) = self.seen() else { return Ok(None) };
+        let extended = self.backend.extend(item, now, &base.0).await;
+        let written = self.written(Verb::Extend, &base, extended)?;
+        let catalog_version = base.0.catalog_version;
         Ok(written.map(|writes| Extended { mark: item.to, catalog_version, writes }))
     }
 
@@ -53,28 +54,31 @@ impl<B: Backend> BackendStore<B> {
         if check_presence(presence).is_err() {
             return Ok(false);
         }
-        let Some(seen) = self.seen() else { return Ok(false) };
-        let renewed = self.backend.renew(member, presence, now, &seen).await;
-        Ok(self.written(Verb::Renew, &seen, renewed)?.is_some())
+        let Some(base) = self.seen() else { return Ok(false) };
+        let renewed = self.backend.renew(member, presence, now, &base.0).await;
+        Ok(self.written(Verb::Renew, &base, renewed)?.is_some())
     }
 
-    /// Returns `None` before this handle has left a start.
-    fn seen(&self) -> Option<Seen> {
+    /// Returns what this handle has seen, and the time; `None` before it has left a start.
+    fn seen(&self) -> Option<(Seen, ElapsedMillis)> {
+        let began = self.backend.timer().elapsed();
+        self.lineage.resume(began);
         let StoreIdentity { id, writes } = (*self.lineage.begun()?).clone();
         let catalog_version = self.catalog_seen.load(Ordering::SeqCst);
-        Some(Seen { id: id.into(), writes, catalog_version })
+        Some((Seen { id: id.into(), writes, catalog_version }, began))
     }
 
     /// Returns the count of writes after a step of the back end's own, if it was done.
     fn written(
         &self,
         verb: Verb,
-        seen: &Seen,
+        (seen, began): &(Seen, ElapsedMillis),
         step: RowsResult<B::Rows, Option<u64>>,
     ) -> Result<Option<u64>> {
         let written = step.map_err(|failure| self.error(verb, failure))?;
         if let Some(writes) = written {
             self.lineage.counted(&seen.id, writes);
+            self.lineage.reached(*began);
         }
         Ok(written)
     }

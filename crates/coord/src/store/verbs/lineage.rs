@@ -1,7 +1,9 @@
 //! State of the store that a handle has seen: the identity and the count of writes, kept together.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use snowmint_core::ElapsedMillis;
 
 use super::history::{check_server_of, is_in_doubt, put_start, read_history, refuse_doubt};
 use super::rows::{Access, Failure, Rows, RowsResult, THIS_PROCESS};
@@ -14,19 +16,52 @@ use crate::platform::lock::lock;
 pub(super) struct Lineage {
     /// `None` before the first step on rows.
     seen: Mutex<Option<SeenByHandle>>,
-    /// Whether this handle has left a start.
+    /// Whether this handle has left a start since it was last out of touch with the store.
     has_begun: AtomicBool,
+    /// Elapsed milliseconds at the beginning of the last step that reached the store.
+    reached_at: AtomicU64,
+    /// Milliseconds without a step after which this handle is out of touch, by its first member.
+    in_touch_ms: OnceLock<u64>,
 }
+
+/// Fewest milliseconds without a step after which a handle is out of touch.
+const IN_TOUCH_MS: u64 = 5_000;
 
 impl Lineage {
     pub(super) const fn new() -> Self {
-        Self { seen: Mutex::new(None), has_begun: AtomicBool::new(false) }
+        Self {
+            seen: Mutex::new(None),
+            has_begun: AtomicBool::new(false),
+            reached_at: AtomicU64::new(0),
+            in_touch_ms: OnceLock::new(),
+        }
     }
 
     /// Resets the state to that of a newly opened handle.
     pub(super) fn forget(&self) {
         *lock(&self.seen) = None;
         self.has_begun.store(false, Ordering::SeqCst);
+    }
+
+    /// Records that a member with this time to live joins: it renews three times in it. The first
+    /// one is the process itself; others are programs of a server, which come and go.
+    pub(super) fn joins(&self, ttl_ms: u64) {
+        self.in_touch_ms.get_or_init(|| IN_TOUCH_MS.max(ttl_ms / 2));
+    }
+
+    /// Ends this handle's start if it is out of touch when a step begins. Meanwhile others may have
+    /// written, and the store may have been restored to what this handle has seen: only another
+    /// start tells its next writes from the lost ones.
+    pub(super) fn resume(&self, now: ElapsedMillis) {
+        let reached_at = ElapsedMillis::new(self.reached_at.load(Ordering::SeqCst));
+        if now.since(reached_at) > *self.in_touch_ms.get().unwrap_or(&IN_TOUCH_MS) {
+            self.has_begun.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Records that a step reached the store, which began at `began`.
+    pub(super) fn reached(&self, began: ElapsedMillis) {
+        self.reached_at.fetch_max(began.get(), Ordering::SeqCst);
     }
 
     /// Records the state that an earlier process has seen.
@@ -155,8 +190,8 @@ impl Lineage {
         )))
     }
 
-    /// Leaves a start with a step that writes, if this handle has left none. Returns whether it
-    /// did.
+    /// Leaves a start with a step that writes, if this handle has left none since it was out of
+    /// touch. Returns whether it did.
     pub(super) async fn begin<R: Rows>(&self, rows: &mut R) -> RowsResult<R, bool> {
         if self.has_begun.load(Ordering::SeqCst) {
             return Ok(false);
@@ -240,5 +275,32 @@ mod tests {
         assert_eq!(fresh.seen(), None);
         fresh.remember(&at("s.0.0", 9));
         assert_eq!(fresh.seen().as_deref(), Some(&at("s.0.0", 9)));
+    }
+
+    /// Meanwhile the store may have been restored to what the handle has seen.
+    #[test]
+    fn handle_that_was_out_of_touch_leaves_another_start() {
+        let reached = |lineage: &Lineage, ms| {
+            lineage.resume(ElapsedMillis::new(ms));
+            lineage.reached(ElapsedMillis::new(ms));
+        };
+        for (ttl_ms, in_touch_ms) in [(None, 5_000), (Some(3_000), 5_000), (Some(60_000), 30_000)] {
+            let lineage = begun();
+            if let Some(ttl_ms) = ttl_ms {
+                lineage.joins(ttl_ms);
+                lineage.joins(ttl_ms * 100);
+            }
+            reached(&lineage, 0);
+            for turn in 1..4 {
+                reached(&lineage, turn * in_touch_ms);
+                assert!(lineage.begun().is_some(), "{ttl_ms:?}");
+            }
+            // A read reaches the store as well; the next write must leave the start all the same.
+            reached(&lineage, 4 * in_touch_ms + 1);
+            reached(&lineage, 4 * in_touch_ms + 2);
+            assert_eq!(lineage.begun(), None, "{ttl_ms:?}");
+            lineage.saw(at("s.0.2", 6), Access::Write, true);
+            assert!(lineage.begun().is_some(), "{ttl_ms:?}");
+        }
     }
 }

@@ -167,6 +167,7 @@ impl<B: Backend> BackendStore<B> {
         now: UnixMillis,
     ) -> Result<()> {
         self.check_settings(Verb::Join).await?;
+        self.lineage.joins(presence.ttl_ms);
         self.output_of(JoinVerb { member, presence, now }).await
     }
 

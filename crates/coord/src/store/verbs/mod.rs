@@ -151,7 +151,9 @@ impl<B: Backend> BackendStore<B> {
     async fn step<V: RunVerb>(&self, verb: &V) -> RowsResult<B::Rows, (V::Output, u64)> {
         // This is read before the step begins: steps of this handle may overlap.
         let seen = self.lineage.by_handle();
+        let began = self.backend.timer().elapsed();
         let mut rows = self.backend.begin_reading(V::ACCESS, verb.first_row()).await?;
+        self.lineage.resume(self.backend.timer().elapsed());
         let result = self.in_step(verb, &mut rows, seen.as_ref()).await;
         // A replica that took over may have counted unacknowledged writes, and its count is gone
         // once the first server is back.
@@ -173,6 +175,7 @@ impl<B: Backend> BackendStore<B> {
         let writes = identity.writes;
         if !V::IN_DOUBT && is_kept {
             self.lineage.saw(identity, V::ACCESS, begins);
+            self.lineage.reached(began);
         }
         Ok((result, writes))
     }
@@ -189,8 +192,8 @@ impl<B: Backend> BackendStore<B> {
         committed
     }
 
-    /// Compares the store with the seen state, and runs the verb; the first step that writes leaves
-    /// a start. Also returns whether anything was changed, and whether a start was left.
+    /// Compares the store with the seen state, and runs the verb; the first step that writes after
+    /// being out of touch leaves a start. Also returns whether anything was changed, and whether a start was left.
     async fn in_step<V: RunVerb>(
         &self,
         verb: &V,
