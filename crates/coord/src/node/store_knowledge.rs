@@ -172,7 +172,7 @@ impl StoreKnowledge {
         let standing = ctx.store_call(Verb::Standing, ctx.store.standing()).await?;
         let is_own = |known: &&JournalInfo| known.id == own.id;
         let own = standing.journals.iter().find(is_own);
-        Ok(own.is_some_and(|known| known.far_mark > 0 && known.far_mark >= self.known.mark))
+        Ok(own.is_some_and(|own| own.has_reported_far(self.known.mark)))
     }
 
     /// Returns the journals that the store knows. Registers this one again if the store has

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use snowmint_coord::journal::{self, DataDir, Past};
-use snowmint_coord::{Definition, Error, ErrorKind, Recalled, StoreIdentity};
+use snowmint_coord::{Error, ErrorKind, History, Recalled};
 
 use super::finding::Finding;
 
@@ -69,20 +69,16 @@ pub(super) enum Store<'a> {
     Silent,
     /// The store does not exist yet.
     None,
-    /// Whether the store has everything that the journal has seen, and its sources.
-    Is(&'a snowmint_coord::Result<Recalled>, &'a [Definition]),
-}
-
-/// Returns the state of the store as the journal last saw it.
-pub(super) fn seen(past: &Past) -> StoreIdentity {
-    StoreIdentity { id: past.record.store.clone(), writes: past.record.writes }
+    /// Whether the store has everything that the journal has seen; the second error is for its
+    /// rows.
+    Is(&'a snowmint_coord::Result<(Recalled, Option<Error>)>),
 }
 
 /// Checks whether a journal and the store belong together.
 pub(super) fn against(past: &Past, store: &Store<'_>) -> Finding {
     let record = &past.record;
-    let (recalled, definitions) = match store {
-        Store::Is(recalled, definitions) => (recalled, definitions),
+    let compared = match store {
+        Store::Is(compared) => compared,
         Store::Silent => {
             let message =
                 "journal is usable, but it is unknown whether the store is the one that it knows";
@@ -94,16 +90,13 @@ pub(super) fn against(past: &Past, store: &Store<'_>) -> Finding {
                 "journal knows store {}, and no store exists: a server would make another, and \
                  reject it; correct store.url, or see snowmint worker fast-forward if the store is \
                  lost",
-                seen(past).store()
+                History::of(&record.store).store
             );
             return Finding::error(SUBJECT, message);
         }
     };
-    if let Err(error) = recalled {
+    if let Ok((_, Some(error))) | Err(error) = compared {
         let message = format!("a server would not mint: {}", error.full_message());
-        return Finding::error(SUBJECT, message);
-    }
-    if let Some(message) = above(past, definitions) {
         return Finding::error(SUBJECT, message);
     }
     if past.marks_are_sure {
@@ -117,55 +110,4 @@ pub(super) fn against(past: &Past, store: &Store<'_>) -> Finding {
         "journal knows this store, but its file was touched after its last write, or its machine \
          lost power; the next start takes another worker number, or waits for the store's mark",
     )
-}
-
-/// Describes the first source with a higher mark in the journal than in the store.
-fn above(past: &Past, definitions: &[Definition]) -> Option<String> {
-    past.record.segments.iter().find_map(|(name, end)| {
-        let source = definitions.iter().find(|source| source.name == *name);
-        let found = source.map_or(0, |source| source.segment.mark.get());
-        (found < end.get()).then(|| {
-            format!(
-                "a server would not mint: the journal has source {name} at {end}, and the store \
-                 has it at {found}; see snowmint worker recover"
-            )
-        })
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use snowmint_coord::journal::Record;
-    use snowmint_coord::segment::SegmentRow;
-    use snowmint_coord::{Mark, SourceState};
-
-    use super::super::finding::Severity;
-    use super::*;
-
-    #[test]
-    fn store_below_a_journal_end_is_an_error() {
-        let segments = [("bills".to_owned(), Mark::new(101))].into();
-        let record = Record { store: "one".into(), segments, ..Record::default() };
-        let past = Past { record, marks_are_sure: true };
-        let at = |next| Definition {
-            name: "bills".into(),
-            spec: "{}".into(),
-            identity: "{}".into(),
-            version: 1,
-            state: SourceState::Enabled,
-            segment: SegmentRow { mark: Mark::new(next), ..SegmentRow::NEW },
-        };
-        let found = |definitions: &[Definition]| {
-            against(&past, &Store::Is(&Ok(Recalled::Same), definitions))
-        };
-        let below = found(&[at(100)]);
-        assert_eq!(below.severity, Severity::Error, "{below:?}");
-        for part in ["source bills at 101", "has it at 100", "worker recover"] {
-            assert!(below.message.contains(part), "{part}: {below:?}");
-        }
-        let gone = found(&[]);
-        assert_eq!(gone.severity, Severity::Error, "{gone:?}");
-        let whole = found(&[at(101)]);
-        assert_eq!(whole.severity, Severity::Ok, "{whole:?}");
-    }
 }

@@ -12,6 +12,7 @@ use clap::Args;
 use rtime_clock::adjtime::{Timex, adjtimex};
 use snowmint_coord::external::is_external;
 use snowmint_coord::journal::Past;
+use snowmint_coord::recovery::compare_journal;
 use snowmint_coord::spec::{Plan, SourceSpec};
 use snowmint_coord::{Definition, Forecast, SlotInfo, forecast, is_worker_pool};
 use snowmint_core::UnixMillis;
@@ -322,8 +323,9 @@ async fn look_into(
         ),
     )];
     if let Some(past) = past {
-        let recalled = store.recall("the journal", &journal::seen(past)).await;
-        findings.push(journal::against(past, &Store::Is(&recalled, &catalog.definitions)));
+        let by = ("the journal", &past.record);
+        let compared = compare_journal(&*store, by, past.marks_are_sure, now).await;
+        findings.push(journal::against(past, &Store::Is(&compared)));
     }
     findings.extend(in_doubt(&*store).await?);
     findings.extend(store.warnings().into_iter().map(|text| Finding::warning("store", text)));

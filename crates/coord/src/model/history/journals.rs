@@ -89,6 +89,12 @@ const fn is_zero(count: &u64) -> bool {
 const JOURNAL_BYTES: usize = 120;
 
 impl JournalInfo {
+    /// Returns whether the last report had this mark, far ahead of the clock. A store that a
+    /// recovery has left below it was left there by the operator.
+    pub(crate) const fn has_reported_far(&self, mark: u64) -> bool {
+        self.far_mark > 0 && self.far_mark >= mark
+    }
+
     /// Returns the journals seen last that fit into `bytes_max` bytes, without the state of their
     /// reports.
     #[must_use]

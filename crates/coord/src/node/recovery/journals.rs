@@ -3,10 +3,11 @@
 
 use std::fmt;
 
+use super::compare_journal::compare_journal;
 use super::{Recovery, RecoveryRequest};
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::{Inspected, Record};
-use crate::model::history::{History, JournalInfo, StoreIdentity};
+use crate::model::history::{History, JournalInfo, Recalled};
 use crate::store::Store;
 
 /// State of a journal in a recovery.
@@ -108,11 +109,22 @@ impl Recovery {
     /// Rejects read journals that know more than a store that is not in doubt: its servers mint, and
     /// only a running server that knows as much makes them stop.
     pub(super) async fn compare_read(&self, store: &dyn Store) -> Result<()> {
-        let read = self.read.iter().map(|read| &read.record);
-        for record in read.filter(|record| !record.store.is_empty()) {
-            let seen = StoreIdentity { id: record.store.clone(), writes: record.writes };
-            let compared = store.recall(&format!("journal {}", record.id), &seen).await;
-            let Err(error) = compared else { continue };
+        for read in self.read.iter().filter(|read| !read.record.store.is_empty()) {
+            let record = &read.record;
+            let who = format!("journal {}", record.id);
+            let compared =
+                compare_journal(store, (&who, record), !read.is_perhaps_old, self.now).await;
+            let error = match compared {
+                Ok((_, None)) => continue,
+                Ok((Recalled::Recovered, Some(error))) => {
+                    let text = error.message();
+                    return Err(Error::invalid(format!(
+                        "journal {:?} (--journal) knows more than this store: {text}",
+                        record.id
+                    )));
+                }
+                Ok((Recalled::Same, Some(error))) | Err(error) => error,
+            };
             let wrong = match error.kind() {
                 ErrorKind::StoreRolledBack { evidence, seen, found } => format!(
                     "knows more than this store, which is not in doubt ({evidence}: was {seen}, is \

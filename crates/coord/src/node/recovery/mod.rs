@@ -4,6 +4,7 @@
 //! Nothing here changes a store: [`Recovery::plan`] computes how far to move it, and
 //! [`Store::fast_forward`] moves it.
 
+mod compare_journal;
 mod confirmed;
 mod continue_at;
 mod copies;
@@ -29,6 +30,7 @@ use crate::sources::Keyrings;
 use crate::spec::{MinterPlan, Plan, SnowflakePlan, SourceSpec};
 use crate::store::Store;
 use crate::store::capability::ClockOf;
+pub use compare_journal::compare_journal;
 pub use continue_at::ContinueAt;
 use continue_at::{DAY_MS, Target};
 pub use journals::JournalState;

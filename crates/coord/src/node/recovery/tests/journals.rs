@@ -164,3 +164,60 @@ async fn journal_of_another_store_counts_only_for_a_replaced_one() {
     let refused = found(&[two[0], &read("d", "third")]).await.unwrap_err();
     assert!(refused.to_string().contains("are of different stores, lost and third"), "{refused}");
 }
+
+/// A recovery has left the journal out, so its history alone shows no loss. Each part of what it
+/// knows must lie below the store's rows.
+#[tokio::test]
+async fn read_journal_that_was_left_out_is_compared_with_the_rows() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let source = |name: &str| {
+        let spec = r#"{"kind":"segment"}"#.to_owned();
+        NewDefinition { name: name.into(), spec, identity: "{}".into(), enabled: None }
+    };
+    store.define(&source("bills")).await.unwrap();
+    let before = store.identity().await.unwrap();
+    doubted(&store, 0).await;
+    recovered(&store).await.unwrap();
+    let ground = store.ground().await.unwrap().mark;
+    let left_out = |segments: u64, for_programs: u64, mark: u64| Record {
+        id: "b".into(),
+        store: before.id.clone(),
+        writes: before.writes + 100,
+        segments: [("bills".to_owned(), Mark::new(segments))].into(),
+        for_programs: [("bills".to_owned(), Mark::new(for_programs))].into(),
+        mark: Mark::new(mark),
+        ..Record::default()
+    };
+    let low = left_out(0, 0, ground.get());
+    look(&store, &[&low], &[]).await.unwrap();
+    for (knows, named) in [
+        (left_out(9, 0, 0), "--segment bills=9"),
+        (left_out(0, 7, 0), "--segment bills=7"),
+        (left_out(0, 0, ground.get() + 1), "--mark "),
+    ] {
+        let refused = look(&store, &[&knows], &[]).await.err().expect(named);
+        assert!(matches!(refused.kind(), ErrorKind::Invalid), "{refused}");
+        for part in ["journal \"b\" (--journal) knows more", "worker recover", named] {
+            assert!(refused.to_string().contains(part), "{part}: {refused}");
+        }
+    }
+}
+
+/// Without a recovery, ends of sources count where they are sure: numbers that an old copy knows
+/// may have been given back.
+#[tokio::test]
+async fn ends_of_a_journal_are_compared_with_the_same_store() {
+    let store = MemoryStore::new("recovery").unwrap();
+    doubted(&store, 0).await;
+    recovered(&store).await.unwrap();
+    let found = store.identity().await.unwrap();
+    let segments = [("bills".to_owned(), Mark::new(9))].into();
+    let record = Record { store: found.id, segments, ..Record::default() };
+    for (is_sure, is_below) in [(true, true), (false, false)] {
+        let by = ("the journal", &record);
+        let (recalled, below) = compare_journal(&store, by, is_sure, NOW).await.unwrap();
+        assert_eq!((recalled, below.is_some()), (Recalled::Same, is_below), "{below:?}");
+    }
+    let refused = look(&store, &[&record], &[]).await.err().unwrap();
+    assert!(refused.to_string().contains("knows more than this store"), "{refused}");
+}
