@@ -175,14 +175,15 @@ async fn create_tables(
 /// lacks, so the log must be equally durable:
 /// <https://dev.mysql.com/doc/refman/8.4/en/replication-options-binary-log.html#sysvar_sync_binlog>.
 const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN
-    ('innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'log_bin', 'sync_binlog', 'version')";
+    ('innodb_checksum_algorithm', 'innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'log_bin',
+     'sync_binlog', 'version')";
 /// Only MySQL can disable the redo log, from 8.0.21 on:
 /// <https://dev.mysql.com/doc/refman/8.4/en/innodb-redo-log.html>.
 const REDO_LOG: &str = "SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'";
 
 /// Rejects a server that is set to lose acknowledged writes, and tables that an operator has moved
 /// to another engine, where a commit may not be durable, nor a rollback undo anything.
-/// (`innodb_doublewrite` may be off: a checksum shows a page torn by a crash.)
+/// (`innodb_doublewrite` may be off: a checksum shows a page torn by a crash. So pages need one.)
 pub(super) async fn check_settings(
     session: &mut MySqlSession,
     label: &str,
@@ -222,11 +223,13 @@ fn wrong_setting(found: &BTreeMap<String, String>) -> Option<(&'static str, &str
     let has_no_binlog = is("log_bin", ["OFF", "0"]);
     let method = value("innodb_flush_method").to_lowercase();
     let is_mariadb = value("version").contains("MariaDB");
-    let redo_log = "innodb_redo_log_enabled";
+    let (redo_log, checksums) = ("innodb_redo_log_enabled", "innodb_checksum_algorithm");
     [
         ("innodb_flush_log_at_trx_commit", "1", value("innodb_flush_log_at_trx_commit") == "1"),
         ("sync_binlog", "1, or log_bin to OFF", has_no_binlog || value("sync_binlog") == "1"),
         ("innodb_flush_method", "fsync", !["", "nosync", "littlesync"].contains(&method.as_str())),
+        // Servers without the setting have checksums.
+        (checksums, "crc32", !is(checksums, ["NONE", "STRICT_NONE"])),
         (
             redo_log,
             "ON (ALTER INSTANCE ENABLE INNODB REDO_LOG)",
@@ -296,6 +299,9 @@ mod tests {
             (&[("innodb_flush_method", "O_DIRECT")], None),
             (&[("innodb_flush_method", "nosync")], Some("innodb_flush_method")),
             (&[("innodb_flush_method", "")], Some("innodb_flush_method")),
+            (&[("innodb_checksum_algorithm", "full_crc32")], None),
+            (&[("innodb_checksum_algorithm", "none")], Some("innodb_checksum_algorithm")),
+            (&[("innodb_checksum_algorithm", "strict_none")], Some("innodb_checksum_algorithm")),
             (&[("innodb_redo_log_enabled", "ON")], None),
             (&[("innodb_redo_log_enabled", "OFF")], Some("innodb_redo_log_enabled")),
         ] {

@@ -141,12 +141,15 @@ pub(super) async fn check_settings(
     session: &mut PostgresSession,
     label: &str,
 ) -> Result<(), Failure<sqlx::Error>> {
-    let query = "SELECT current_setting('fsync') || '/' || current_setting('full_page_writes')";
+    // With `data_sync_retry`, a server continues after a failed sync, and the system may have
+    // dropped what was to be written.
+    let query = "SELECT current_setting('fsync') || '/' || current_setting('full_page_writes')
+        || '/' || COALESCE(current_setting('data_sync_retry', true), 'off')";
     let found = text(session, query).await?;
-    if found != "on/on" {
+    if found != "on/on/off" {
         return Err(Failure::from(Error::unsafe_store(format!(
-            "{label} has fsync/full_page_writes = {found}, which can lose acknowledged writes; set \
-             both to on"
+            "{label} has fsync/full_page_writes/data_sync_retry = {found}, which can lose \
+             acknowledged writes; set them to on/on/off"
         ))));
     }
     let query = format!(

@@ -97,6 +97,15 @@ async fn settings_of_postgres_are_read_again() {
     }
 }
 
+/// The setting changes only with a restart.
+#[tokio::test]
+async fn postgres_that_continues_after_a_failed_sync_is_rejected() {
+    let server = Postgres::start(&["data_sync_retry=on"]);
+    let refused = snowmint_stores::open(&server.url(), "default").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unsafe_store", "{refused}");
+    assert!(refused.to_string().contains("data_sync_retry = on/on/on"), "{refused}");
+}
+
 /// PostgreSQL empties an unlogged table after a crash.
 #[tokio::test]
 async fn tables_of_postgres_are_checked_again() {
