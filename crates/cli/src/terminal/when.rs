@@ -124,7 +124,8 @@ impl Zone {
         };
         let zoned = self.0.to_ambiguous_zoned(local).unambiguous().map_err(|_| {
             format!(
-                "time {local} of {text:?} comes twice or never in this zone, where clocks change;                  name the offset, such as --zone +02:00"
+                "time {local} of {text:?} comes twice or never in this zone, where clocks change; \
+                 name the offset, such as --zone +02:00"
             )
         })?;
         let utc = zoned.timestamp().to_zoned(TimeZone::UTC).datetime();

@@ -148,6 +148,23 @@ fn sentences_are_short() {
     assert!(hits.is_empty(), "split sentences over {WORDS_MAX} words:\n{}", hits.join("\n"));
 }
 
+/// A literal over two lines keeps the second one's indentation unless the first ends with a
+/// backslash.
+#[test]
+fn messages_have_no_indentation_of_the_code() {
+    // Tables in messages have narrower gaps.
+    let indentation = " ".repeat(12);
+    let mut hits = Vec::new();
+    for (file, text) in texts() {
+        for (at, text) in product(&file, &text).map(literals).unwrap_or_default() {
+            if text.lines().any(|line| line.trim_start().contains(&indentation)) {
+                hits.push(format!("{file}:{at}: {text}"));
+            }
+        }
+    }
+    assert!(hits.is_empty(), "end these lines with a backslash:\n{}", hits.join("\n"));
+}
+
 #[test]
 fn long_sentences_are_found_in_each_place() {
     let (short, long) = ("word ".repeat(WORDS_MAX - 1), "word ".repeat(WORDS_MAX));
