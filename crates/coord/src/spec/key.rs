@@ -144,7 +144,7 @@ pub(super) enum Row {
     /// A key.
     Key(Key),
     /// A table of keys.
-    Table(&'static [Row]),
+    Table(&'static [Self]),
 }
 
 impl Row {

@@ -195,7 +195,7 @@ async fn read_journal_that_was_left_out_is_compared_with_the_rows() {
         (left_out(0, 7, 0), "--segment bills=7"),
         (left_out(0, 0, ground.get() + 1), "--mark "),
     ] {
-        let refused = look(&store, &[&knows], &[]).await.err().expect(named);
+        let refused = look(&store, &[&knows], &[]).await.expect_err(named);
         assert!(matches!(refused.kind(), ErrorKind::Invalid), "{refused}");
         for part in ["journal \"b\" (--journal) knows more", "worker recover", named] {
             assert!(refused.to_string().contains(part), "{part}: {refused}");
@@ -218,6 +218,6 @@ async fn ends_of_a_journal_are_compared_with_the_same_store() {
         let (recalled, below) = compare_journal(&store, by, is_sure, NOW).await.unwrap();
         assert_eq!((recalled, below.is_some()), (Recalled::Same, is_below), "{below:?}");
     }
-    let refused = look(&store, &[&record], &[]).await.err().unwrap();
+    let refused = look(&store, &[&record], &[]).await.unwrap_err();
     assert!(refused.to_string().contains("knows more than this store"), "{refused}");
 }
