@@ -15,6 +15,10 @@ use crate::model::history::{
 };
 use crate::sources::NodeContext;
 
+/// Attempts to put a store in doubt, which fail while others change its history: after an outage,
+/// each of them leaves a start.
+const DOUBT_TRIES: u32 = 8;
+
 /// Fingerprint of the store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StoreFingerprint {
@@ -131,9 +135,13 @@ impl StoreKnowledge {
         error
     }
 
+    /// Puts the store in doubt, unless it is or this node finds no reason any more, and reports.
     async fn report(&self, ctx: &NodeContext, settings: &NodeSettings) -> Result<()> {
-        let standing = ctx.store_call(Verb::Standing, ctx.store.standing()).await?;
-        if standing.doubt.is_none() {
+        for _ in 0..DOUBT_TRIES {
+            let standing = ctx.store_call(Verb::Standing, ctx.store.standing()).await?;
+            if standing.doubt.is_some() {
+                break;
+            }
             // The first finding may have been resolved meanwhile; a finding now belongs to this
             // history.
             let error = match self.compare(ctx, settings).await {

@@ -338,7 +338,7 @@ async fn each_namespace_with_a_row_is_put_in_doubt(case: Case) {
     }
 }
 
-/// Time, in milliseconds, without a step after which a handle without members leaves a new start.
+/// Milliseconds without a step after which a handle without members leaves a new start.
 const OUT_OF_TOUCH_MS: u64 = 5_100;
 
 /// Writes between a backup and its restore, and after it.

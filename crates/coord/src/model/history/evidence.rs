@@ -100,7 +100,7 @@ pub(crate) struct RecalledBy<'a> {
 }
 
 fn move_journal(folder: &str) -> String {
-    format!("stop this process instead, and move the file `journal` out of {folder}")
+    format!("stop the process of this journal instead, and move the file `journal` out of {folder}")
 }
 
 /// Rejects a store that was recovered without the knowledge of a process, and lies below it: ends of

@@ -1,8 +1,12 @@
 //! Store that one node has put in doubt: how soon the other nodes, which have seen less, refuse.
 
+use futures_util::FutureExt as _;
+
+use super::faulty::Meanwhile;
 use super::kills::in_time;
 use super::recovered::{FIXED, joined};
 use super::*;
+use crate::model::history::JournalInfo;
 
 /// Steps in which time passes.
 const STEP_MS: u64 = 100;
@@ -61,4 +65,35 @@ async fn doubt_by_one_node_stops_all_within_a_renewal() {
             assert!(!readiness.ready && readiness.reasons.iter().any(says), "{readiness:?}");
         }
     }
+}
+
+/// After an outage each process leaves a start with its first write. A doubt belongs to the history
+/// that its node has read, and so does nothing in a newer one.
+#[tokio::test]
+async fn start_of_another_process_delays_no_doubt() {
+    let world = World::new();
+    let store = world.faulty();
+    let (verbs, meanwhile) = (Arc::clone(&store.faults.verbs), Arc::clone(&store.faults.meanwhile));
+    let settings = NodeSettings::default();
+    let node = Node::open(Arc::new(store), settings, world.platform()).await.unwrap();
+    joined(&world, &node).await;
+    let backup = world.store.backup();
+    for number in 0..20 {
+        node.define(&format!("lost-{number}"), &spec(FIXED)).await.unwrap();
+    }
+    world.store.restore(backup);
+    let other = world.store.handle("default").unwrap();
+    let writes = move || {
+        other.report(&JournalInfo::default(), None).now_or_never().unwrap().unwrap();
+    };
+    *meanwhile.lock().unwrap() = Some(("doubt", Meanwhile(Box::new(writes))));
+    let doubts = || verbs.lock().unwrap().iter().position(|verb| *verb == "doubt");
+    while doubts().is_none() {
+        world.pass(STEP_MS).await;
+    }
+    assert!(meanwhile.lock().unwrap().is_none());
+    let next = doubts().unwrap() + 1;
+    let next = verbs.lock().unwrap()[next];
+    assert_eq!(next, "standing", "it looks again at once");
+    assert!(world.handle().standing().await.unwrap().doubt.is_some());
 }

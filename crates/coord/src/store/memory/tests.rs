@@ -1,11 +1,15 @@
 //! Tests of the memory store, and of the verbs on replicas and rolled-back states, which it has.
 
+use snowmint_core::UnixMillis;
+
 use super::*;
-use crate::ids::Mark;
+use crate::ids::{Incarnation, Mark};
 use crate::model::catalog::NewDefinition;
 use crate::model::fast_forward::FastForward;
-use crate::model::history::{Doubt, Evidence, Recalled};
+use crate::model::history::{Doubt, Evidence, JournalInfo, Recalled};
+use crate::model::member::{Member, Presence};
 use crate::model::segment::Reserve;
+use crate::platform::timer::ManualTimer;
 use crate::store::Store as _;
 
 #[test]
@@ -175,4 +179,44 @@ async fn recovery_exceeds_the_count_that_its_handle_remembers() {
     handle.remember(&seen);
     let after = handle.fast_forward(&FastForward::default()).await.unwrap();
     assert!(after.writes > seen.writes, "{after:?}");
+}
+
+/// Another process may remember as many writes of a lost history, and one of them would be hidden.
+#[tokio::test]
+async fn report_leaves_a_start_but_in_doubt() {
+    let store = new_store();
+    write(&store).await;
+    let id = async || store.identity().await.unwrap().id;
+    let (first, handle) = (id().await, store.handle("default").unwrap());
+    let journal = JournalInfo { id: "j".into(), ..JournalInfo::default() };
+    handle.report(&journal, None).await.unwrap();
+    let begun = id().await;
+    assert_ne!(begun, first);
+    write(&handle).await;
+    handle.report(&journal, None).await.unwrap();
+    assert_eq!(id().await, begun, "one start is enough");
+    put_in_doubt(&store).await;
+    let doubted = id().await;
+    store.handle("default").unwrap().report(&journal, None).await.unwrap();
+    assert_eq!(id().await, doubted);
+}
+
+/// The token's program renews through a server, whose own calls come as before.
+#[tokio::test]
+async fn presence_of_a_program_does_not_keep_its_server_in_touch() {
+    let now = UnixMillis::new(1_780_272_000_000);
+    for (incarnation, leaves) in
+        [(Incarnation::new(7), false), (Incarnation::of_program(1, 7), true)]
+    {
+        let (store, timer) = (new_store(), ManualTimer::new(0));
+        let handle = store.by_timer(Arc::new(timer.clone()));
+        let (owner, host, address) = Default::default();
+        let member = Member { incarnation, owner, host, process: 1, address };
+        let presence = Presence { sample: now, renewals: 0, ttl_ms: 60_000 };
+        handle.join(&member, presence, now).await.unwrap();
+        let before = store.identity().await.unwrap().id;
+        timer.advance_ms(30_000);
+        write(&handle).await;
+        assert_eq!(store.identity().await.unwrap().id != before, leaves, "{incarnation}");
+    }
 }

@@ -90,6 +90,7 @@ impl RunVerb for DoubtVerb<'_> {
     type Output = ();
     const VERB: Verb = Verb::Doubt;
     const IN_DOUBT: bool = true;
+    const LEAVES_START: bool = true;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
         if rows.identity().id != self.evidence.id || rows.note(DOUBT).await?.is_some() {
@@ -198,7 +199,7 @@ impl<B: Backend> BackendStore<B> {
             Recalled::Same => Access::Read,
         };
         if let Some(found) = found {
-            self.lineage.saw(found, access, false);
+            self.lineage.saw(found, access);
         }
         Ok(recalled)
     }

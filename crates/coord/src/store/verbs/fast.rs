@@ -62,7 +62,7 @@ impl<B: Backend> BackendStore<B> {
     /// Returns what this handle has seen, and the time; `None` before it has left a start.
     fn seen(&self) -> Option<(Seen, ElapsedMillis)> {
         let began = self.backend.timer().elapsed();
-        self.lineage.resume(began);
+        self.lineage.time_in_touch(began);
         let StoreIdentity { id, writes } = (*self.lineage.begun()?).clone();
         let catalog_version = self.catalog_seen.load(Ordering::SeqCst);
         Some((Seen { id: id.into(), writes, catalog_version }, began))

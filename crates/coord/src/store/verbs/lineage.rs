@@ -1,7 +1,8 @@
 //! State of the store that a handle has seen: the identity and the count of writes, kept together.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use snowmint_core::ElapsedMillis;
 
@@ -16,47 +17,62 @@ use crate::platform::lock::lock;
 pub(super) struct Lineage {
     /// `None` before the first step on rows.
     seen: Mutex<Option<SeenByHandle>>,
-    /// Whether this handle has left a start since it was last out of touch with the store.
-    has_begun: AtomicBool,
     /// Elapsed milliseconds at the beginning of the last step that reached the store.
     reached_at: AtomicU64,
-    /// Milliseconds without a step after which this handle is out of touch, by its first member.
-    in_touch_ms: OnceLock<u64>,
+    /// Milliseconds without a step after which this handle is out of touch.
+    in_touch_ms: AtomicU64,
+    /// Present time in touch; another one begins after a time out of touch.
+    time_in_touch: AtomicU64,
+    /// Time in touch in which this handle has last left a start; 0 before the first.
+    begun_in: AtomicU64,
 }
 
-/// Fewest milliseconds without a step after which a handle is out of touch.
-const IN_TOUCH_MS: u64 = 5_000;
+/// Fewest and most milliseconds without a step after which a handle is out of touch. The most is
+/// the longest lease of counters.
+const IN_TOUCH_MS: RangeInclusive<u64> = 5_000..=300_000;
 
 impl Lineage {
     pub(super) const fn new() -> Self {
         Self {
             seen: Mutex::new(None),
-            has_begun: AtomicBool::new(false),
             reached_at: AtomicU64::new(0),
-            in_touch_ms: OnceLock::new(),
+            in_touch_ms: AtomicU64::new(*IN_TOUCH_MS.start()),
+            time_in_touch: AtomicU64::new(1),
+            begun_in: AtomicU64::new(0),
         }
     }
 
     /// Resets the state to that of a newly opened handle.
     pub(super) fn forget(&self) {
         *lock(&self.seen) = None;
-        self.has_begun.store(false, Ordering::SeqCst);
+        self.begun_in.store(0, Ordering::SeqCst);
     }
 
-    /// Records that a member with this time to live joins: it renews three times in it. The first
-    /// one is the process itself; others are programs of a server, which come and go.
-    pub(super) fn joins(&self, ttl_ms: u64) {
-        self.in_touch_ms.get_or_init(|| IN_TOUCH_MS.max(ttl_ms / 2));
+    /// Records that a member with this time to live has joined: it renews three times in it.
+    pub(super) fn joined(&self, ttl_ms: u64) {
+        let ttl_ms = ttl_ms.clamp(*IN_TOUCH_MS.start(), *IN_TOUCH_MS.end());
+        self.in_touch_ms.fetch_max(ttl_ms, Ordering::SeqCst);
     }
 
-    /// Ends this handle's start if it is out of touch when a step begins. Meanwhile others may have
-    /// written, and the store may have been restored to what this handle has seen: only another
-    /// start tells its next writes from the lost ones.
-    pub(super) fn resume(&self, now: ElapsedMillis) {
-        let reached_at = ElapsedMillis::new(self.reached_at.load(Ordering::SeqCst));
-        if now.since(reached_at) > *self.in_touch_ms.get().unwrap_or(&IN_TOUCH_MS) {
-            self.has_begun.store(false, Ordering::SeqCst);
+    /// Returns the time in touch of a step that begins now. After a time out of touch it is another
+    /// one: meanwhile others may have written, and the store may have been restored to what this
+    /// handle has seen. Only another start then tells its next writes from the lost ones.
+    pub(super) fn time_in_touch(&self, now: ElapsedMillis) -> u64 {
+        let reached_at = self.reached_at.load(Ordering::SeqCst);
+        if now.since(ElapsedMillis::new(reached_at)) > self.in_touch_ms.load(Ordering::SeqCst) {
+            // Steps that begin after the same time out of touch agree. The first one is 1.
+            self.time_in_touch.fetch_max(reached_at.saturating_add(2), Ordering::SeqCst);
         }
+        self.time_in_touch.load(Ordering::SeqCst)
+    }
+
+    /// Records that a step in this time in touch has left a start.
+    pub(super) fn has_begun(&self, time_in_touch: u64) {
+        self.begun_in.fetch_max(time_in_touch, Ordering::SeqCst);
+    }
+
+    fn is_begun(&self) -> bool {
+        self.begun_in.load(Ordering::SeqCst) >= self.time_in_touch.load(Ordering::SeqCst)
     }
 
     /// Records that a step reached the store, which began at `began`.
@@ -84,7 +100,7 @@ impl Lineage {
     /// Returns the base for steps of the back end's own: `None` before this handle has left a
     /// start, in doubt, and where the store lacks writes.
     pub(super) fn begun(&self) -> Option<Arc<StoreIdentity>> {
-        let seen = self.by_handle().filter(|_| self.has_begun.load(Ordering::SeqCst))?;
+        let seen = self.by_handle().filter(|_| self.is_begun())?;
         let is_base = seen.short.is_none() && !History::says_doubt(&seen.identity.id);
         is_base.then_some(seen.identity)
     }
@@ -97,8 +113,8 @@ impl Lineage {
         }
     }
 
-    /// Records the identity after a step; `begins` if the step left a start.
-    pub(super) fn saw(&self, identity: StoreIdentity, access: Access, begins: bool) {
+    /// Records the identity after a step.
+    pub(super) fn saw(&self, identity: StoreIdentity, access: Access) {
         let mut seen = lock(&self.seen);
         // The rest of a store in doubt, which may have counted further, is not the state that was
         // seen.
@@ -111,10 +127,6 @@ impl Lineage {
         });
         if access == Access::Forward || is_newest {
             *seen = Some(SeenByHandle::new(identity));
-        }
-        drop(seen);
-        if begins {
-            self.has_begun.store(true, Ordering::SeqCst);
         }
     }
 
@@ -165,7 +177,7 @@ impl Lineage {
                 let writes = found.writes;
                 // Users of this handle get one error, to learn that their leases and numbers are
                 // void.
-                self.saw(found, Access::Forward, false);
+                self.saw(found, Access::Forward);
                 Err(rolled_back(known.writes, writes))
             }
             Err(error) => match *error.kind() {
@@ -193,7 +205,7 @@ impl Lineage {
     /// Leaves a start with a step that writes, if this handle has left none since it was out of
     /// touch. Returns whether it did.
     pub(super) async fn begin<R: Rows>(&self, rows: &mut R) -> RowsResult<R, bool> {
-        if self.has_begun.load(Ordering::SeqCst) {
+        if self.is_begun() {
             return Ok(false);
         }
         let history = put_start(rows, None).await?;
@@ -214,7 +226,8 @@ mod tests {
     /// Returns the lineage of a handle that has left the start 1, and saw five writes.
     fn begun() -> Lineage {
         let lineage = Lineage::new();
-        lineage.saw(at("s.0.1", 5), Access::Write, true);
+        lineage.saw(at("s.0.1", 5), Access::Write);
+        lineage.has_begun(1);
         lineage
     }
 
@@ -224,7 +237,7 @@ mod tests {
         let lineage = begun();
         lineage.is_short(3);
         lineage.is_short(4);
-        lineage.saw(at("s.0.1", 9), Access::Write, false);
+        lineage.saw(at("s.0.1", 9), Access::Write);
         lineage.counted("s.0.1", 9);
         let seen = lineage.by_handle().unwrap();
         assert_eq!((&*seen.identity, seen.short), (&at("s.0.1", 5), Some(3)));
@@ -240,7 +253,7 @@ mod tests {
         let recovered = at("s.1.2", 12);
         let recalled = seen.recall(&recovered, &past("1-1 10-2", 1)).unwrap();
         assert_eq!(recalled, Recalled::Recovered);
-        lineage.saw(recovered.clone(), Access::Forward, false);
+        lineage.saw(recovered.clone(), Access::Forward);
         assert!(lineage.by_handle().unwrap().is_kept_by(&recovered));
     }
 
@@ -248,10 +261,10 @@ mod tests {
     fn fast_steps_need_a_start_in_a_store_without_doubt() {
         assert_eq!(begun().begun().as_deref(), Some(&at("s.0.1", 5)));
         let reader = Lineage::new();
-        reader.saw(at("s.0.1", 5), Access::Read, false);
+        reader.saw(at("s.0.1", 5), Access::Read);
         assert_eq!(reader.begun(), None);
         let lineage = begun();
-        lineage.saw(at("s.0.2!", 6), Access::Write, false);
+        lineage.saw(at("s.0.2!", 6), Access::Write);
         assert_eq!(lineage.begun(), None);
     }
 
@@ -280,27 +293,45 @@ mod tests {
     /// Meanwhile the store may have been restored to what the handle has seen.
     #[test]
     fn handle_that_was_out_of_touch_leaves_another_start() {
-        let reached = |lineage: &Lineage, ms| {
-            lineage.resume(ElapsedMillis::new(ms));
+        let step = |lineage: &Lineage, ms| {
+            let time = lineage.time_in_touch(ElapsedMillis::new(ms));
             lineage.reached(ElapsedMillis::new(ms));
+            time
         };
-        for (ttl_ms, in_touch_ms) in [(None, 5_000), (Some(3_000), 5_000), (Some(60_000), 30_000)] {
+        for (ttls_ms, in_touch_ms) in [
+            (&[][..], 5_000),
+            (&[3_000], 5_000),
+            (&[60_000, 4_000], 60_000),
+            (&[u64::MAX], 300_000),
+        ] {
             let lineage = begun();
-            if let Some(ttl_ms) = ttl_ms {
-                lineage.joins(ttl_ms);
-                lineage.joins(ttl_ms * 100);
-            }
-            reached(&lineage, 0);
+            ttls_ms.iter().for_each(|ttl_ms| lineage.joined(*ttl_ms));
+            step(&lineage, 0);
             for turn in 1..4 {
-                reached(&lineage, turn * in_touch_ms);
-                assert!(lineage.begun().is_some(), "{ttl_ms:?}");
+                step(&lineage, turn * in_touch_ms);
+                assert!(lineage.begun().is_some(), "{ttls_ms:?}");
             }
             // A read reaches the store as well; the next write must leave the start all the same.
-            reached(&lineage, 4 * in_touch_ms + 1);
-            reached(&lineage, 4 * in_touch_ms + 2);
-            assert_eq!(lineage.begun(), None, "{ttl_ms:?}");
-            lineage.saw(at("s.0.2", 6), Access::Write, true);
-            assert!(lineage.begun().is_some(), "{ttl_ms:?}");
+            step(&lineage, 4 * in_touch_ms + 1);
+            let time = step(&lineage, 4 * in_touch_ms + 2);
+            assert_eq!(lineage.begun(), None, "{ttls_ms:?}");
+            lineage.has_begun(time);
+            assert!(lineage.begun().is_some(), "{ttls_ms:?}");
         }
+    }
+
+    /// The process slept before it handled the result.
+    #[test]
+    fn start_from_before_a_time_out_of_touch_does_not_count() {
+        let lineage = Lineage::new();
+        lineage.saw(at("s.0.1", 5), Access::Write);
+        let before = lineage.time_in_touch(ElapsedMillis::new(1));
+        lineage.reached(ElapsedMillis::new(1));
+        let after = [60_000, 60_001].map(|ms| lineage.time_in_touch(ElapsedMillis::new(ms)));
+        assert_eq!(after, [3; 2], "two steps after one time out of touch");
+        lineage.has_begun(before);
+        assert_eq!(lineage.begun(), None);
+        lineage.has_begun(after[0]);
+        assert!(lineage.begun().is_some());
     }
 }

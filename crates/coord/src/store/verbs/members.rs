@@ -167,8 +167,12 @@ impl<B: Backend> BackendStore<B> {
         now: UnixMillis,
     ) -> Result<()> {
         self.check_settings(Verb::Join).await?;
-        self.lineage.joins(presence.ttl_ms);
-        self.output_of(JoinVerb { member, presence, now }).await
+        self.output_of(JoinVerb { member, presence, now }).await?;
+        // A program of a token joins through its server, which renews for itself.
+        if member.incarnation.token().is_none() {
+            self.lineage.joined(presence.ttl_ms);
+        }
+        Ok(())
     }
 
     pub(super) async fn renew(

@@ -38,7 +38,7 @@ use seen_by_handle::SeenByHandle;
 pub use slots::ExtendVerb;
 
 use crate::error::{Error, ErrorKind, Result, Verb};
-use crate::model::history::StoreIdentity;
+use crate::model::history::{History, StoreIdentity};
 use crate::store::{StoreCall, StoreReply, dispatch};
 
 /// Maximum number of doublings of a step's duration before another attempt. The wait is random, so
@@ -119,7 +119,7 @@ impl<B: Backend> BackendStore<B> {
     /// Runs a step, and repeats it a bounded number of times when other writers win.
     async fn tried<V: RunVerb>(&self, verb: &V) -> RowsResult<B::Rows, (V::Output, u64)> {
         for tried in 1..=self.attempts_max {
-            // The last attempt reads no clock.
+            // Nothing follows the last attempt.
             let begun = (tried < self.attempts_max).then(|| self.backend.timer().elapsed());
             match (self.step(verb).await, begun) {
                 (Err(Failure::RaceLost), Some(begun)) => {
@@ -153,7 +153,7 @@ impl<B: Backend> BackendStore<B> {
         let seen = self.lineage.by_handle();
         let began = self.backend.timer().elapsed();
         let mut rows = self.backend.begin_reading(V::ACCESS, verb.first_row()).await?;
-        self.lineage.resume(self.backend.timer().elapsed());
+        let time = self.lineage.time_in_touch(self.backend.timer().elapsed());
         let result = self.in_step(verb, &mut rows, seen.as_ref()).await;
         // A replica that took over may have counted unacknowledged writes, and its count is gone
         // once the first server is back.
@@ -173,8 +173,11 @@ impl<B: Backend> BackendStore<B> {
             Err(failure) => return Err(failure),
         };
         let writes = identity.writes;
+        if begins {
+            self.lineage.has_begun(time);
+        }
         if !V::IN_DOUBT && is_kept {
-            self.lineage.saw(identity, V::ACCESS, begins);
+            self.lineage.saw(identity, V::ACCESS);
             self.lineage.reached(began);
         }
         Ok((result, writes))
@@ -203,13 +206,16 @@ impl<B: Backend> BackendStore<B> {
         if V::ACCESS != Access::Forward && !V::IN_DOUBT {
             self.lineage.check(rows, V::ACCESS, seen, self.backend.info().label).await?;
         }
+        // A doubt has a start of its own, so the reports to it leave none.
+        let was_in_doubt = History::says_doubt(&rows.identity().id);
         let (result, is_changed) = verb.run(rows).await?;
         // This check comes after the verb, so that the error of `recall`, which names its caller,
         // has priority.
         if V::IN_DOUBT {
             Lineage::check_store(rows, seen)?;
         }
-        let begins = is_changed && V::ACCESS == Access::Write && !V::IN_DOUBT;
+        let may_begin = !V::IN_DOUBT || !was_in_doubt;
+        let begins = is_changed && V::ACCESS == Access::Write && may_begin;
         let begins = begins && (V::LEAVES_START || self.lineage.begin(rows).await?);
         Ok((result, is_changed, begins))
     }
