@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use snowmint_coord::spec::{Plan, Stripe};
-use snowmint_coord::{Extend, Mark, SourceSpec};
+use snowmint_coord::{Extend, Mark, SourceSpec, is_worker_pool};
 
 use super::store::SimStore;
 use crate::history::{Check, Checked, Ledger, ProcessLife, Resource, Violation};
@@ -243,7 +243,9 @@ fn highest<'a>(ends: impl Iterator<Item = (&'a Resource, u64)>) -> (u64, BTreeMa
     let (mut slots, mut numbers) = (0, BTreeMap::new());
     for (resource, end) in ends {
         match resource {
-            Resource::Slot(..) => slots = end.max(slots),
+            Resource::Slot(pool, _) if is_worker_pool(pool) => slots = end.max(slots),
+            // Counters and global order, whose bounds are no times.
+            Resource::Slot(..) => {}
             Resource::Numbers(source) => {
                 let known: &mut u64 = numbers.entry(source.clone()).or_default();
                 *known = end.max(*known);
