@@ -175,7 +175,7 @@ impl Oracle {
         self.state().ledger.gap(resource, from, to)
     }
 
-    /// Returns the highest mark that any slot ever had, and the highest of each source's numbers.
+    /// Returns the highest mark that any worker number ever had, and the highest of each source's numbers.
     pub(super) fn marks_max(&self) -> (u64, BTreeMap<String, u64>) {
         let state = self.state();
         let ends = state.ledger.ends();
@@ -238,13 +238,13 @@ impl Oracle {
     }
 }
 
-/// Returns the highest end of any slot, and the highest of each source's numbers.
+/// Returns the highest end of any worker number, and the highest of each source's numbers.
 fn highest<'a>(ends: impl Iterator<Item = (&'a Resource, u64)>) -> (u64, BTreeMap<String, u64>) {
     let (mut slots, mut numbers) = (0, BTreeMap::new());
     for (resource, end) in ends {
         match resource {
             Resource::Slot(pool, _) if is_worker_pool(pool) => slots = end.max(slots),
-            // Counters and global order, whose bounds are no times.
+            // Bounds of counters, of global order and of external leases are no times.
             Resource::Slot(..) => {}
             Resource::Numbers(source) => {
                 let known: &mut u64 = numbers.entry(source.clone()).or_default();
@@ -253,4 +253,23 @@ fn highest<'a>(ends: impl Iterator<Item = (&'a Resource, u64)>) -> (u64, BTreeMa
         }
     }
     (slots, numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bound_of_a_counter_is_no_mark_of_a_worker() {
+        let slot = |pool: &str| Resource::Slot(pool.to_owned(), 7);
+        let ends = [
+            (slot("sections"), 5 << 40),
+            (slot("workers-10"), 1_790_000_000_000),
+            (slot("an external pool"), 3 << 40),
+            (Resource::Numbers("orders".to_owned()), 6 << 40),
+        ];
+        let (worker, numbers) = highest(ends.iter().map(|(resource, end)| (resource, *end)));
+        assert_eq!(worker, 1_790_000_000_000);
+        assert_eq!(numbers, BTreeMap::from([("orders".to_owned(), 6 << 40)]));
+    }
 }
