@@ -5,45 +5,16 @@
 
 use std::sync::{Arc, PoisonError};
 
-use snowmint_coord::{DefinedRoom, Error as StoreError, Store};
+use snowmint_coord::{DefinedRoom, Store};
 use snowmint_wire::error::Code;
 use tokio::sync::OwnedMutexGuard;
 
+use super::not_done::NotDone;
 use super::state::Service;
 use crate::error::Error;
 
 /// Divisor of a limit for a token that may not define all sources.
 const SHARE: u64 = 4;
-
-/// Reason why nothing is defined.
-#[derive(Debug)]
-pub(crate) enum NoRoom {
-    /// The limit is reached.
-    Full(Error),
-    /// The store does not return the used room.
-    Unknown(StoreError),
-}
-
-impl From<NoRoom> for Error {
-    fn from(reason: NoRoom) -> Self {
-        match reason {
-            NoRoom::Full(error) => error,
-            NoRoom::Unknown(error) => error.into(),
-        }
-    }
-}
-
-impl From<Error> for NoRoom {
-    fn from(error: Error) -> Self {
-        Self::Full(error)
-    }
-}
-
-impl From<StoreError> for NoRoom {
-    fn from(error: StoreError) -> Self {
-        Self::Unknown(error)
-    }
-}
 
 /// Used room.
 struct UsedRoom {
@@ -112,7 +83,7 @@ impl Service {
         &self,
         (name, store): (&str, &dyn Store),
         new: &DefinedRoom,
-    ) -> Result<Option<OwnedMutexGuard<()>>, NoRoom> {
+    ) -> Result<Option<OwnedMutexGuard<()>>, NotDone> {
         if self.caller.is_configuration() {
             return Ok(None);
         }

@@ -6,7 +6,8 @@ use snowmint_wire::grpc::store::DefinitionResponse;
 use tonic::{Response, Status};
 
 use super::respond::{rejected, respond};
-use crate::service::programs::{NotDone, TargetStore};
+use crate::service::NotDone;
+use crate::service::programs::TargetStore;
 
 /// Splits the header: the instance, and the name of a secondary store after it.
 pub(super) fn named_by(header: &str) -> Option<(&str, &str)> {

@@ -33,10 +33,9 @@ use super::caller::of_caller;
 use crate::access::Deed;
 use crate::error::Error;
 use crate::service::programs::{
-    self, Aliased, Claiming, GivenRanges, MemberAlias, NotDone, Plans, TargetStore, WorkerLimits,
-    Writing,
+    self, Aliased, Claiming, GivenRanges, MemberAlias, Plans, TargetStore, WorkerLimits, Writing,
 };
-use crate::service::{Service, SharedTurn, TurnTarget};
+use crate::service::{NotDone, Service, SharedTurn, TurnTarget};
 
 /// Longest message: all sections at once. Its parsed form takes up to fifty times as much memory.
 pub(super) const MESSAGE_BYTES_MAX: usize = 512 * 1024;

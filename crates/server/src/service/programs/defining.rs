@@ -6,10 +6,9 @@ use snowmint_coord::{
 };
 use tokio::sync::OwnedMutexGuard;
 
-use super::not_done::NotDone;
 use super::target_store::TargetStore;
 use crate::error::Error;
-use crate::service::{NoRoom, Service, SharedTurn};
+use crate::service::{NotDone, Service, SharedTurn};
 
 /// Verb by which a definition is written.
 #[derive(Clone, Copy)]
@@ -85,11 +84,7 @@ impl TargetStore {
         // Unreadable keys make no queue.
         let spec = SourceSpec::from_stored(&new.spec).unwrap_or_default();
         let at = (self.secondary_store.as_str(), &*self.store);
-        match service.room_for(at, &DefinedRoom::of(&new.name, &spec)).await {
-            Ok(room) => Ok(room),
-            Err(NoRoom::Full(error)) => Err(error.into()),
-            Err(NoRoom::Unknown(error)) => Err(error.into()),
-        }
+        service.room_for(at, &DefinedRoom::of(&new.name, &spec)).await
     }
 
     /// Checks the list of stores in a definition of the server's own store, like a server's own.

@@ -11,10 +11,9 @@ use snowmint_coord::{Bounds, Error as StoreError, Reserve, SourceSpec, Ticks};
 use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 use snowmint_wire::error::Code;
 
-use super::not_done::NotDone;
 use super::target_store::TargetStore;
 use crate::error::Error;
-use crate::service::{Limit, Service};
+use crate::service::{Limit, NotDone, Service};
 
 /// Milliseconds ahead of this server's clock at which a caller may begin a period of serials.
 /// Clocks that differ by more are rejected where they are compared.

@@ -15,10 +15,9 @@ use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
 
 use super::member_alias::MemberAlias;
-use super::not_done::NotDone;
 use super::target_store::TargetStore;
 use crate::error::Error;
-use crate::service::Service;
+use crate::service::{NotDone, Service};
 
 /// Time for which a read of the permitted pools stays valid: the same as a node's.
 const POOLS_READ_US: u64 = 1_000_000;
