@@ -48,7 +48,7 @@ pub use model::exclusive::{Acquire, Acquired, Relinquish, StalledMember};
 pub use model::external::{ExternalClient, ExternalLease, ExternalLeaseStatus};
 pub use model::fast_forward::FastForward;
 pub use model::history::{
-    Doubt, Evidence, History, JournalInfo, Known, OthersInDoubt, Recalled, Standing, Starts,
+    Doubt, Evidence, History, JournalInfo, Known, OthersInDoubt, Proof, Recalled, Standing, Starts,
     StoreIdentity,
 };
 pub use model::lease::{Extend, Extended, Lease, Release, SlotRow};

@@ -71,7 +71,7 @@ pub(super) async fn join_store(
         if let Some(error) =
             ctx.doubts.rolled_back().filter(|_| knowledge.fingerprint.ground == ground)
         {
-            return Err(error);
+            return Err(knowledge.doubts(ctx, settings, error).await);
         }
         if let Some(journal) = knowledge.journal(ctx, settings) {
             ctx.store_call(Verb::Report, ctx.store.report(&journal, None)).await?;
@@ -133,7 +133,8 @@ impl ClaimArgs {
         let known = self.past.iter().find(|known| {
             known.pool == lease.pool && known.slot == lease.slot && known.term.next() == lease.term
         });
-        let floor = known.map_or(lease.floor, |known| known.mark.min(lease.floor));
+        // A store that lost the last extend may have a lower one.
+        let floor = known.map_or(lease.floor, |known| known.mark);
         Granted { lease: lease.clone(), floor: floor.unix_millis() }
     }
 }
@@ -392,6 +393,46 @@ mod tests {
         let new_member = join_store(&ctx, &settings, &knowledge, None).await.unwrap();
         assert_eq!(new_member.recalled, Recalled::Recovered);
         assert!(new_member.catalog.unwrap().definitions.is_empty());
+    }
+
+    /// The store lost the last extend, and the process knows more.
+    #[test]
+    fn slot_continues_where_its_process_stopped_whatever_the_store_has() {
+        for (used_to, from) in [(900, 900), (1_000, 1_000), (1_300, 1_300)] {
+            let known = JournalLease {
+                pool: "workers-10".into(),
+                slot: 3,
+                term: Term::new(7),
+                mark: Mark::new(used_to),
+                released: false,
+                granted: Mark::ZERO,
+            };
+            let member = Member {
+                incarnation: Incarnation::new(1),
+                owner: String::new(),
+                host: String::new(),
+                process: 1,
+                address: String::new(),
+            };
+            let args = ClaimArgs {
+                pool: Pool { name: "workers-10".into(), slots: 4, group: 1, reuse: Reuse::Recycle },
+                member,
+                supersedes: None,
+                past: vec![known],
+                request: 1,
+                pending_releases: Vec::new(),
+            };
+            let lease = |term| Lease {
+                pool: "workers-10".into(),
+                slot: 3,
+                term: Term::new(term),
+                holder: None,
+                floor: Mark::new(1_000),
+                mark: Mark::new(1_000),
+            };
+            assert_eq!(args.resume(&lease(8)).floor.get(), from);
+            assert_eq!(args.resume(&lease(9)).floor.get(), 1_000, "another had it since");
+        }
     }
 
     /// The journal of the claiming process knows slot 0. The process has claimed it again, and

@@ -149,8 +149,7 @@ impl ActiveLease {
             let same = known.iter().find(|known| known.slot == granted.lease.slot);
             if let Some(same) = same {
                 let follows = same.term.next() == granted.lease.term;
-                let floor = granted.lease.floor;
-                let floor = if follows { same.mark.min(floor) } else { floor };
+                let floor = if follows { same.mark } else { granted.lease.floor };
                 granted.floor = floor.unix_millis();
             }
         }

@@ -10,8 +10,8 @@ use crate::error::{Error, ErrorKind, Result, Verb, chain};
 use crate::ids::{Mark, Term};
 use crate::model::catalog::Catalog;
 use crate::model::history::{
-    Doubt, Evidence, JournalInfo, Known, Recalled, RecalledBy, Standing, StoreIdentity, check_ends,
-    check_recovered,
+    Doubt, Evidence, JournalInfo, Known, Proof, Recalled, RecalledBy, Standing, StoreIdentity,
+    check_ends, check_recovered,
 };
 use crate::sources::NodeContext;
 
@@ -124,7 +124,12 @@ impl StoreKnowledge {
     }
 
     /// Puts the store in doubt, and reports, if this error is a reason. Returns the error.
-    async fn doubts(&self, ctx: &NodeContext, settings: &NodeSettings, error: Error) -> Error {
+    pub(super) async fn doubts(
+        &self,
+        ctx: &NodeContext,
+        settings: &NodeSettings,
+        error: Error,
+    ) -> Error {
         // Servers put their store in doubt themselves: no program makes them refuse.
         if ctx.store.owner_client().is_some() || !error.kind().is_rolled_back() {
             return error;
@@ -144,10 +149,13 @@ impl StoreKnowledge {
             }
             // The first finding may have been resolved meanwhile; a finding now belongs to this
             // history.
-            let error = match self.compare(ctx, settings).await {
-                Ok((Recalled::Same, Some(error))) => error,
-                Ok(_) => return Ok(()),
-                Err(error) => error,
+            let (error, proof) = match self.compare(ctx, settings).await {
+                Ok((Recalled::Same, Some(error))) | Err(error) => (error, Proof::Comparison),
+                Ok((Recalled::Same, None)) => match self.contradiction(ctx).await? {
+                    Some(error) => (error, Proof::Reply),
+                    None => return Ok(()),
+                },
+                Ok((Recalled::Recovered, _)) => return Ok(()),
             };
             let who = match settings.owner.as_str() {
                 "" => format!("{} on {}", self.fingerprint.who, settings.host),
@@ -155,7 +163,7 @@ impl StoreKnowledge {
             };
             let Some(doubt) = Doubt::of(error.kind(), &who) else { return Ok(()) };
             let (id, seen, ends) = (standing.id, self.seen(), self.ends.clone());
-            let evidence = Evidence { id, seen, ends, other_server: false };
+            let evidence = Evidence { id, seen, ends, proof };
             ctx.store_call(Verb::Doubt, ctx.store.doubt(&doubt, &evidence)).await?;
         }
         // The next attempt also knows what was taken meanwhile: a recovery waits for that as for a
@@ -166,6 +174,14 @@ impl StoreKnowledge {
         let journal = self.journal(ctx, settings).unwrap_or_default();
         ctx.store_call(Verb::Report, ctx.store.report(&journal, Some(&self.known))).await?;
         Ok(())
+    }
+
+    /// Returns the reply by which the store contradicted an earlier one since the join, unless it was
+    /// recovered meanwhile.
+    async fn contradiction(&self, ctx: &NodeContext) -> Result<Option<Error>> {
+        let Some(error) = ctx.doubts.contradiction() else { return Ok(None) };
+        let ground = ctx.store_call(Verb::Ground, ctx.store.ground()).await?.term;
+        Ok(Some(error).filter(|_| self.fingerprint.ground == Some(ground)))
     }
 
     /// Returns whether the mark is far ahead of the clock.

@@ -13,6 +13,8 @@ pub(crate) struct Doubts(Mutex<DoubtState>);
 #[derive(Debug, Default)]
 struct DoubtState {
     open: Option<StoreDoubt>,
+    /// First reply that contradicts an earlier one, while a doubt is open.
+    contradiction: Option<Error>,
     /// Number of doubts raised so far.
     raised: u64,
     /// Number of joins after a doubt or a recovery.
@@ -49,6 +51,20 @@ impl Doubts {
         true
     }
 
+    /// Records the doubt that a reply raises because it contradicts an earlier one: the store may
+    /// show no trace of it later. Returns whether it raises one.
+    pub(crate) fn raise_contradiction(&self, error: &Error) -> bool {
+        if error.kind().is_rolled_back() {
+            lock(&self.0).contradiction.get_or_insert_with(|| error.clone());
+        }
+        self.raise(error)
+    }
+
+    /// Returns the reply that contradicts an earlier one, while a doubt is open.
+    pub(crate) fn contradiction(&self) -> Option<Error> {
+        lock(&self.0).contradiction.clone()
+    }
+
     /// Returns how many doubts were raised, to be passed to [`end`](Self::end).
     pub(crate) fn raised(&self) -> u64 {
         lock(&self.0).raised
@@ -77,7 +93,7 @@ impl Doubts {
         let mut state = lock(&self.0);
         let was_open = state.open.is_some();
         if state.raised == raised {
-            state.open = None;
+            (state.open, state.contradiction) = (None, None);
         } else if let Some(doubt) = &mut state.open {
             // Another doubt was raised since then.
             doubt.is_news = true;

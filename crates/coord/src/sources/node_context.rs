@@ -148,6 +148,14 @@ impl NodeContext {
         }
     }
 
+    /// Records the evidence of [`doubt`](Self::doubt) that a reply has, which contradicts an earlier
+    /// one.
+    pub(crate) fn contradicted(&self, error: &Error) {
+        if self.doubts.raise_contradiction(error) {
+            self.wake.notify_one();
+        }
+    }
+
     /// Calls `extend`; an error of an item counts like an error of the call.
     pub(crate) async fn extend(
         &self,
@@ -158,7 +166,7 @@ impl NodeContext {
         results
             .iter()
             .filter_map(|result| result.as_ref().err())
-            .for_each(|error| self.doubt(error));
+            .for_each(|error| self.contradicted(error));
         self.handed_out();
         Ok(results)
     }

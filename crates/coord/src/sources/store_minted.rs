@@ -148,7 +148,8 @@ impl PerRequest for StoreMinted {
         let sent_at = self.ctx.timer.elapsed();
         let result = self.ctx.reserve(&reserve).await;
         let segment = result.inspect_err(|error| self.watch_error(error))?;
-        check_forward(&self.name, &segment, seen_end).inspect_err(|error| self.ctx.doubt(error))?;
+        check_forward(&self.name, &segment, seen_end)
+            .inspect_err(|error| self.ctx.contradicted(error))?;
         self.seen_end.fetch_max(segment.last.saturating_add(1), Ordering::AcqRel);
         self.ctx.saw(segment.catalog_version, segment.writes);
         self.ctx.handed_out();

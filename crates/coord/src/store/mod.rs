@@ -136,12 +136,12 @@ store_calls! {
     /// Puts the store in doubt, after a process saw more than the store has. From then on, every
     /// verb that issues, moves or renews anything fails with `StoreRolledBack` for every caller,
     /// until an operator has [moved the store forward](Self::fast_forward). The step also leaves a
-    /// start: the missing state stays detectable. [`Evidence::other_server`] needs no such proof.
+    /// start: the missing state stays detectable. [`Evidence::proof`] says what else is a reason.
     ///
     /// The call changes nothing in three cases. The store is in doubt already. Its identity, in its
     /// history, differs from the identity in the evidence, so it may have been recovered since. Or
-    /// it has everything that the evidence and this handle saw: the address may have led elsewhere
-    /// and back.
+    /// it has everything that is compared, and that this handle saw: the address may have led
+    /// elsewhere and back.
     ///
     /// Atomicity: the store's identity, and all data compared. Clock: none. On retry: repeat
     /// freely.

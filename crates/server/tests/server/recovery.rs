@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use snowmint_coord::{
     BootTimer, Doubt, Evidence, JournalInfo, Known, Mark, MemoryStore, Node, NodeSettings,
-    Platform, Recalled, Store, StoreIdentity, Timer as _,
+    Platform, Proof, Recalled, Store, StoreIdentity, Timer as _,
 };
 use snowmint_core::{Clock as _, Rfc3339, SystemClock};
 use snowmint_wire::error::Code as ErrorCode;
@@ -52,7 +52,7 @@ pub(super) async fn doubted(second_handle: &MemoryStore) {
     let found = second_handle.identity().await.unwrap();
     let doubt = Doubt { evidence: "a journal".into(), seen: found.writes + 9, found: found.writes };
     let seen = StoreIdentity { writes: doubt.seen, ..found.clone() };
-    let evidence = Evidence { id: found.id, seen, ends: BTreeMap::new(), other_server: false };
+    let evidence = Evidence { id: found.id, seen, ends: BTreeMap::new(), proof: Proof::Comparison };
     second_handle.doubt(&doubt, &evidence).await.unwrap();
     let known = Known { ends: [("numbers".to_owned(), 5_000)].into(), ..Known::default() };
     second_handle.report(&journal("a"), Some(&known)).await.unwrap();

@@ -60,6 +60,8 @@ pub(crate) struct Tx<S> {
     /// Error that a write would get because another server has the marks; only in a step that
     /// reads, or that an operator takes.
     misplaced: Option<Error>,
+    /// Error that a write gets because some rows are older than others.
+    mixed: Option<Error>,
 }
 
 /// Columns that the first query of a step reads from the store's row: always its identity and its
@@ -111,7 +113,21 @@ impl<S: Session> Tx<S> {
             }
         }
         let namespace = namespace.into();
-        Ok(Self { session, namespace, identity, clock, row_changes: 0, server, misplaced })
+        Ok(Self {
+            session,
+            namespace,
+            identity,
+            clock,
+            row_changes: 0,
+            server,
+            misplaced,
+            mixed: None,
+        })
+    }
+
+    /// Adds the error of a store in which some rows are older than others.
+    pub(crate) fn with_mixed(self, mixed: Option<Error>) -> Self {
+        Self { mixed, ..self }
     }
 
     async fn run(

@@ -55,6 +55,10 @@ impl<S: Session> Rows for Tx<S> {
         self.misplaced.clone().map_or(Ok(()), Err)
     }
 
+    fn check_rows(&self) -> Result<(), Error> {
+        self.mixed.clone().map_or(Ok(()), Err)
+    }
+
     async fn members(&mut self) -> SqlResult<Vec<MemberRow>> {
         let rows = self.fetch(members::SELECT, vec![self.named()]).await?;
         rows.into_iter().map(members::row).collect()

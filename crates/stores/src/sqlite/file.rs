@@ -19,7 +19,7 @@ use super::failure::{is_busy, map_error};
 use super::one_message::{EXTEND, RENEW};
 use super::place::{BUSY_TIMEOUT_MS, LABEL, place};
 use super::schema;
-use super::session::{QueryFuture, SqliteSession, rolled_back};
+use super::session::{QueryFuture, SqliteSession, mixed_rows};
 use super::state::{FileId, FileState, Live};
 use crate::failure::Class;
 use crate::sql::making::row_lost;
@@ -136,7 +136,7 @@ impl File {
                 return Err(Failure::from(Class::Closed.of_store(LABEL)));
             }
             // A write now would be lost with a file that was replaced or removed. Stale rows are
-            // read again, since an operator may have moved them forward.
+            // counted again, since a step may have put the store in doubt.
             FileState::Open(live) if !live.is_at(&self.path) || live.stale_rows.is_some() => {
                 *state = FileState::Broken;
             }
@@ -182,13 +182,13 @@ impl Backend for File {
             }
         };
         let state = self.connected().await?;
-        if let FileState::Open(Live { stale_rows: Some(counts), .. }) = &*state
-            && access != Access::Forward
-        {
-            return Err(rolled_back(*counts));
-        }
+        let mixed = match &*state {
+            FileState::Open(Live { stale_rows, .. }) => stale_rows.map(mixed_rows),
+            FileState::Broken | FileState::Closed => None,
+        };
         let opening = OpeningQuery { query, access, clock: false, server: None };
-        Tx::begin(SqliteSession::new(state), &self.namespace, opening).await
+        let rows = Tx::begin(SqliteSession::new(state), &self.namespace, opening).await?;
+        Ok(rows.with_mixed(mixed))
     }
 
     async fn extend(

@@ -18,7 +18,8 @@
 //! **Store rollback.** Each handle remembers the highest `writes` it has seen. Before each change
 //! it checks that the file at its path is still the one that it opened. The rows with marks count
 //! their `changes`, and the store's row has the total (`row_changes`). A file restored next to the
-//! `-wal` file of another state has old rows under a new store row, so the totals differ. In all
+//! `-wal` file of another state has old rows under a new store row, so the totals differ. Then no
+//! count tells what is lost: the first process that finds this puts all namespaces in doubt. In all
 //! these cases the file is rejected until an operator moves the store forward, each namespace of
 //! it.
 

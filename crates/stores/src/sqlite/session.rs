@@ -4,7 +4,6 @@ use std::pin::Pin;
 
 use async_trait::async_trait;
 use snowmint_coord::Error;
-use snowmint_coord::verbs::Failure;
 use sqlx::Sqlite;
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
@@ -103,7 +102,6 @@ impl Session for SqliteSession {
 }
 
 /// Returns the error for a file with rows older than its store's row.
-pub(super) fn rolled_back((seen, found): (u64, u64)) -> Failure<sqlx::Error> {
-    let evidence = format!("change count of the rows of {LABEL}");
-    Failure::from(Error::store_rolled_back(evidence, seen, found))
+pub(super) fn mixed_rows((seen, found): (u64, u64)) -> Error {
+    Error::store_rolled_back(format!("change count of the rows of {LABEL}"), seen, found)
 }

@@ -2,8 +2,9 @@ use std::path::PathBuf;
 
 use snowmint_coord::verbs::{Access, Backend as _, Rows as _};
 use snowmint_coord::{
-    ClaimRequest, Definition, Doubt, ErrorKind, Evidence, FastForward, JournalInfo, Mark, Member,
-    NewDefinition, Presence, Reserve, Segment, SourceState, StoreIdentity, random,
+    ClaimRequest, Definition, Doubt, ErrorKind, Evidence, FastForward, JournalInfo, Known, Mark,
+    Member, NewDefinition, Presence, Proof, Recalled, Reserve, Segment, SourceState, StoreIdentity,
+    random,
 };
 use snowmint_core::UnixMillis;
 
@@ -279,13 +280,11 @@ async fn restored_file_is_rejected_until_recovery() {
     assert_eq!(reserve_ten(&store, &orders).await.unwrap().first, 11);
 }
 
-/// The state after a kill and a careless restore: the old file, and the log of changes after a
-/// checkpoint that the old file lacks.
-#[tokio::test]
-async fn old_rows_under_a_newer_log_are_noticed() {
-    let folder = Folder::new();
+/// Returns the state after a kill and a careless restore: the old file, and the log of changes after
+/// a checkpoint that the old file lacks. The source `orders` has lost numbers, and `bills` has not.
+async fn mixed(folder: &Folder) -> [Definition; 2] {
     let [backup, log] = ["backup.db", "log"].map(|name| folder.0.join(name));
-    let store = opened(&folder).await;
+    let store = opened(folder).await;
     let bills = store.define(&source("bills", "{}")).await.unwrap();
     // Enough rows between the two sources that each is on a separate page, and no page is split
     // later.
@@ -293,24 +292,40 @@ async fn old_rows_under_a_newer_log_are_noticed() {
         store.define(&source(&format!("filler-{number}"), &"x".repeat(300))).await.unwrap();
     }
     let orders = store.define(&source("orders", "{}")).await.unwrap();
+    let shop = open(&folder.file(), "shop", Settings::default()).await.unwrap();
+    shop.define(&source("orders", "{}")).await.unwrap();
+    shop.close().await.unwrap();
     store.close().await.unwrap();
     std::fs::copy(folder.file(), &backup).unwrap();
 
-    let store = opened(&folder).await;
+    let store = opened(folder).await;
     reserve_ten(&store, &orders).await.unwrap();
     store.close().await.unwrap();
-    let store = opened(&folder).await;
+    let store = opened(folder).await;
     reserve_ten(&store, &bills).await.unwrap();
     std::fs::copy(folder.file().with_extension("db-wal"), &log).unwrap();
-    let newest = store.identity().await.unwrap();
     store.close().await.unwrap();
 
     std::fs::rename(&backup, folder.file()).unwrap();
     std::fs::rename(&log, folder.file().with_extension("db-wal")).unwrap();
+    [bills, orders]
+}
+
+const NOTHING: StoreIdentity = StoreIdentity { id: String::new(), writes: 0 };
+
+#[tokio::test]
+async fn old_rows_under_a_newer_log_are_noticed() {
+    let folder = Folder::new();
+    let [bills, orders] = mixed(&folder).await;
     let mixed = opened(&folder).await;
-    let refused = mixed.identity().await.unwrap_err();
-    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused:?}");
+    assert_eq!(code(mixed.recall("it", &NOTHING).await), "store_rolled_back");
     assert_eq!(code(reserve_ten(&mixed, &orders).await), "store_rolled_back");
+    let journal = JournalInfo { id: "j".into(), ..JournalInfo::default() };
+    assert_eq!(code(mixed.report(&journal, None).await), "store_rolled_back", "not in doubt");
+    // Who plans the recovery reads what is left.
+    let newest = mixed.identity().await.unwrap();
+    assert_eq!(mixed.standing().await.unwrap().doubt, None);
+    assert_eq!(mixed.list().await.unwrap().definitions.len(), 62);
     let forward =
         FastForward { segments: vec![("orders".into(), Mark::new(11))], ..FastForward::default() };
     let raised = FastForward { values_only: true, ..forward.clone() };
@@ -318,6 +333,52 @@ async fn old_rows_under_a_newer_log_are_noticed() {
     assert!(mixed.fast_forward(&forward).await.unwrap().writes > newest.writes);
     assert_eq!(reserve_ten(&mixed, &orders).await.unwrap().first, 11);
     assert_eq!(reserve_ten(&opened(&folder).await, &bills).await.unwrap().first, 11);
+}
+
+/// Counts do not tell which of its rows are old.
+#[tokio::test]
+async fn recovery_of_mixed_rows_excuses_no_other_namespace_and_no_earlier_process() {
+    let folder = Folder::new();
+    mixed(&folder).await;
+    let store = open(&folder.file(), "default", Settings::default()).await.unwrap();
+    let shop = open(&folder.file(), "shop", Settings::default()).await.unwrap();
+    let seen = StoreIdentity { writes: 1, ..store.identity().await.unwrap() };
+    store.fast_forward(&FastForward::default()).await.unwrap();
+    let doubt = shop.standing().await.unwrap().doubt.unwrap();
+    assert!(doubt.evidence.starts_with("change count of the rows"), "{doubt:?}");
+    assert_eq!(code(shop.define(&source("more", "{}")).await), "store_rolled_back");
+    shop.fast_forward(&FastForward::default()).await.unwrap();
+    shop.define(&source("more", "{}")).await.unwrap();
+    for store in [store, shop] {
+        // It has written little, and long before: all of it may be lost.
+        assert_eq!(store.recall("it", &seen).await.unwrap(), Recalled::Recovered);
+        let now = store.identity().await.unwrap();
+        assert_eq!(store.recall("it", &now).await.unwrap(), Recalled::Same);
+    }
+}
+
+/// The first process that finds it reports for all.
+#[tokio::test]
+async fn mixed_rows_are_put_in_doubt_once() {
+    let folder = Folder::new();
+    mixed(&folder).await;
+    let store = opened(&folder).await;
+    let found = store.identity().await.unwrap();
+    let evidence = Evidence { proof: Proof::Comparison, ..Evidence::of_operator(found.id.clone()) };
+    let refused = store.recall("it", &NOTHING).await.unwrap_err();
+    let doubt = Doubt::of(refused.kind(), "it").unwrap();
+    store.doubt(&doubt, &evidence).await.unwrap();
+    for namespace in ["default", "shop"] {
+        let store = open(&folder.file(), namespace, Settings::default()).await.unwrap();
+        assert_eq!(store.standing().await.unwrap().doubt.as_ref(), Some(&doubt));
+        let journal = JournalInfo { id: "j".into(), ..JournalInfo::default() };
+        store.report(&journal, Some(&Known::default())).await.unwrap();
+        assert!(store.standing().await.unwrap().journals[0].has_reported);
+        assert_eq!(code(store.define(&source("more", "{}")).await), "store_rolled_back");
+    }
+    store.fast_forward(&FastForward::default()).await.unwrap();
+    store.define(&source("more", "{}")).await.unwrap();
+    assert_eq!(store.recall("it", &found).await.unwrap(), Recalled::Recovered);
 }
 
 /// An operator has to recover each of them, and none of its servers may run.
@@ -333,7 +394,7 @@ async fn other_namespaces_in_doubt_are_named_up_to_a_limit() {
     let store = at("default").await;
     let found = store.identity().await.unwrap();
     let seen = StoreIdentity { writes: found.writes + 1, ..found.clone() };
-    let evidence = Evidence { seen, other_server: false, ..Evidence::of_operator(found.id) };
+    let evidence = Evidence { seen, proof: Proof::Comparison, ..Evidence::of_operator(found.id) };
     let doubt = Doubt { evidence: "a member".into(), seen: 2, found: 1 };
     store.doubt(&doubt, &evidence).await.unwrap();
     let named = async || store.standing().await.unwrap().others_in_doubt.to_string();

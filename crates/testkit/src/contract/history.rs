@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use snowmint_coord::{
-    BootTimer, Doubt, Evidence, Exclude, FastForward, History, JournalInfo, Known, Mark, Recalled,
-    Store, StoreIdentity, Timer as _,
+    BootTimer, Doubt, Evidence, Exclude, FastForward, History, JournalInfo, Known, Mark, Proof,
+    Recalled, Store, StoreIdentity, Timer as _,
 };
 
-use super::case::{Case, cases, code, pool, reached};
+use super::case::{Case, cases, code, later, pool, reached};
 use super::joined_holder::{JoinedHolder, READS, doubt, five_of, is_behind_servers, is_believed};
 
 cases!(
@@ -22,6 +22,7 @@ cases!(
     fast_forward_recovers_only_its_namespace,
     recovery_of_another_namespace_excuses_no_loss,
     raised_values_excuse_no_loss,
+    raised_mark_fences_windows_that_began_below,
     each_namespace_with_a_row_is_put_in_doubt,
 );
 
@@ -95,7 +96,7 @@ async fn each_handle_that_writes_leaves_one_start(case: Case) {
 async fn evidence(store: &Arc<dyn Store>) -> Evidence {
     let found = reached(|| store.identity()).await.unwrap();
     let seen = StoreIdentity { writes: found.writes + 1_000_000, ..found.clone() };
-    Evidence { id: found.id, seen, ends: BTreeMap::new(), other_server: false }
+    Evidence { id: found.id, seen, ends: BTreeMap::new(), proof: Proof::Comparison }
 }
 
 async fn doubted(case: &Case) {
@@ -110,7 +111,7 @@ async fn a_store_that_has_all_that_was_seen_is_not_put_in_doubt(case: Case) {
     let fresh = case.another().await;
     let shows = |seen: &StoreIdentity, end| {
         let ends = [("orders".to_owned(), end)].into();
-        Evidence { id: seen.id.clone(), seen: seen.clone(), ends, other_server: false }
+        Evidence { id: seen.id.clone(), seen: seen.clone(), ends, proof: Proof::Comparison }
     };
     fresh.store.doubt(&doubt(), &shows(&seen, end)).await.unwrap();
     assert_eq!(fresh.store.standing().await.unwrap().doubt, None);
@@ -269,7 +270,7 @@ async fn recovery_of_another_namespace_excuses_no_loss(case: Case) {
         assert_eq!(code(other.store.recall("it", &seen).await), "store_rolled_back");
         let id = other.store.identity().await.unwrap().id;
         let evidence =
-            Evidence { id, seen: seen.clone(), ends: BTreeMap::new(), other_server: false };
+            Evidence { id, seen: seen.clone(), ends: BTreeMap::new(), proof: Proof::Comparison };
         other.store.doubt(&doubt(), &evidence).await.unwrap();
         let newcomer = other.another().await.store;
         let defined = newcomer.define(&super::case::definition("new", "a")).await;
@@ -305,13 +306,40 @@ async fn raised_values_excuse_no_loss(case: Case) {
     assert!(case.store.ground().await.unwrap().mark >= Mark::new(70));
     assert_eq!(code(other.store.recall("it", &lost).await), "store_rolled_back");
     let id = other.store.identity().await.unwrap().id;
-    let evidence = Evidence { id, seen: lost.clone(), ends: BTreeMap::new(), other_server: false };
+    let evidence =
+        Evidence { id, seen: lost.clone(), ends: BTreeMap::new(), proof: Proof::Comparison };
     other.store.doubt(&doubt(), &evidence).await.unwrap();
     assert_eq!(code(case.reserve(&source, 1).await), "store_rolled_back");
     // Values end no doubt.
     assert_eq!(code(case.another().await.store.fast_forward(&raised).await), "store_rolled_back");
     other.store.fast_forward(&FastForward::default()).await.unwrap();
     assert_eq!(other.store.recall("it", &lost).await.unwrap(), Recalled::Recovered);
+}
+
+/// A process that was left out of a recovery minted up to the mark. So may the holder of a window
+/// that reaches past it.
+async fn raised_mark_fences_windows_that_began_below(case: Case) {
+    let member = case.member("shop").await;
+    let (below, above) = (case.claim(&member, &pool(8)).await, case.claim(&member, &pool(8)).await);
+    case.extend(&below, below.mark, Mark::new(100)).await.unwrap();
+    case.release(&above, above.mark).await.unwrap();
+    let marks_at_least = Mark::new(70);
+    let raised = FastForward {
+        marks_at_least,
+        values_only: true,
+        same_server: true,
+        ..FastForward::default()
+    };
+    case.another().await.store.fast_forward(&raised).await.unwrap();
+    let refused = case.extend(&below, Mark::new(100), Mark::new(200)).await;
+    assert_eq!(code(refused), "fenced");
+    let again = case.claim(&member, &pool(8)).await;
+    assert!(again.floor >= marks_at_least, "{again:?}");
+    // Its whole window lies above.
+    case.extend(&again, again.mark, later(again.mark, 50)).await.unwrap();
+    case.another().await.store.fast_forward(&raised).await.unwrap();
+    let mark = later(again.mark, 50);
+    case.extend(&again, mark, later(mark, 50)).await.unwrap();
 }
 
 /// A namespace may have excluded worker numbers alone, or a journal alone.
@@ -421,7 +449,7 @@ pub async fn every_verb_is_refused_by_an_older_state(
     let remembers = holder.store.seen();
     // The handle alone may know of the loss. Servers put their store in doubt themselves.
     let (id, ends) = (fresh.identity().await.unwrap().id, BTreeMap::new());
-    let evidence = Evidence { id, seen: seen.clone(), ends, other_server: false };
+    let evidence = Evidence { id, seen: seen.clone(), ends, proof: Proof::Comparison };
     let reporter = if is_behind_servers { &fresh } else { &holder.store };
     reporter.doubt(&doubt(), &evidence).await.unwrap();
     assert!(fresh.standing().await.unwrap().doubt.is_some(), "{lost:?}");

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use snowmint_coord::{
     Acquire, Acquired, ClaimRequest, ClockOf, Definition, Doubt, Evidence, Exclude, Extend,
     Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member,
-    MemberStatus, Pool, Preference, Presence, Reclaim, Release, Relinquish, Reserve, Restripe,
-    Result, Reuse, Segment, Serves, SourceState, Store, Verb,
+    MemberStatus, Pool, Preference, Presence, Proof, Reclaim, Release, Relinquish, Reserve,
+    Restripe, Result, Reuse, Segment, Serves, SourceState, Store, Verb,
 };
 use snowmint_core::UnixMillis;
 
@@ -250,7 +250,7 @@ pub(super) fn doubt() -> Doubt {
 pub(super) async fn known_facts_do_not_reach_another_store(store: &Arc<dyn Store>) {
     let seen = store.seen().expect("a handle that was used has seen its store");
     let (id, ends) = (seen.id.clone(), BTreeMap::new());
-    let evidence = Evidence { id, seen: seen.clone(), ends, other_server: false };
+    let evidence = Evidence { id, seen: seen.clone(), ends, proof: Proof::Comparison };
     let (doubt, known) = (doubt(), Known::default());
     let journal = JournalInfo { id: "ours".into(), ..JournalInfo::default() };
     let recalled = reached(|| store.recall("the journal", &seen)).await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use snowmint_coord::{
     Acquire, ClaimRequest, Doubt, Evidence, Extend, FastForward, Incarnation, JournalInfo, Known,
-    Mark, Member, Pool, Preference, Presence, Reuse, StalledMember, Store, StoreIdentity,
+    Mark, Member, Pool, Preference, Presence, Proof, Reuse, StalledMember, Store, StoreIdentity,
 };
 use snowmint_core::UnixMillis;
 
@@ -119,7 +119,7 @@ async fn acquire_from_stalled(store: &Arc<dyn Store>, fresh: &Arc<dyn Store>, co
 async fn put_in_doubt(store: &Arc<dyn Store>) {
     let found = reached(|| store.identity()).await.unwrap();
     let seen = StoreIdentity { writes: found.writes + 1_000_000, ..found.clone() };
-    let evidence = Evidence { id: found.id, seen, ends: BTreeMap::new(), other_server: false };
+    let evidence = Evidence { id: found.id, seen, ends: BTreeMap::new(), proof: Proof::Comparison };
     let doubt = Doubt { evidence: "a journal".into(), seen: 9_000, found: 7 };
     reached(|| store.doubt(&doubt, &evidence)).await.unwrap();
     let journal = JournalInfo { id: "ours".into(), ..JournalInfo::default() };

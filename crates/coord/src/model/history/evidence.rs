@@ -10,8 +10,25 @@ use crate::model::catalog::Definition;
 use crate::model::history::{Known, StoreIdentity};
 use crate::model::stripe::Stripe;
 
+/// How [`Evidence`] proves that a store may lack acknowledged writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// The step that puts the store in doubt compares the evidence with the store.
+    Comparison,
+    /// The store contradicted an earlier reply, and has changed since: it handed out numbers again,
+    /// or had an older lease. So there may be nothing left to compare.
+    Reply,
+    /// An operator accepts the server that has the store now, in the place of the one that wrote
+    /// the rows. That server may lack acknowledged writes. The same step puts the store in doubt,
+    /// and earlier reports count no more. Nothing is changed if the server is the one that wrote
+    /// the rows. Fails with `StoreMismatch` when the handle has seen a store with another identity,
+    /// and with `Conflict` when another namespace of the store is in doubt already.
+    OtherServer,
+}
+
 /// Knowledge of a process about a store, which can prove a store rollback, or an operator's word
-/// that another server has taken over.
+/// that another server has taken over. Nothing is changed if the store's identity differs from
+/// [`id`](Self::id).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
     /// Identity of the store, in its history, when it was last read.
@@ -20,13 +37,8 @@ pub struct Evidence {
     pub seen: StoreIdentity,
     /// Next number of each source, as far as the process saw numbers issued.
     pub ends: BTreeMap<String, u64>,
-    /// Whether an operator accepts the server that has the store now, in the place of the one that
-    /// wrote the rows. That server may lack acknowledged writes, so this needs no other proof: the
-    /// same step puts the store in doubt, and earlier reports count no more. Nothing is changed if
-    /// the identity differs from [`id`](Self::id), or the server is the one that wrote the rows.
-    /// Fails with `StoreMismatch` when the handle has seen a store with another identity, and with
-    /// `Conflict` when another namespace of the store is in doubt already.
-    pub other_server: bool,
+    /// How it proves that.
+    pub proof: Proof,
 }
 
 impl Evidence {
@@ -35,7 +47,7 @@ impl Evidence {
     #[must_use]
     pub fn of_operator(id: String) -> Self {
         let seen = StoreIdentity { id: id.clone(), writes: 0 };
-        Self { id, seen, ends: BTreeMap::new(), other_server: true }
+        Self { id, seen, ends: BTreeMap::new(), proof: Proof::OtherServer }
     }
 }
 

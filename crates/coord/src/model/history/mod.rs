@@ -22,7 +22,7 @@ mod tests;
 
 use std::fmt;
 
-pub use evidence::Evidence;
+pub use evidence::{Evidence, Proof};
 pub(crate) use evidence::{RecalledBy, check_ends, check_recovered};
 pub use journals::{JOURNALS_MAX, JournalInfo, Known, Standing};
 pub use others::OthersInDoubt;

@@ -1,5 +1,7 @@
 //! Decisions about a slot's row: for an extend, a release, or an operator's step.
 
+use std::cmp::Ordering;
+
 use snowmint_core::UnixMillis;
 
 use super::{Extend, Release, SlotRow, mark_label, slot_label};
@@ -19,8 +21,8 @@ pub enum ExtendStep {
 /// Decides an extend from the slot's row and the time of the clock that the store uses.
 ///
 /// # Errors
-/// `Fenced`, `MarkMoved`, `ClockAhead`, `Invalid`; `StoreRolledBack` when the lease is newer than
-/// the store, which must then be an old copy.
+/// `Fenced`, `MarkMoved`, `ClockAhead`, `Invalid`; `StoreRolledBack` when the lease or its mark is
+/// newer than the store, which must then be an old copy: under one term marks only rise.
 pub fn decide_extend(row: &SlotRow, item: &Extend, now: UnixMillis) -> Result<ExtendStep> {
     check_held(row, &item.pool, item.term, item.holder)?;
     if item.to <= item.from || item.to > Mark::MAX {
@@ -35,9 +37,7 @@ pub fn decide_extend(row: &SlotRow, item: &Extend, now: UnixMillis) -> Result<Ex
     if row.mark == item.to && row.extend_request == item.request && item.request != 0 {
         return Ok(ExtendStep::Repeat);
     }
-    if row.mark != item.from {
-        return Err(mark_moved(row, &item.pool, item.from));
-    }
+    check_mark_seen(row, &item.pool, item.from)?;
     if let Some(limit_ms) = item.ahead_max_ms
         && now < item.allowed_from()
     {
@@ -66,10 +66,8 @@ pub fn decide_release(
         return Ok(None);
     }
     check_held(row, &release.pool, release.term, release.holder)?;
-    if let Some(seen) = release.from
-        && seen != row.mark
-    {
-        return Err(mark_moved(row, &release.pool, seen));
+    if let Some(seen) = release.from {
+        check_mark_seen(row, &release.pool, seen)?;
     }
     if release.mark < row.floor || release.mark > row.mark {
         let label = |mark| mark_label(&release.pool, release.slot, mark);
@@ -106,6 +104,18 @@ pub fn fast_forwarded(pool: &str, row: &SlotRow, mark: Mark, ground: Term) -> Sl
         holder: None,
         given_up_at: row.given_up_at.max(row.held_since),
         ..row.clone()
+    }
+}
+
+/// Checks the mark of a lease against what its holder saw.
+fn check_mark_seen(row: &SlotRow, pool: &str, expected: Mark) -> Result<()> {
+    match row.mark.cmp(&expected) {
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(mark_moved(row, pool, expected)),
+        Ordering::Less => {
+            let evidence = format!("mark of {}", slot_label(pool, row.slot));
+            Err(Error::store_rolled_back(evidence, expected.get(), row.mark.get()))
+        }
     }
 }
 
@@ -184,7 +194,7 @@ mod tests {
         assert_eq!(decide(&extend(4, 200, 250, 11)), Err("fenced"));
         assert_eq!(decide(&extend(6, 200, 250, 11)), Err("store_rolled_back"));
         assert_eq!(decide(&extend(5, 199, 250, 11)), Err("mark_moved"));
-        assert_eq!(decide(&extend(5, 201, 250, 11)), Err("mark_moved"));
+        assert_eq!(decide(&extend(5, 201, 250, 11)), Err("store_rolled_back"));
         assert_eq!(decide(&extend(5, 200, 200, 11)), Err("invalid"));
         assert_eq!(decide(&extend(5, 200, u64::MAX, 11)), Err("invalid"));
     }
@@ -298,7 +308,7 @@ mod tests {
         assert_eq!(decide_release(&after, &release(5, 100), now).unwrap(), None);
         assert_eq!(code(&after, &release(5, 101)), "fenced");
         assert_eq!(code(&after, &release(4, 100)), "fenced");
-        for (from, wanted) in [(199, "mark_moved"), (201, "mark_moved"), (200, "released")] {
+        for (from, wanted) in [(199, "mark_moved"), (201, "store_rolled_back"), (200, "released")] {
             let release = Release { from: Some(Mark::new(from)), ..release(5, 150) };
             let decided = decide_release(&row(), &release, now);
             let decided = decided.as_ref().map_or_else(|error| error.kind().code(), |_| "released");

@@ -1,6 +1,7 @@
 //! Node over the memory store.
 
 mod clocks;
+mod contradicted;
 mod counted;
 mod counters;
 mod deleted;

@@ -1,8 +1,6 @@
 //! A store that becomes another one: once any call has found this, nothing is minted, prefetched or
 //! new, until the node has joined again.
 
-use std::sync::atomic::Ordering;
-
 use super::disk::Failing;
 use super::faulty::{Faults, Meanwhile};
 use super::kills::{Scratch, in_time};
@@ -13,7 +11,7 @@ use crate::model::segment::Reserve;
 use crate::sources::NumberStats;
 use crate::store::memory::MemoryBackup;
 
-const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
+pub(super) const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
 const ONE: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":1}}"#;
 const BY_STORE: &str = r#"{"layout":"redis","mint":"store","worker":77}"#;
 const PREFILLED: &str = r#"{"prefill":{"enabled":true,"boost":0},"on_rollback":"borrow"}"#;
@@ -21,7 +19,9 @@ const GLOBAL: &str = r#"{"order":"global","layout":"twitter"}"#;
 
 /// Returns a node with a source of each kind that depends on the store, and the switch that makes
 /// its store another.
-async fn with_each_kind(world: &World) -> (Node, Vec<Source>, Arc<Mutex<Vec<&'static str>>>) {
+pub(super) async fn with_each_kind(
+    world: &World,
+) -> (Node, Vec<Source>, Arc<Mutex<Vec<&'static str>>>) {
     let store = world.faulty();
     let astray = Arc::clone(&store.faults.astray);
     let (node, sources) = each_kind_on(world, store).await;
@@ -29,7 +29,7 @@ async fn with_each_kind(world: &World) -> (Node, Vec<Source>, Arc<Mutex<Vec<&'st
 }
 
 /// Returns the same, on a store that fails in another way.
-async fn each_kind_on(world: &World, store: Faulty) -> (Node, Vec<Source>) {
+pub(super) async fn each_kind_on(world: &World, store: Faulty) -> (Node, Vec<Source>) {
     let node =
         Node::open(Arc::new(store), NodeSettings::default(), world.platform()).await.unwrap();
     let mut sources = Vec::new();
@@ -47,7 +47,7 @@ async fn each_kind_on(world: &World, store: Faulty) -> (Node, Vec<Source>) {
     (node, sources)
 }
 
-async fn some(world: &World, source: &Source) -> Result<Vec<u64>> {
+pub(super) async fn some(world: &World, source: &Source) -> Result<Vec<u64>> {
     let minted = in_time(world, source.mint(3, None, 2_000)).await;
     minted.map(numbers)
 }
@@ -131,131 +131,6 @@ async fn unsafe_store_settings_stop_minting() {
     assert!(node.readiness().ready, "{:?}", node.readiness());
 }
 
-/// The call itself succeeds: the store reports the error for each right.
-#[tokio::test]
-async fn lease_newer_than_the_store_stops_all_until_recovery() {
-    let world = World::new();
-    let store = world.faulty();
-    let outlived = Arc::clone(&store.faults.outlived);
-    let (node, sources) = each_kind_on(&world, store).await;
-    for source in &sources {
-        some(&world, source).await.unwrap();
-    }
-    outlived.store(true, Ordering::SeqCst);
-    // Twice a window: each right was extended.
-    world.pass(60_000).await;
-    let summary = node.readiness().summary();
-    assert!(summary.contains("the term of a slot"), "{summary}");
-    for source in &sources {
-        let name = source.name();
-        assert!(source.try_mint().is_err(), "{name}, prefetched");
-        let refused = some(&world, source).await;
-        assert!(refused.is_err(), "{name} gave {refused:?}");
-    }
-
-    outlived.store(false, Ordering::SeqCst);
-    world.handle().fast_forward(&FastForward::default()).await.unwrap();
-    in_time(&world, ready(&node)).await;
-    for source in &sources[..3] {
-        let name = source.name();
-        some(&world, source).await.unwrap_or_else(|error| panic!("{name}: {error}"));
-    }
-}
-
-/// The store's count has passed everything that this node has seen, through a process that kept
-/// running. So only the store's numbers show the store rollback.
-#[tokio::test]
-async fn rolled_back_source_stops_all_until_recovery() {
-    let world = World::new();
-    let (node, sources, _) = with_each_kind(&world).await;
-    let other = world.open().await;
-    other.define("another", &spec(FIXED)).await.unwrap();
-    let before = world.store.backup();
-    let (one, snowflake) = (&sources[1], &sources[3]);
-    let seen = some(&world, one).await.unwrap();
-    snowflake.try_mint().unwrap();
-    world.store.restore(before);
-    for number in 0..50 {
-        other.define(&format!("another-{number}"), &spec(FIXED)).await.unwrap();
-    }
-    let refused = some(&world, one).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
-    for _ in 0..3 {
-        world.pass(3_000).await;
-        for source in &sources {
-            let refused = some(&world, source).await;
-            assert!(refused.is_err(), "{} gave {refused:?}", source.name());
-        }
-        let reasons = node.readiness().summary();
-        assert!(reasons.contains(r#"next number of source "one""#), "{reasons}");
-    }
-    let segments = vec![("one".to_owned(), Mark::new(1_000))];
-    let forward = FastForward { segments, ..FastForward::default() };
-    world.handle().fast_forward(&forward).await.unwrap();
-    world.pass(10_000).await;
-    let after = some(&world, one).await.unwrap();
-    assert!(after[0] >= 1_000 && after[0] > seen[2], "{after:?}");
-    in_time(&world, snowflake.mint(1, None, 5_000)).await.unwrap();
-    assert!(node.readiness().ready, "{:?}", node.readiness());
-}
-
-/// Returns the numbers of [`some`], while the clock stands still and only elapsed time passes.
-async fn some_in_one_tick(world: &World, source: &Source) -> Result<Vec<u64>> {
-    let passing = async {
-        for _ in 0..10_000 {
-            settle().await;
-            world.timer.advance_ms(5);
-        }
-    };
-    tokio::select! {
-        biased;
-        minted = source.mint(3, None, 2_000) => minted.map(numbers),
-        () = passing => panic!("it never comes"),
-    }
-}
-
-/// The same with a source that the store mints, which is the only one called since.
-#[tokio::test]
-async fn rolled_back_store_minted_source_stops_all_until_recovery() {
-    let world = World::new();
-    let (node, sources, _) = with_each_kind(&world).await;
-    let by_store = &sources[2];
-    for source in sources.iter().filter(|source| source.name() != by_store.name()) {
-        some(&world, source).await.unwrap();
-    }
-    let another = |number: u32| NewDefinition {
-        name: format!("another-{number}"),
-        spec: "{}".into(),
-        identity: "{}".into(),
-        enabled: None,
-    };
-    let other = world.handle();
-    other.define(&another(0)).await.unwrap();
-    let before = world.store.backup();
-    let seen = some_in_one_tick(&world, by_store).await.unwrap();
-    world.store.restore(before);
-    for number in 1..=50 {
-        other.define(&another(number)).await.unwrap();
-    }
-    let refused = some_in_one_tick(&world, by_store).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
-    for _ in 0..3 {
-        world.pass(3_000).await;
-        for source in &sources {
-            let name = source.name();
-            assert!(source.try_mint().is_err(), "{name}, prefetched");
-            let refused = some(&world, source).await;
-            assert!(refused.is_err(), "{name} gave {refused:?}");
-        }
-        let reasons = node.readiness().summary();
-        assert!(reasons.contains(r#"next number of source "by-store""#), "{reasons}");
-    }
-    world.handle().fast_forward(&FastForward::default()).await.unwrap();
-    in_time(&world, ready(&node)).await;
-    let after = some(&world, by_store).await.unwrap();
-    assert!(after[0] > seen[2], "{after:?} after {seen:?}");
-}
-
 fn with_journal(dir: &Scratch) -> NodeSettings {
     NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() }
 }
@@ -278,7 +153,7 @@ async fn ahead_of_a_copy(world: &World) -> (Node, MemoryBackup, MemoryBackup) {
     (node, copy, world.store.backup())
 }
 
-async fn ready(node: &Node) {
+pub(super) async fn ready(node: &Node) {
     while !node.readiness().ready || node.incarnation().is_none() {
         tokio::task::yield_now().await;
     }

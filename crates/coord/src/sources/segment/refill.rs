@@ -121,7 +121,8 @@ impl SegmentSource {
     /// Checks that the segment lies above all that was seen before it was requested: results may
     /// overtake each other.
     fn check_forward(&self, segment: &Segment, seen_end: u64) -> Result<()> {
-        check_forward(&self.name, segment, seen_end).inspect_err(|error| self.ctx.doubt(error))?;
+        check_forward(&self.name, segment, seen_end)
+            .inspect_err(|error| self.ctx.contradicted(error))?;
         let end = segment.last.saturating_add(1);
         self.record_mark(end);
         let mut refill = self.refill();

@@ -6,7 +6,7 @@ use super::*;
 use crate::ids::{Incarnation, Mark};
 use crate::model::catalog::NewDefinition;
 use crate::model::fast_forward::FastForward;
-use crate::model::history::{Doubt, Evidence, JournalInfo, Recalled};
+use crate::model::history::{Doubt, Evidence, JournalInfo, Proof, Recalled};
 use crate::model::member::{Member, Presence};
 use crate::model::segment::Reserve;
 use crate::platform::timer::ManualTimer;
@@ -126,7 +126,7 @@ fn doubt() -> Doubt {
 async fn put_in_doubt(store: &MemoryStore) {
     let found = store.identity().await.unwrap();
     let seen = StoreIdentity { writes: found.writes + 1, ..found.clone() };
-    let evidence = Evidence { seen, other_server: false, ..Evidence::of_operator(found.id) };
+    let evidence = Evidence { seen, proof: Proof::Comparison, ..Evidence::of_operator(found.id) };
     store.doubt(&doubt(), &evidence).await.unwrap();
 }
 
@@ -152,7 +152,7 @@ async fn evidence_from_before_a_recovery_raises_no_doubt() {
     store.restore(base);
     store.fast_forward(&FastForward::default()).await.unwrap();
     let id = store.identity().await.unwrap().id;
-    let evidence = Evidence { seen: lost, other_server: false, ..Evidence::of_operator(id) };
+    let evidence = Evidence { seen: lost, proof: Proof::Comparison, ..Evidence::of_operator(id) };
     store.handle("default").unwrap().doubt(&doubt(), &evidence).await.unwrap();
     assert_eq!(store.standing().await.unwrap().doubt, None);
 }

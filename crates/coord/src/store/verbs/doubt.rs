@@ -13,8 +13,8 @@ use super::seen_by_handle::SeenByHandle;
 use crate::error::label::Visible;
 use crate::error::{Error, Result, Verb};
 use crate::model::history::{
-    Doubt, Evidence, History, JournalInfo, Known, Recalled, Standing, StoreIdentity, check_ends,
-    recall,
+    Doubt, Evidence, History, JournalInfo, Known, Proof, Recalled, Standing, StoreIdentity,
+    check_ends, recall,
 };
 
 /// Compares the store with the state that a caller has seen, and the state that this handle has
@@ -39,6 +39,7 @@ impl RunVerb for RecallVerb<'_> {
             rows.check_server()?;
         }
         doubted?;
+        rows.check_rows()?;
         let past = read_history(rows).await?;
         let found = rows.identity().clone();
         let recalled = recall(self.who, self.seen, &found, &past);
@@ -66,6 +67,9 @@ impl DoubtVerb<'_> {
     /// Returns whether the store, as this step finds it, lacks the seen state: another store may
     /// have taken its place since.
     async fn is_shown<R: Rows>(&self, rows: &mut R) -> RowsResult<R, bool> {
+        if rows.check_rows().is_err() {
+            return Ok(true);
+        }
         let past = read_history(rows).await?;
         let found = rows.identity().clone();
         let by_handle = self.by_handle.map(|seen| seen.recall(&found, &past));
@@ -76,6 +80,9 @@ impl DoubtVerb<'_> {
                 Err(error) if is_rolled_back(&error) => return Ok(true),
                 Ok(Recalled::Recovered) | Err(_) => return Ok(false),
             }
+        }
+        if self.evidence.proof == Proof::Reply {
+            return Ok(true);
         }
         if self.evidence.ends.is_empty() {
             return Ok(false);
@@ -100,7 +107,11 @@ impl RunVerb for DoubtVerb<'_> {
             return Ok(((), false));
         }
         let history = put_doubt(rows, self.doubt, self.by_handle).await?;
-        rows.name(history.to_string())?;
+        let (id, writes) = (history.to_string(), rows.identity().writes);
+        match rows.check_rows() {
+            Ok(()) => rows.name(id)?,
+            Err(_) => rows.accept(StoreIdentity { id, writes }).await?,
+        }
         Ok(((), true))
     }
 }
@@ -168,6 +179,9 @@ async fn report<R: Rows>(
     known: Option<&Known>,
 ) -> VerbResult<R, ()> {
     let before = history::standing(rows).await?;
+    if before.doubt.is_none() {
+        rows.check_rows()?;
+    }
     let mut after = before.clone();
     after.record_report(journal, known);
     if after.known != before.known {
@@ -207,7 +221,7 @@ impl<B: Backend> BackendStore<B> {
     pub(super) async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
         let by_handle = self.lineage.by_handle();
         let by_handle = by_handle.as_ref();
-        if evidence.other_server {
+        if evidence.proof == Proof::OtherServer {
             return self.output_of(AcceptServerVerb { doubt, evidence, by_handle }).await;
         }
         self.output_of(DoubtVerb { doubt, evidence, by_handle }).await

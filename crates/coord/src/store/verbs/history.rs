@@ -1,6 +1,6 @@
 //! The history of a store, and doubts about it, as notes among its rows.
 
-use super::rows::{Failure, Rows, RowsResult};
+use super::rows::{Failure, Rows, RowsResult, THIS_PROCESS};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::fast_forward::FastForward;
 use crate::model::history::{
@@ -41,14 +41,17 @@ pub(super) async fn put_start<R: Rows>(
     Ok(history)
 }
 
-/// Writes the start of a history. See [`put_start`].
+/// Writes the start of a history. See [`put_start`]. Among rows of different ages, nothing of any
+/// earlier history counts as kept.
 async fn put_start_of<R: Rows>(
     rows: &mut R,
     history: &History,
     lost_from: Option<u64>,
 ) -> RowsResult<R, ()> {
-    let starts = read_starts(rows).await?;
-    let from = lost_from.or_else(|| rows.begins_alone());
+    let (starts, from) = match rows.check_rows() {
+        Ok(()) => (read_starts(rows).await?, lost_from.or_else(|| rows.begins_alone())),
+        Err(_) => (Starts::default(), Some(0)),
+    };
     rows.put_note(STARTS, starts.with(&history.start, from)).await
 }
 
@@ -107,13 +110,16 @@ pub(super) async fn put_moved<R: Rows>(
 /// Ends the doubt in an operator's step. Returns whether another namespace of the store is still in
 /// doubt.
 ///
-/// A step that accepts another server puts all other namespaces in doubt: the move has applied
-/// nothing that their processes know, and the server may lack some of it.
+/// A step that accepts another server, or rows of different ages, puts all other namespaces in
+/// doubt: the move has applied nothing that their processes know, and the store may lack some of it.
 pub(super) async fn end_doubt<R: Rows>(rows: &mut R, forward: &FastForward) -> RowsResult<R, bool> {
     let mut standing = standing(rows).await?;
     standing.end(forward);
-    if rows.check_server().is_err() {
-        let doubt = Doubt::of_other_server(rows.identity().writes);
+    let other_server = rows.check_server().err();
+    let other_server = other_server.map(|_| Doubt::of_other_server(rows.identity().writes));
+    let old_rows = rows.check_rows().err();
+    let old_rows = old_rows.and_then(|error| Doubt::of(error.kind(), THIS_PROCESS));
+    if let Some(doubt) = other_server.or(old_rows) {
         rows.put_note_everywhere(DOUBT, text(&doubt)?).await?;
     }
     rows.remove_note(DOUBT).await?;

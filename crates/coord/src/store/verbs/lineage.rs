@@ -154,6 +154,7 @@ impl Lineage {
         let found = rows.identity().clone();
         if access == Access::Write {
             refuse_doubt(rows).await?;
+            rows.check_rows()?;
         }
         let Some(seen) = seen else { return Ok(()) };
         if seen.is_kept_by(&found) {

@@ -11,7 +11,7 @@ use super::*;
 use crate::ids::Term;
 use crate::journal::{Inspected, JournalLease, Record};
 use crate::model::catalog::NewDefinition;
-use crate::model::history::{JournalInfo, Recalled, StoreIdentity};
+use crate::model::history::{JournalInfo, Proof, Recalled, StoreIdentity};
 use crate::platform::timer::ManualTimer;
 use crate::store::memory::{MemoryClock, MemoryStore};
 
@@ -213,7 +213,7 @@ async fn recovery_plan_rejects_operator_mistakes() {
 /// Returns evidence of one more write than the store has.
 fn lost_by(found: &StoreIdentity) -> Evidence {
     let seen = StoreIdentity { writes: found.writes + 1, ..found.clone() };
-    Evidence { id: found.id.clone(), seen, ends: BTreeMap::new(), other_server: false }
+    Evidence { id: found.id.clone(), seen, ends: BTreeMap::new(), proof: Proof::Comparison }
 }
 
 async fn doubt_without_report(store: &MemoryStore) {
