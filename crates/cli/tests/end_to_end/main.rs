@@ -26,6 +26,7 @@ mod order;
 mod recovery;
 mod recovery_again;
 mod recovery_from_here;
+mod recovery_of_mixed_rows;
 mod recovery_of_namespaces;
 mod recovery_of_programs;
 mod recovery_unnoticed;

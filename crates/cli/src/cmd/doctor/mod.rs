@@ -14,7 +14,9 @@ use snowmint_coord::external::is_external;
 use snowmint_coord::journal::Past;
 use snowmint_coord::recovery::compare_journal;
 use snowmint_coord::spec::{Plan, SourceSpec};
-use snowmint_coord::{Definition, Forecast, SlotInfo, forecast, is_worker_pool};
+use snowmint_coord::{
+    Definition, Doubt, Forecast, SlotInfo, StoreIdentity, forecast, is_worker_pool,
+};
 use snowmint_core::UnixMillis;
 use snowmint_core::layout::EPOCH_DEFAULT;
 
@@ -232,8 +234,8 @@ fn layouts(config: &Config, now: UnixMillis) -> Vec<Finding> {
     .collect()
 }
 
-/// Reports whether the store is in doubt, and which reports are missing; and other namespaces that
-/// are in doubt, which no server may use.
+/// Reports whether the store is in doubt, and which reports are missing; whether a start would put it
+/// in doubt; and other namespaces that are in doubt, which no server may use.
 async fn in_doubt(store: &dyn snowmint_coord::Store) -> Outcome<Vec<Finding>> {
     // Servers do not report this to clients: they check it themselves.
     if store.owner_client().is_some() {
@@ -252,7 +254,7 @@ async fn in_doubt(store: &dyn snowmint_coord::Store) -> Outcome<Vec<Finding>> {
             ),
         )
     });
-    let own = standing.doubt.map(|doubt| {
+    let in_doubt = |doubt: Doubt| {
         let reported = standing.journals.len().saturating_sub(missing) as u64;
         let has = after(reported, "has", "have");
         let (reported, missing) = (counted(reported, "journal"), missing as u64);
@@ -265,7 +267,15 @@ async fn in_doubt(store: &dyn snowmint_coord::Store) -> Outcome<Vec<Finding>> {
                  {missing} {lacks} not; run snowmint worker recover --dry-run"
             ),
         )
-    });
+    };
+    let own = match standing.doubt {
+        Some(doubt) => Some(in_doubt(doubt)),
+        None => {
+            let nothing = StoreIdentity { id: String::new(), writes: 0 };
+            let refused = store.recall("doctor", &nothing).await.err();
+            refused.map(|error| Finding::error("store", format!("no server mints: {error}")))
+        }
+    };
     Ok(own.into_iter().chain(others).collect())
 }
 
