@@ -129,4 +129,12 @@ impl Error {
         let evidence = visible(evidence.into());
         Self::new(ErrorKind::StoreRolledBack { evidence, seen, found }, None)
     }
+
+    /// Creates the error for a store whose reply contradicts an earlier one: it hands out numbers
+    /// again, or has an older lease than its holder. The store may show no trace of that later.
+    pub(crate) fn contradiction(evidence: impl Into<String>, seen: u64, found: u64) -> Self {
+        let mut error = Self::store_rolled_back(evidence, seen, found);
+        error.0.contradicts = true;
+        error
+    }
 }

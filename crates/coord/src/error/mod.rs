@@ -48,6 +48,7 @@ struct Repr {
     verb: Option<Verb>,
     retry: Retry,
     not_applied: bool,
+    contradicts: bool,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -67,6 +68,7 @@ impl Error {
             verb: None,
             retry,
             not_applied: false,
+            contradicts: false,
             source: None,
         }))
     }
@@ -146,6 +148,11 @@ impl Error {
     #[must_use]
     pub fn is_not_applied(&self) -> bool {
         self.0.not_applied
+    }
+
+    /// Returns whether a store's reply contradicts an earlier one.
+    pub(crate) fn is_contradiction(&self) -> bool {
+        self.0.contradicts
     }
 
     /// Returns the kind of failure.

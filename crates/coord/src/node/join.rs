@@ -12,7 +12,7 @@ use crate::journal::JournalLease;
 use crate::machine::{Granted, PresenceMachine};
 use crate::model::catalog::Catalog;
 use crate::model::history::{Recalled, StoreIdentity};
-use crate::model::lease::{Extend, Lease, Release};
+use crate::model::lease::{Extend, Lease, Release, slot_label};
 use crate::model::member::Member;
 use crate::model::pool::{ClaimRequest, Pool, Preference};
 use crate::platform::random;
@@ -128,13 +128,31 @@ impl ClaimArgs {
         self.pending_releases.iter().any(is_its)
     }
 
+    /// Returns what this process knows of a slot, if no other member has had it since.
+    fn known(&self, lease: &Lease) -> Option<&JournalLease> {
+        self.past.iter().find(|known| {
+            known.pool == lease.pool && known.slot == lease.slot && known.term.next() == lease.term
+        })
+    }
+
+    /// Rejects leases that begin below what the store had granted: it lost an extend.
+    fn check_kept(&self, ctx: &NodeContext, recoveries: u64, leases: &[Lease]) -> Result<()> {
+        for lease in leases {
+            let granted =
+                self.known(lease).map_or(Mark::ZERO, |known| known.mark.max(known.granted));
+            if lease.floor < granted {
+                let evidence = format!("mark of {}", slot_label(&lease.pool, lease.slot));
+                let error = Error::contradiction(evidence, granted.get(), lease.floor.get());
+                ctx.doubt_since(recoveries, &error);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// Resumes a slot at the journal's mark, if no other member has had it since.
     fn resume(&self, lease: &Lease) -> Granted {
-        let known = self.past.iter().find(|known| {
-            known.pool == lease.pool && known.slot == lease.slot && known.term.next() == lease.term
-        });
-        // A store that lost the last extend may have a lower one.
-        let floor = known.map_or(lease.floor, |known| known.mark);
+        let floor = self.known(lease).map_or(lease.floor, |known| known.mark);
         Granted { lease: lease.clone(), floor: floor.unix_millis() }
     }
 }
@@ -187,7 +205,9 @@ pub(super) async fn claim(
         mark_at_most,
         request: claim.request,
     };
+    let recoveries = ctx.doubts.recoveries();
     let leases = ctx.store_call(Verb::Claim, ctx.store.claim(&request, wall)).await?;
+    claim.check_kept(ctx, recoveries, &leases)?;
     let ahead_ms = leases.iter().map(|lease| lease.mark.unix_millis().since(wall)).min();
     if settings.after_crash == AfterCrash::Refuse
         && let Some(ahead_ms @ 1..) = ahead_ms
@@ -262,8 +282,9 @@ async fn claim_known(
         // Each claim has a different request number, also from the one that may follow them.
         request: claim.request ^ (1 << 62) ^ group,
     };
+    let recoveries = ctx.doubts.recoveries();
     match ctx.store_call(Verb::Claim, ctx.store.claim(&request, wall)).await {
-        Ok(leases) => Ok(Some(leases)),
+        Ok(leases) => claim.check_kept(ctx, recoveries, &leases).map(|()| Some(leases)),
         Err(error) if matches!(error.kind(), ErrorKind::Unavailable) => Err(error),
         Err(error) => {
             tracing::debug!(pool = %claim.pool.name, group, error = %chain(&error), "failed to claim the former slot");
@@ -395,43 +416,46 @@ mod tests {
         assert!(new_member.catalog.unwrap().definitions.is_empty());
     }
 
-    /// The store lost the last extend, and the process knows more.
-    #[test]
-    fn slot_continues_where_its_process_stopped_whatever_the_store_has() {
-        for (used_to, from) in [(900, 900), (1_000, 1_000), (1_300, 1_300)] {
-            let known = JournalLease {
-                pool: "workers-10".into(),
-                slot: 3,
-                term: Term::new(7),
-                mark: Mark::new(used_to),
-                released: false,
-                granted: Mark::ZERO,
-            };
+    /// No other process had the slot in between.
+    #[tokio::test]
+    async fn claim_below_what_the_store_had_granted_raises_doubt() {
+        let world = World::new();
+        let (soon, later) = (START.saturating_add(500), START.saturating_add(60_000));
+        for (mark, granted, worker) in [
+            (soon, UnixMillis::ZERO, None),
+            (UnixMillis::ZERO, soon, None),
+            (later, later, Some(0)),
+            (later, later, None),
+        ] {
+            let store = world.handle();
+            let ctx = ctx(&world, Arc::clone(&store));
+            let settings = NodeSettings { worker, ..NodeSettings::default() };
+            let incarnation = random::incarnation().unwrap();
             let member = Member {
-                incarnation: Incarnation::new(1),
+                incarnation,
                 owner: String::new(),
                 host: String::new(),
                 process: 1,
                 address: String::new(),
             };
-            let args = ClaimArgs {
-                pool: Pool { name: "workers-10".into(), slots: 4, group: 1, reuse: Reuse::Recycle },
-                member,
-                supersedes: None,
-                past: vec![known],
-                request: 1,
-                pending_releases: Vec::new(),
+            store.join(&member, PresenceMachine::joining(10_000, START), START).await.unwrap();
+            let pool =
+                Pool { name: incarnation.to_string(), slots: 1, group: 1, reuse: Reuse::Recycle };
+            let known = JournalLease {
+                pool: pool.name.clone(),
+                slot: 0,
+                term: Term::ZERO,
+                mark: Mark::from(mark),
+                released: false,
+                granted: Mark::from(granted),
             };
-            let lease = |term| Lease {
-                pool: "workers-10".into(),
-                slot: 3,
-                term: Term::new(term),
-                holder: None,
-                floor: Mark::new(1_000),
-                mark: Mark::new(1_000),
-            };
-            assert_eq!(args.resume(&lease(8)).floor.get(), from);
-            assert_eq!(args.resume(&lease(9)).floor.get(), 1_000, "another had it since");
+            let (past, pending_releases) = (vec![known], Vec::new());
+            let args =
+                ClaimArgs { pool, member, supersedes: None, past, request: 1, pending_releases };
+            let mut left = ClaimLeftovers::default();
+            let refused = claim(&ctx, &settings, &args, &mut left).await.unwrap_err();
+            assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
+            assert!(ctx.doubts.contradiction().is_some());
         }
     }
 

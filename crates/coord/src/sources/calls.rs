@@ -63,12 +63,7 @@ impl NodeContext {
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         let recoveries = self.doubts.recoveries();
-        call.await.inspect_err(|error| {
-            // A late result may be about the store as it was before its recovery.
-            if self.doubts.recoveries() == recoveries {
-                self.doubt(error);
-            }
-        })
+        call.await.inspect_err(|error| self.doubt_since(recoveries, error))
     }
 
     /// Limits the time of a call; `late` returns the error of one that takes longer than

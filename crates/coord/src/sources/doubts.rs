@@ -37,6 +37,9 @@ impl Doubts {
         }
         let mut state = lock(&self.0);
         state.raised = state.raised.wrapping_add(1);
+        if error.is_contradiction() {
+            state.contradiction.get_or_insert_with(|| error.clone());
+        }
         match &mut state.open {
             None => state.open = Some(StoreDoubt { error: error.clone(), is_news: true }),
             // A rollback outlasts the other kinds: the address may lead back to the store, and a
@@ -49,15 +52,6 @@ impl Doubts {
             Some(_) => {}
         }
         true
-    }
-
-    /// Records the doubt that a reply raises because it contradicts an earlier one: the store may
-    /// show no trace of it later. Returns whether it raises one.
-    pub(crate) fn raise_contradiction(&self, error: &Error) -> bool {
-        if error.kind().is_rolled_back() {
-            lock(&self.0).contradiction.get_or_insert_with(|| error.clone());
-        }
-        self.raise(error)
     }
 
     /// Returns the reply that contradicts an earlier one, while a doubt is open.

@@ -148,11 +148,11 @@ impl NodeContext {
         }
     }
 
-    /// Records the evidence of [`doubt`](Self::doubt) that a reply has, which contradicts an earlier
-    /// one.
-    pub(crate) fn contradicted(&self, error: &Error) {
-        if self.doubts.raise_contradiction(error) {
-            self.wake.notify_one();
+    /// Records the evidence of a call that began after this many joins. A late result may be about
+    /// the store as it was before its recovery.
+    pub(crate) fn doubt_since(&self, recoveries: u64, error: &Error) {
+        if self.doubts.recoveries() == recoveries {
+            self.doubt(error);
         }
     }
 
@@ -162,11 +162,12 @@ impl NodeContext {
         items: &[Extend],
         wall: UnixMillis,
     ) -> Result<Vec<Result<Extended>>> {
+        let recoveries = self.doubts.recoveries();
         let results = self.store_call(Verb::Extend, self.store.extend(items, wall)).await?;
         results
             .iter()
             .filter_map(|result| result.as_ref().err())
-            .for_each(|error| self.contradicted(error));
+            .for_each(|error| self.doubt_since(recoveries, error));
         self.handed_out();
         Ok(results)
     }

@@ -74,5 +74,5 @@ pub(super) fn check_forward(name: &str, segment: &Segment, seen_end: u64) -> Res
         return Ok(());
     }
     let evidence = format!("next number of source {name:?}");
-    Err(Error::store_rolled_back(evidence, seen_end, segment.first))
+    Err(Error::contradiction(evidence, seen_end, segment.first))
 }

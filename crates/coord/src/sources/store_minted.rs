@@ -144,12 +144,13 @@ impl PerRequest for StoreMinted {
             definition_version: self.definition_version.load(Ordering::Acquire),
             within: Some(Bounds::Now(ticks)),
         };
+        let recoveries = self.ctx.doubts.recoveries();
         let seen_end = self.seen_end.load(Ordering::Acquire);
         let sent_at = self.ctx.timer.elapsed();
         let result = self.ctx.reserve(&reserve).await;
         let segment = result.inspect_err(|error| self.watch_error(error))?;
         check_forward(&self.name, &segment, seen_end)
-            .inspect_err(|error| self.ctx.contradicted(error))?;
+            .inspect_err(|error| self.ctx.doubt_since(recoveries, error))?;
         self.seen_end.fetch_max(segment.last.saturating_add(1), Ordering::AcqRel);
         self.ctx.saw(segment.catalog_version, segment.writes);
         self.ctx.handed_out();

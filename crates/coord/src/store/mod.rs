@@ -224,7 +224,7 @@ store_calls! {
     /// Atomicity: the slot. Clock: the store's, else `now`, gives the time of the release. On
     /// retry: repeat freely; a completed release is recognised until the slot is claimed again, and
     /// is `Fenced` afterwards. A release with the mark that the caller saw ([`Release::from`])
-    /// fails with `MarkMoved` when the mark is elsewhere.
+    /// fails with `MarkMoved` when the mark is above, and with `StoreRolledBack` when it is below.
     Release(Write): fn release(release: &'a Release, now: UnixMillis) -> ();
 
     /// Acquires exclusive slots by name, by the rules of

@@ -1,4 +1,4 @@
-//! Sources, workers and layouts as messages: the same content as the bodies of HTTP.
+//! Sources, workers and layouts as messages.
 
 use serde_json::{Map, Value};
 use snowmint_coord::recovery::{self, ContinueAt};

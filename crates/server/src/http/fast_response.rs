@@ -1,5 +1,5 @@
 //! The fast path: nearly every request is a `GET` of one ID that can be minted immediately. It gets
-//! its response on arrival, without a future, a clock reading, or any lookup. Every other request
+//! its response on arrival, without a future, timing, or any lookup. Every other request
 //! takes the general path.
 
 use axum::body::Bytes;

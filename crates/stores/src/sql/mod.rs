@@ -125,11 +125,6 @@ impl<S: Session> Tx<S> {
         })
     }
 
-    /// Adds the error of a store in which some rows are older than others.
-    pub(crate) fn with_mixed(self, mixed: Option<Error>) -> Self {
-        Self { mixed, ..self }
-    }
-
     async fn run(
         &mut self,
         statement: impl Into<String> + Send,

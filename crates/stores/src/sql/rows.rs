@@ -9,6 +9,7 @@ use snowmint_coord::verbs::{Failure, NamespaceRow, Rows, STARTS};
 use snowmint_coord::{Definition, Error, Incarnation, Pool, SlotRow, StoreIdentity};
 use snowmint_core::UnixMillis;
 
+use super::making::row_lost;
 use super::result::{SqlResult, damaged};
 use super::session::Session;
 use super::value::Value;
@@ -29,6 +30,23 @@ impl<S: Session> Tx<S> {
     /// store's row.
     fn namespace_of(&self, note: &str) -> &str {
         if note == STARTS { "" } else { &self.namespace }
+    }
+
+    async fn counted_changes(&mut self) -> SqlResult<i64> {
+        let counted = self.fetch_one(counted_changes(S::INTEGER), Vec::new()).await?;
+        counted.ok_or_else(|| damaged("write count is missing"))?.changes()
+    }
+
+    /// Compares the total of changes with the rows. `error` is that of a write if they differ, made
+    /// from both.
+    pub(crate) async fn check_changes(mut self, error: fn((u64, u64)) -> Error) -> SqlResult<Self> {
+        let query = "SELECT row_changes FROM snowmint_store";
+        let stored = self.fetch_one(query, Vec::new()).await?;
+        let stored = stored.ok_or_else(row_lost)?.changes()?;
+        let counted = self.counted_changes().await?;
+        self.mixed =
+            (stored != counted).then(|| error((stored.unsigned_abs(), counted.unsigned_abs())));
+        Ok(self)
     }
 
     async fn put_note_in(&mut self, namespace: &str, name: &str, text: String) -> SqlResult<()> {
@@ -257,8 +275,7 @@ impl<S: Session> Rows for Tx<S> {
     }
 
     async fn accept(&mut self, identity: StoreIdentity) -> SqlResult<()> {
-        let counted = self.fetch_one(counted_changes(S::INTEGER), Vec::new()).await?;
-        let counted = counted.ok_or_else(|| damaged("write count is missing"))?.changes()?;
+        let counted = self.counted_changes().await?;
         self.run("UPDATE snowmint_store SET row_changes = ?", vec![Value::Integer(counted)])
             .await?;
         self.row_changes = 0;

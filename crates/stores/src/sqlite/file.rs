@@ -118,7 +118,7 @@ impl File {
         values: Vec<Value>,
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
         let state = self.connected().await?;
-        if matches!(&*state, FileState::Open(Live { stale_rows: Some(_), .. })) {
+        if matches!(&*state, FileState::Open(Live { stale_rows: true, .. })) {
             return Ok(None);
         }
         let rows = SqliteSession::new(state)
@@ -137,7 +137,7 @@ impl File {
             }
             // A write now would be lost with a file that was replaced or removed. Stale rows are
             // counted again, since a step may have put the store in doubt.
-            FileState::Open(live) if !live.is_at(&self.path) || live.stale_rows.is_some() => {
+            FileState::Open(live) if !live.is_at(&self.path) || live.stale_rows => {
                 *state = FileState::Broken;
             }
             FileState::Open(_) | FileState::Broken => {}
@@ -182,13 +182,11 @@ impl Backend for File {
             }
         };
         let state = self.connected().await?;
-        let mixed = match &*state {
-            FileState::Open(Live { stale_rows, .. }) => stale_rows.map(mixed_rows),
-            FileState::Broken | FileState::Closed => None,
-        };
+        let is_mixed = matches!(&*state, FileState::Open(Live { stale_rows: true, .. }));
         let opening = OpeningQuery { query, access, clock: false, server: None };
         let rows = Tx::begin(SqliteSession::new(state), &self.namespace, opening).await?;
-        Ok(rows.with_mixed(mixed))
+        // Another step may have accepted them while this one waited to begin.
+        if is_mixed { rows.check_changes(mixed_rows).await } else { Ok(rows) }
     }
 
     async fn extend(
@@ -293,8 +291,7 @@ impl Live {
             let stored: i64 = stored.try_get(0).map_err(Failure::Backend)?;
             let counted = schema::counted_changes(&mut connection).await?;
             sqlx::query("ROLLBACK").execute(&mut connection).await.map_err(Failure::Backend)?;
-            let stale_rows =
-                (stored != counted).then(|| (stored.unsigned_abs(), counted.unsigned_abs()));
+            let stale_rows = stored != counted;
             let file_id = FileId::of(&path);
             let file_id = file_id.map_err(|error| Failure::Backend(sqlx::Error::Io(error)))?;
             // The connection may have the former file, and its writes would be lost.

@@ -17,8 +17,8 @@ pub(crate) struct Live {
     pub(super) connection: SqliteConnection,
     /// Identity of the file, whatever the path names later.
     pub(super) file_id: Option<FileId>,
-    /// Set when some rows are older than the store's row, as (total there, total found).
-    pub(super) stale_rows: Option<(u64, u64)>,
+    /// Whether some rows were older than the store's row when it was opened.
+    pub(super) stale_rows: bool,
 }
 
 /// Device and number of a file.

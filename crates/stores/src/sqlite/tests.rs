@@ -349,7 +349,10 @@ async fn recovery_of_mixed_rows_excuses_no_other_namespace_and_no_earlier_proces
     assert_eq!(code(shop.define(&source("more", "{}")).await), "store_rolled_back");
     shop.fast_forward(&FastForward::default()).await.unwrap();
     shop.define(&source("more", "{}")).await.unwrap();
+    let fresh = open(&folder.file(), "fresh", Settings::default()).await.unwrap();
+    assert_eq!(fresh.recall("it", &NOTHING).await.unwrap(), Recalled::Same);
     for store in [store, shop] {
+        assert_eq!(store.recall("it", &NOTHING).await.unwrap(), Recalled::Same);
         // It has written little, and long before: all of it may be lost.
         assert_eq!(store.recall("it", &seen).await.unwrap(), Recalled::Recovered);
         let now = store.identity().await.unwrap();

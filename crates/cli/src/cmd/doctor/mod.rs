@@ -15,7 +15,7 @@ use snowmint_coord::journal::Past;
 use snowmint_coord::recovery::compare_journal;
 use snowmint_coord::spec::{Plan, SourceSpec};
 use snowmint_coord::{
-    Definition, Doubt, Forecast, SlotInfo, StoreIdentity, forecast, is_worker_pool,
+    Definition, Doubt, ErrorKind, Forecast, SlotInfo, StoreIdentity, forecast, is_worker_pool,
 };
 use snowmint_core::UnixMillis;
 use snowmint_core::layout::EPOCH_DEFAULT;
@@ -272,8 +272,12 @@ async fn in_doubt(store: &dyn snowmint_coord::Store) -> Outcome<Vec<Finding>> {
         Some(doubt) => Some(in_doubt(doubt)),
         None => {
             let nothing = StoreIdentity { id: String::new(), writes: 0 };
-            let refused = store.recall("doctor", &nothing).await.err();
-            refused.map(|error| Finding::error("store", format!("no server mints: {error}")))
+            match store.recall("doctor", &nothing).await {
+                Err(error) if matches!(error.kind(), ErrorKind::StoreRolledBack { .. }) => {
+                    Some(Finding::error("store", format!("no server mints: {error}")))
+                }
+                recalled => recalled.map(|_| None)?,
+            }
         }
     };
     Ok(own.into_iter().chain(others).collect())

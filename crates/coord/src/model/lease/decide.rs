@@ -55,7 +55,7 @@ pub fn decide_extend(row: &SlotRow, item: &Extend, now: UnixMillis) -> Result<Ex
 /// release was done before.
 ///
 /// # Errors
-/// `Fenced` and `StoreRolledBack` as for [`decide_extend`]; `MarkMoved` when the mark is not where
+/// `Fenced` and `StoreRolledBack` as for [`decide_extend`]; `MarkMoved` when the mark is above where
 /// the caller saw it; `Invalid` when the new mark is outside the lease.
 pub fn decide_release(
     row: &SlotRow,
@@ -114,7 +114,7 @@ fn check_mark_seen(row: &SlotRow, pool: &str, expected: Mark) -> Result<()> {
         Ordering::Greater => Err(mark_moved(row, pool, expected)),
         Ordering::Less => {
             let evidence = format!("mark of {}", slot_label(pool, row.slot));
-            Err(Error::store_rolled_back(evidence, expected.get(), row.mark.get()))
+            Err(Error::contradiction(evidence, expected.get(), row.mark.get()))
         }
     }
 }
@@ -134,7 +134,7 @@ fn check_held(row: &SlotRow, pool: &str, held: Term, holder: Option<Incarnation>
     let (held, newest) = (held.get(), row.term.get());
     if held > newest {
         let evidence = format!("term of {}", slot_label(pool, row.slot));
-        return Err(Error::store_rolled_back(evidence, held, newest));
+        return Err(Error::contradiction(evidence, held, newest));
     }
     if held < newest {
         return Err(Error::fenced(format!(

@@ -114,7 +114,7 @@ impl Faults {
         if !self.outlived.load(Ordering::SeqCst) {
             return results;
         }
-        let newer = |_| Err(Error::store_rolled_back("the term of a slot", 2, 1));
+        let newer = |_| Err(Error::contradiction("the term of a slot", 2, 1));
         results.into_iter().map(newer).collect()
     }
 

@@ -95,10 +95,11 @@ impl SegmentSource {
         let below_end = self.below_end(within);
         let reserve =
             Reserve { source: self.name.clone(), length, definition_version, within: below_end };
-        let seen_end = self.refill().seen_end;
+        let (recoveries, seen_end) = (self.ctx.doubts.recoveries(), self.refill().seen_end);
         let taken = async {
             let segment = self.ctx.reserve(&reserve).await?;
-            self.check_forward(&segment, seen_end)?;
+            self.check_forward(&segment, seen_end)
+                .inspect_err(|error| self.ctx.doubt_since(recoveries, error))?;
             self.ctx.remember(&self.name, &segment, self.stripe).await?;
             Ok(segment)
         };
@@ -121,8 +122,7 @@ impl SegmentSource {
     /// Checks that the segment lies above all that was seen before it was requested: results may
     /// overtake each other.
     fn check_forward(&self, segment: &Segment, seen_end: u64) -> Result<()> {
-        check_forward(&self.name, segment, seen_end)
-            .inspect_err(|error| self.ctx.contradicted(error))?;
+        check_forward(&self.name, segment, seen_end)?;
         let end = segment.last.saturating_add(1);
         self.record_mark(end);
         let mut refill = self.refill();

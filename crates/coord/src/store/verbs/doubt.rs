@@ -4,8 +4,8 @@ use async_trait::async_trait;
 
 use super::BackendStore;
 use super::history::{
-    self, DOUBT, JOURNALS, KNOWN, check_server_of, is_rolled_back, others_in_doubt, put_start,
-    read_history, refuse_doubt, text,
+    self, DOUBT, JOURNALS, KNOWN, check_server_of, is_in_doubt, is_rolled_back, others_in_doubt,
+    put_start, read_history, refuse_doubt, text,
 };
 use super::rows::{Access, Backend, Failure, Rows, RowsResult, THIS_PROCESS, VerbResult};
 use super::run_verb::{RunVerb, steps};
@@ -100,7 +100,7 @@ impl RunVerb for DoubtVerb<'_> {
     const LEAVES_START: bool = true;
 
     async fn run<R: Rows>(&self, rows: &mut R) -> VerbResult<R, ()> {
-        if rows.identity().id != self.evidence.id || rows.note(DOUBT).await?.is_some() {
+        if rows.identity().id != self.evidence.id || is_in_doubt(rows).await? {
             return Ok(((), false));
         }
         if !self.is_shown(rows).await? {

@@ -50,7 +50,8 @@ async fn put_start_of<R: Rows>(
 ) -> RowsResult<R, ()> {
     let (starts, from) = match rows.check_rows() {
         Ok(()) => (read_starts(rows).await?, lost_from.or_else(|| rows.begins_alone())),
-        Err(_) => (Starts::default(), Some(0)),
+        // A process that has seen nothing lacks nothing.
+        Err(_) => (Starts::default(), Some(1)),
     };
     rows.put_note(STARTS, starts.with(&history.start, from)).await
 }
@@ -129,9 +130,11 @@ pub(super) async fn end_doubt<R: Rows>(rows: &mut R, forward: &FastForward) -> R
 }
 
 pub(super) async fn standing<R: Rows>(rows: &mut R) -> RowsResult<R, Standing> {
+    // Among rows of different ages, the note may be an old one.
+    let in_doubt = History::says_doubt(&rows.identity().id);
     Ok(Standing {
         id: rows.identity().id.clone(),
-        doubt: read(rows, DOUBT).await?,
+        doubt: if in_doubt { read(rows, DOUBT).await? } else { None },
         journals: read(rows, JOURNALS).await?.unwrap_or_default(),
         known: read(rows, KNOWN).await?.unwrap_or_default(),
         others_in_doubt: OthersInDoubt::default(),

@@ -113,8 +113,8 @@ pub trait Rows: Send + Sized {
 
     /// Rejects rows of which some are older than others, as in a file that was restored next to the
     /// log of another state. No count of writes tells which of them are. A step that writes checks
-    /// this at its begin; the step that puts the store in doubt ends it, since all rows are suspect
-    /// then.
+    /// this at its begin, but for reports to a store in doubt. The step that puts the store in doubt
+    /// ends it, since all rows are suspect then.
     fn check_rows(&self) -> Result<()> {
         Ok(())
     }
