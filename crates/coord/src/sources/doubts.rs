@@ -154,6 +154,21 @@ mod tests {
     }
 
     #[test]
+    fn contradiction_is_kept_until_the_doubt_ends() {
+        let doubts = Doubts::default();
+        let again = Error::contradiction("mark of slot 1", 2, 1);
+        for error in [back(), other()] {
+            doubts.raise(&error);
+            assert!(doubts.contradiction().is_none(), "{error}");
+        }
+        doubts.raise(&again);
+        doubts.raise(&back());
+        assert_eq!(doubts.contradiction().unwrap().message(), again.message());
+        assert!(doubts.end(doubts.raised(), Recalled::Same));
+        assert!(doubts.contradiction().is_none());
+    }
+
+    #[test]
     fn lasting_doubt_replaces_a_passing_one_only() {
         for order in [[back(), other()], [other(), back()]] {
             let doubts = Doubts::default();

@@ -337,7 +337,7 @@ async fn old_rows_under_a_newer_log_are_noticed() {
 
 /// Counts do not tell which of its rows are old.
 #[tokio::test]
-async fn recovery_of_mixed_rows_excuses_no_other_namespace_and_no_earlier_process() {
+async fn recovery_of_mixed_rows_excuses_no_other_namespace() {
     let folder = Folder::new();
     mixed(&folder).await;
     let store = open(&folder.file(), "default", Settings::default()).await.unwrap();

@@ -1,5 +1,7 @@
 use super::case::{Case, TASKS, cases, code, extend, later, pool};
-use snowmint_coord::{ErrorKind, Extend, Lease, Mark, Preference, Release, Retry, Term};
+use snowmint_coord::{
+    ErrorKind, Extend, FastForward, Lease, Mark, Preference, Release, Retry, Term,
+};
 
 cases![
     unheld_slot_is_extended_by_its_newest_term,
@@ -21,6 +23,7 @@ cases![
     of_sixteen_extends_from_one_mark_one_wins,
     sixteen_holders_move_their_marks_at_once,
     extend_and_release_never_both_win,
+    raised_mark_fences_windows_that_began_below,
 ];
 
 /// Models an external lease: the mark is the lease, and a client with the newest term moves it.
@@ -338,4 +341,30 @@ async fn extend_and_release_never_both_win(case: Case) {
         // The release names the floor, so it may undo the extend, but nothing moves after it.
         assert_eq!(mark_of(&case, &lease).await, lease.floor);
     }
+}
+
+/// A process that was left out of a recovery minted up to the mark. So may the holder of a window
+/// that reaches past it.
+async fn raised_mark_fences_windows_that_began_below(case: Case) {
+    let member = case.member("shop").await;
+    let (below, above) = (case.claim(&member, &pool(8)).await, case.claim(&member, &pool(8)).await);
+    case.extend(&below, below.mark, Mark::new(100)).await.unwrap();
+    case.release(&above, above.mark).await.unwrap();
+    let marks_at_least = Mark::new(70);
+    let raised = FastForward {
+        marks_at_least,
+        values_only: true,
+        same_server: true,
+        ..FastForward::default()
+    };
+    case.another().await.store.fast_forward(&raised).await.unwrap();
+    let refused = case.extend(&below, Mark::new(100), Mark::new(200)).await;
+    assert_eq!(code(refused), "fenced");
+    let again = case.claim(&member, &pool(8)).await;
+    assert!(again.floor >= marks_at_least, "{again:?}");
+    // Its whole window lies above.
+    case.extend(&again, again.mark, later(again.mark, 50)).await.unwrap();
+    case.another().await.store.fast_forward(&raised).await.unwrap();
+    let mark = later(again.mark, 50);
+    case.extend(&again, mark, later(mark, 50)).await.unwrap();
 }

@@ -1,5 +1,4 @@
-//! History of a store: whether it has everything that a process has seen, and the steps when a
-//! process has seen more.
+//! History of a store: whether it has all that a process has seen, and the steps if it lacks some.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use snowmint_coord::{
     Recalled, Store, StoreIdentity, Timer as _,
 };
 
-use super::case::{Case, cases, code, later, pool, reached};
+use super::case::{Case, cases, code, pool, reached};
 use super::joined_holder::{JoinedHolder, READS, doubt, five_of, is_behind_servers, is_believed};
 
 cases!(
@@ -22,7 +21,6 @@ cases!(
     fast_forward_recovers_only_its_namespace,
     recovery_of_another_namespace_excuses_no_loss,
     raised_values_excuse_no_loss,
-    raised_mark_fences_windows_that_began_below,
     each_namespace_with_a_row_is_put_in_doubt,
 );
 
@@ -314,32 +312,6 @@ async fn raised_values_excuse_no_loss(case: Case) {
     assert_eq!(code(case.another().await.store.fast_forward(&raised).await), "store_rolled_back");
     other.store.fast_forward(&FastForward::default()).await.unwrap();
     assert_eq!(other.store.recall("it", &lost).await.unwrap(), Recalled::Recovered);
-}
-
-/// A process that was left out of a recovery minted up to the mark. So may the holder of a window
-/// that reaches past it.
-async fn raised_mark_fences_windows_that_began_below(case: Case) {
-    let member = case.member("shop").await;
-    let (below, above) = (case.claim(&member, &pool(8)).await, case.claim(&member, &pool(8)).await);
-    case.extend(&below, below.mark, Mark::new(100)).await.unwrap();
-    case.release(&above, above.mark).await.unwrap();
-    let marks_at_least = Mark::new(70);
-    let raised = FastForward {
-        marks_at_least,
-        values_only: true,
-        same_server: true,
-        ..FastForward::default()
-    };
-    case.another().await.store.fast_forward(&raised).await.unwrap();
-    let refused = case.extend(&below, Mark::new(100), Mark::new(200)).await;
-    assert_eq!(code(refused), "fenced");
-    let again = case.claim(&member, &pool(8)).await;
-    assert!(again.floor >= marks_at_least, "{again:?}");
-    // Its whole window lies above.
-    case.extend(&again, again.mark, later(again.mark, 50)).await.unwrap();
-    case.another().await.store.fast_forward(&raised).await.unwrap();
-    let mark = later(again.mark, 50);
-    case.extend(&again, mark, later(mark, 50)).await.unwrap();
 }
 
 /// A namespace may have excluded worker numbers alone, or a journal alone.

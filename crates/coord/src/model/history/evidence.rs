@@ -10,7 +10,7 @@ use crate::model::catalog::Definition;
 use crate::model::history::{Known, StoreIdentity};
 use crate::model::stripe::Stripe;
 
-/// How [`Evidence`] proves that a store may lack acknowledged writes.
+/// Way in which [`Evidence`] proves that a store may lack acknowledged writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// The step that puts the store in doubt compares the evidence with the store.
@@ -37,7 +37,7 @@ pub struct Evidence {
     pub seen: StoreIdentity,
     /// Next number of each source, as far as the process saw numbers issued.
     pub ends: BTreeMap<String, u64>,
-    /// How it proves that.
+    /// Way in which it proves that.
     pub proof: Proof,
 }
 

@@ -299,6 +299,7 @@ async fn late_result_from_before_a_recovery_raises_no_doubt() {
     let node = open(&world, &dir).await;
     node.define("bills", &spec(FIXED)).await.unwrap();
     let ctx = Arc::clone(&node.core().ctx);
+    let joins = ctx.doubts.recoveries();
     let (give_error, awaited) = oneshot::channel::<Error>();
     let late = ctx.store_call(Verb::List, async { Err::<(), _>(awaited.await.unwrap()) });
     let mut late = std::pin::pin!(late);
@@ -323,6 +324,8 @@ async fn late_result_from_before_a_recovery_raises_no_doubt() {
     joined(&world, &node).await;
     give_error.send(Error::store_rolled_back("write count", 2, 1)).unwrap();
     assert_eq!(late.await.unwrap_err().kind().code(), "store_rolled_back");
+    ctx.doubt_since(joins, &Error::contradiction("mark of slot 1", 2, 1));
+    assert!(ctx.doubts.check().is_ok());
     assert_eq!(drawn(&world, &node, 1).await, [1_000]);
     in_time(&world, node.close()).await.unwrap();
 }

@@ -170,7 +170,7 @@ impl FastForwardVerb<'_> {
         let mut slots = rows.all_slots().await?;
         if self.forward.values_only {
             let mark = self.forward.marks_at_least;
-            // A holder may not go on with times below the mark in a window that reaches past it.
+            // A holder may not mint times below the mark in a window that reaches past it.
             let is_below =
                 |row: &SlotRow| row.mark < mark || row.holder.is_some() && row.floor < mark;
             slots.retain(|(pool, row)| !counts(pool, row.slot) && is_below(row));
