@@ -74,16 +74,20 @@ impl<C: Pause, O: Observer> Generator<C, O> {
     }
 
     /// Fills the whole buffer with increasing IDs. For each tick that it needs, it waits like
-    /// [`Generator::mint`].
+    /// [`Generator::mint`], and no longer.
     ///
     /// # Errors
     /// [`Short`], with the number of IDs written and the error that ended the batch.
     pub fn fill(&self, out: &mut [u64]) -> Result<(), Short> {
-        let mut made = 0;
+        let (mut made, mut wait_policy) = (0, self.wait_policy());
         while let Some(rest) = out.get_mut(made..) {
             let Err(short) = self.try_fill(rest) else { break };
             made = made.saturating_add(short.made);
-            wait_out(&mut self.wait_policy(), self.clock(), short.error)
+            // Without an ID since the last wait, the same wait goes on.
+            if short.made > 0 {
+                wait_policy = self.wait_policy();
+            }
+            wait_out(&mut wait_policy, self.clock(), short.error)
                 .map_err(|error| Short { made, error })?;
         }
         Ok(())

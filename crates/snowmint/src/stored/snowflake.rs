@@ -90,13 +90,17 @@ impl StoreBacked {
             out.iter_mut().zip(ids).for_each(|(place, id)| *place = id);
             return Ok(());
         }
-        let mut retry_policy = self.source.retry_policy();
-        let mut made = 0;
+        let policy = || (self.source.retry_policy(), self.deadline());
+        let (mut made, (mut retry_policy, mut deadline)) = (0, policy());
         while let Some(rest) = out.get_mut(made..)
             && let Err(short) = self.try_fill(rest)
         {
             made = made.saturating_add(short.made);
-            self.wait_out(&mut retry_policy, short.error, self.deadline())
+            // Without an ID since the last wait, the same wait goes on.
+            if short.made > 0 {
+                (retry_policy, deadline) = policy();
+            }
+            self.wait_out(&mut retry_policy, short.error, deadline)
                 .map_err(|error| Short { made, error })?;
         }
         Ok(())

@@ -121,8 +121,12 @@ impl Worker {
 
     pub(crate) fn fill(&self, out: &mut [u64]) -> Result<(), Short> {
         let clock = self.generator.clock();
-        self.fill_with(out, |error| {
-            let mut wait_policy = self.generator.wait_policy();
+        let mut wait_policy = self.generator.wait_policy();
+        self.fill_with(out, |made, error| {
+            // Without an ID since the last wait, the same wait goes on.
+            if made > 0 {
+                wait_policy = self.generator.wait_policy();
+            }
             let step = wait_policy.next_step(error, clock.read().elapsed());
             step.map_err(|error| self.refused(error))?.wait(clock);
             Ok(())
@@ -130,13 +134,13 @@ impl Worker {
     }
 
     pub(crate) fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
-        self.fill_with(out, |error| Err(self.refused(error)))
+        self.fill_with(out, |_, error| Err(self.refused(error)))
     }
 
     fn fill_with(
         &self,
         out: &mut [u64],
-        mut wait: impl FnMut(MintError) -> Result<()>,
+        mut wait: impl FnMut(usize, MintError) -> Result<()>,
     ) -> Result<(), Short> {
         let mut made = 0;
         // At each mark, a spent window is extended once.
@@ -153,7 +157,7 @@ impl Worker {
                     spent_at = Some(mark);
                     self.extend_past(mark)
                 }
-                error => wait(error),
+                error => wait(short.made, error),
             }
             .map_err(|error| Short { made, error })?;
         }

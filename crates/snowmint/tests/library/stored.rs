@@ -69,6 +69,25 @@ async fn every_form_mints_and_reopening_gives_the_same_generator() {
     }
 }
 
+/// The call blocks the thread that alone could extend the window.
+#[tokio::test]
+async fn a_batch_from_a_spent_window_ends() {
+    let dir = TempDir::new();
+    let settings = NodeSettings { window_ms: 1_000, ..node_settings() };
+    let (options, url) = (Options::new().node_settings(settings), url(dir.path()));
+    let mint = within(options.open(&url)).await.unwrap();
+    let orders = within(mint.snowflake("orders")).await.unwrap();
+    within(orders.mint_async()).await.unwrap();
+    // Longer than any window.
+    std::thread::sleep(Duration::from_secs(4));
+    let begun = std::time::Instant::now();
+    let short = orders.fill(&mut [0; 10]).unwrap_err();
+    assert_eq!((short.made, short.error.kind().code()), (0, "window_spent"), "{short:?}");
+    assert!(begun.elapsed() < BOUND, "{:?}", begun.elapsed());
+    within(orders.mint_async()).await.unwrap();
+    within(mint.close()).await.unwrap();
+}
+
 #[tokio::test]
 async fn handles_of_one_store_claim_and_release_own_workers() {
     let dir = TempDir::new();

@@ -234,16 +234,45 @@ fn nothing_waits_without_a_bound() {
             self.0.step_back_ms(20_000);
         }
     }
-    for rollback in [Rollback::HOLD, Rollback::WAIT, Rollback::Fail, Rollback::BORROW] {
+    let fixed = Rollback::Wait(WaitFor::Fixed { wait_ms: 3 });
+    for rollback in [Rollback::HOLD, Rollback::WAIT, Rollback::Fail, Rollback::BORROW, fixed] {
         let clock = Sinking(clock());
         let settings = with(rollback);
         let ids = Generator::new(NARROW, 7, settings, Window::UNBOUNDED, &clock).unwrap();
         while ids.try_mint().is_ok() {}
         let from_ms = clock.read().elapsed().get();
-        let error = ids.mint().unwrap_err();
-        assert!(matches!(error, MintError::ClockBehind { .. }), "{error:?}");
-        assert!(clock.read().elapsed().get() - from_ms <= settings.wait_max_ms);
+        for error in [ids.mint().unwrap_err(), ids.fill(&mut [0; 3]).unwrap_err().error] {
+            assert!(matches!(error, MintError::ClockBehind { .. }), "{error:?}");
+        }
+        let waited_ms = clock.read().elapsed().get() - from_ms;
+        assert!(waited_ms <= 2 * settings.wait_max_ms, "{rollback:?}: {waited_ms}");
     }
+}
+
+/// The wall clock stands still, so no tick follows.
+#[test]
+fn a_full_tick_that_never_ends_ends_a_batch() {
+    struct Frozen(ManualClock);
+    impl Clock for Frozen {
+        fn unix_ms(&self) -> UnixMillis {
+            self.0.unix_ms()
+        }
+        fn read(&self) -> crate::clock::Reading {
+            self.0.read()
+        }
+    }
+    impl Pause for Frozen {
+        fn pause_until(&self, _: UnixMillis, at_most_ms: u64) {
+            self.0.freeze_for_ms(at_most_ms);
+        }
+    }
+    let clock = Frozen(clock());
+    let settings = with(Rollback::Fail);
+    let ids = Generator::new(NARROW, 7, settings, Window::UNBOUNDED, &clock).unwrap();
+    let from_ms = clock.read().elapsed().get();
+    let short = ids.fill(&mut [0; 1_000]).unwrap_err();
+    assert!(short.made > 0 && matches!(short.error, MintError::TickFull { .. }), "{short:?}");
+    assert_eq!(clock.read().elapsed().get() - from_ms, settings.wait_max_ms);
 }
 
 #[test]
