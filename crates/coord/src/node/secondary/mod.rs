@@ -85,7 +85,7 @@ impl SecondaryStores {
             platform: self.platform.clone(),
             open: self.open,
             state: Mutex::default(),
-            opening: tokio::sync::Mutex::default(),
+            opening: Arc::default(),
         })
     }
 

@@ -32,7 +32,7 @@ pub(super) struct SecondaryStore {
     pub(super) open: OpenNode,
     pub(super) state: Mutex<SecondaryState>,
     /// Held while the store is opened: one caller at a time opens it.
-    pub(super) opening: tokio::sync::Mutex<()>,
+    pub(super) opening: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ impl SecondaryStore {
     /// `Unavailable` when the store does not respond in time; otherwise the store's own error.
     pub(super) async fn node(self: &Arc<Self>) -> Result<Node> {
         let requested_at = self.platform.timer.elapsed();
-        let _one_at_a_time = self.opening.lock().await;
+        let one_at_a_time = Arc::clone(&self.opening).lock_owned().await;
         if let Some(node) = self.known()? {
             return Ok(node);
         }
@@ -91,30 +91,34 @@ impl SecondaryStore {
         {
             return Err(error);
         }
-        let opened = self.opened().await;
-        if let Err(error) = &opened {
-            lock(&self.state).failed = Some((self.platform.timer.elapsed(), error.clone()));
-        }
-        opened
+        // The task runs to its end even if the caller is gone: a half-opened store holds its locks,
+        // and an open one is there for the next caller.
+        let store = Arc::clone(self);
+        let opening = tokio::spawn(async move {
+            let opened = store.opened().await;
+            if let Err(error) = &opened {
+                lock(&store.state).failed = Some((store.platform.timer.elapsed(), error.clone()));
+            }
+            drop(one_at_a_time);
+            opened
+        });
+        opening.await.map_err(|error| {
+            Error::internal(format!(
+                "internal error: task that opens store {:?} ended: {error}; please report it",
+                self.name
+            ))
+        })?
     }
 
     async fn opened(self: &Arc<Self>) -> Result<Node> {
-        // The task runs to its end even if the caller is gone: a half-opened store holds its locks.
-        let mut opening = tokio::spawn(open(Arc::clone(self)));
-        let within_ms = self.settings.store_call_ms;
-        let Some(opened) = within(&*self.platform.timer, within_ms, &mut opening).await else {
-            opening.abort();
+        let (within_ms, opening) = (self.settings.store_call_ms, open(Arc::clone(self)));
+        let Some(opened) = within(&*self.platform.timer, within_ms, opening).await else {
             return Err(Error::unavailable(format!(
                 "store {:?} did not open within {within_ms} ms; check that it runs and is reachable",
                 self.name
             )));
         };
-        let node = opened.map_err(|error| {
-            Error::internal(format!(
-                "internal error: task that opens store {:?} ended: {error}; please report it",
-                self.name
-            ))
-        })??;
+        let node = opened?;
         let mut state = lock(&self.state);
         if state.closed {
             return Err(self.gone());

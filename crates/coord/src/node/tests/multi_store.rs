@@ -1,6 +1,7 @@
 //! Multi-store sources, over memory stores.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use snowmint_core::ManualClock;
@@ -326,6 +327,43 @@ async fn unresponsive_store_delays_many_sources_like_one() {
     }
     let opened = several.within(opening.join_all()).await;
     assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+}
+
+/// Store that opens when it is told to.
+#[derive(Debug)]
+struct Slow {
+    at: At,
+    asked: AtomicU32,
+    may_open: tokio::sync::Notify,
+}
+
+#[async_trait]
+impl StoreConnector for Slow {
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.may_open.notified().await;
+        self.at.open().await
+    }
+}
+
+#[tokio::test]
+async fn store_that_opens_after_its_caller_left_is_there_for_the_next() {
+    let several = MultiStoreWorld::new();
+    let mut settings = several.settings();
+    let at = At { store: MemoryStore::new("default").unwrap() };
+    let slow = Arc::new(Slow { at, asked: AtomicU32::new(0), may_open: Default::default() });
+    settings.secondary_stores.insert("b".into(), Arc::clone(&slow) as _);
+    let platform = several.world.platform();
+    let node = Node::open(several.world.handle(), settings, platform).await.unwrap();
+    for _ in 0..3 {
+        let node = node.clone();
+        let caller = tokio::spawn(async move { node.secondary("b").await.map(drop) });
+        settle().await;
+        caller.abort();
+    }
+    slow.may_open.notify_one();
+    several.within(node.secondary("b")).await.unwrap();
+    assert_eq!(slow.asked.load(Ordering::SeqCst), 1);
 }
 
 /// Programs may name any store to a server whose own store is that of servers.
