@@ -180,7 +180,11 @@ impl Servers {
             wrong = if matches!(call_failure, CallFailure::WrongServer(_)) { wrong + 1 } else { 0 };
             let (error, wait_ms) = match call_failure {
                 // The earlier error says more.
-                CallFailure::DeadlineTooShort(error) => return Err(earlier.unwrap_or(error)),
+                CallFailure::DeadlineTooShort(error) => {
+                    // The next call begins at another server: this one may be gone.
+                    self.after(index);
+                    return Err(earlier.unwrap_or(error));
+                }
                 CallFailure::Refused(error) | CallFailure::Unauthenticated(error) => {
                     return Err(error);
                 }

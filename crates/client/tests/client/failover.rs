@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use snowmint_client::{RemoteStore, Settings};
 use snowmint_coord::{
-    BootTimer, ClaimRequest, Definition, Extend, Mark, Member, MemoryStore, NewDefinition, Pool,
-    Preference, Presence, Reserve, Reuse, SlotInfo, SourceSpec, Store, Timer as _,
+    BootTimer, ClaimRequest, Definition, Error, Extend, Mark, Member, MemoryStore, NewDefinition,
+    Pool, Preference, Presence, Reserve, Reuse, SlotInfo, SourceSpec, Store, Timer as _,
 };
 use snowmint_core::UnixMillis;
 use snowmint_server::Handle;
@@ -214,6 +214,32 @@ fn at_most_once_call_is_sent_once() {
         let version = remote.get("numbers").await.unwrap().version;
         assert_eq!(remote.reserve(&reserve(version)).await.unwrap().first, 11);
     });
+}
+
+/// Each call ends before a connection would be given up.
+#[test]
+fn short_calls_leave_a_server_that_does_not_connect() {
+    let runtime = Runtime::new().unwrap();
+    let server = runtime.block_on(serve(Some(memory("all"))));
+    let proxy = Proxy::start(port(&server));
+    runtime.block_on(async {
+        let (silent, _silent) = silent().await;
+        let settings = Settings { call_ms: 3_000, ..SETTINGS };
+        // The first server is chosen by chance.
+        let mut opened = Err(Error::unavailable("not tried"));
+        while opened.is_err() {
+            opened = open(&[silent, proxy.port()], settings).await;
+        }
+        let remote = opened.unwrap();
+        remote.identity().await.unwrap();
+        // Each call goes on to the silent one, where its time ends.
+        proxy.refuse();
+        assert_eq!(code(remote.identity().await), "unavailable");
+        proxy.heal();
+        remote.identity().await.unwrap();
+    });
+    drop(server);
+    runtime.shutdown_timeout(Duration::from_secs(10));
 }
 
 #[test]

@@ -142,6 +142,7 @@ impl StoreSupervisor {
             let Some(part) = store_parts.iter().find(|part| part.store == secondary.name) else {
                 continue;
             };
+            let mut behind = None;
             let served = match (error, reached.error, has, reached.node) {
                 (Some(error), ..) => Err(error),
                 // It keeps serving the numbers that it has; its status shows the error.
@@ -151,14 +152,21 @@ impl StoreSupervisor {
                 }
                 (None, Some(error), ..) => Err(error),
                 (None, None, Has::Source(info), Some(node)) => {
-                    let spec = self.followed(multi_store.name(), index, &node, *info).await;
+                    let (spec, error) =
+                        self.followed(multi_store.name(), index, &node, *info).await;
                     agreed.push(spec);
+                    behind = error;
                     node.source(multi_store.name()).await
                 }
                 _ => continue,
             };
             match served {
-                Ok(source) => part.serve(source),
+                Ok(source) => {
+                    part.serve(source);
+                    if let Some(error) = behind {
+                        part.set_error(Some(error));
+                    }
+                }
                 Err(error) => {
                     let text = chain(&error).to_string();
                     if part.suspend(error) {
@@ -184,23 +192,24 @@ impl StoreSupervisor {
         refused
     }
 
-    /// Updates the keys that may change, if the source itself was altered here.
+    /// Updates the keys that may change, if the source itself was altered here. Returns the
+    /// definition that the store is to have, and the error where it does not have it yet.
     async fn followed(
         &self,
         source: &str,
         index: usize,
         node: &Node,
         info: SourceInfo,
-    ) -> SourceSpec {
+    ) -> (SourceSpec, Option<Error>) {
         let wanted = self.wanted.instead_of(index, &info.spec);
         if self.generation == 0 || info.spec == wanted {
-            return info.spec;
+            return (info.spec, None);
         }
         match node.alter(source, &wanted, Some(info.version)).await {
-            Ok(altered) => SourceSpec { enabled: None, ..altered.spec },
+            Ok(altered) => (SourceSpec { enabled: None, ..altered.spec }, None),
             Err(error) => {
                 tracing::warn!(source, error = %chain(&error), "failed to apply a changed definition to a secondary store");
-                info.spec
+                (wanted, Some(error))
             }
         }
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use async_trait::async_trait;
 use snowmint_core::ManualClock;
 
+use super::faulty::Faulty;
 use super::*;
 use crate::sources::IdBatch;
 use crate::store::{StoreConnector, StoreConnectors};
@@ -364,6 +365,69 @@ async fn store_that_opens_after_its_caller_left_is_there_for_the_next() {
     slow.may_open.notify_one();
     several.within(node.secondary("b")).await.unwrap();
     assert_eq!(slow.asked.load(Ordering::SeqCst), 1);
+}
+
+/// Store in which verbs may fail.
+#[derive(Debug)]
+struct Failing {
+    store: MemoryStore,
+    lacks: Arc<Mutex<Option<&'static str>>>,
+}
+
+#[async_trait]
+impl StoreConnector for Failing {
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        let mut store = Faulty::over(self.store.handle("default")?);
+        store.faults.lacks = Arc::clone(&self.lacks);
+        Ok(Arc::new(store))
+    }
+}
+
+#[tokio::test]
+async fn change_that_a_store_rejected_reaches_it_later() {
+    let several = MultiStoreWorld::new();
+    let mut settings = several.settings();
+    let lacks = Arc::default();
+    let store = several.b.handle("default").unwrap();
+    let failing = Failing { store, lacks: Arc::clone(&lacks) };
+    settings.secondary_stores.insert("b".into(), Arc::new(failing));
+    let platform = several.world.platform();
+    let node = Node::open(several.world.handle(), settings, platform).await.unwrap();
+    let numbers = |size: u32| {
+        let step = format!(r#""step":{{"rule":"fixed","size":{size}}}"#);
+        spec(&format!(r#"{{"kind":"segment","stores":"a,b",{step}}}"#))
+    };
+    node.define("orders", &numbers(10)).await.unwrap();
+    let source = several.within(node.source("orders")).await.unwrap();
+    several.within(source.mint(4, None, 5_000)).await.unwrap();
+    *lacks.lock().unwrap() = Some("alter");
+    node.alter("orders", &numbers(50), None).await.unwrap();
+    let failed = || source.stats().stores[1].error.is_some();
+    several
+        .within(async {
+            while !failed() {
+                tokio::task::yield_now().await
+            }
+        })
+        .await;
+    several.within(source.mint(40, None, 5_000)).await.unwrap();
+    let has = async || several.b.get("orders").await.unwrap().spec.contains("50");
+    assert!(!has().await);
+    *lacks.lock().unwrap() = None;
+    several
+        .within(async {
+            while !has().await {
+                tokio::task::yield_now().await
+            }
+        })
+        .await;
+    several
+        .within(async {
+            while failed() {
+                tokio::task::yield_now().await
+            }
+        })
+        .await;
 }
 
 /// Programs may name any store to a server whose own store is that of servers.
