@@ -79,15 +79,16 @@ impl<C: Pause, O: Observer> Generator<C, O> {
     /// # Errors
     /// [`Short`], with the number of IDs written and the error that ended the batch.
     pub fn fill(&self, out: &mut [u64]) -> Result<(), Short> {
-        let (mut made, mut wait_policy) = (0, self.wait_policy());
+        let (mut made, mut wait_policy) = (0, None);
         while let Some(rest) = out.get_mut(made..) {
             let Err(short) = self.try_fill(rest) else { break };
             made = made.saturating_add(short.made);
             // Without an ID since the last wait, the same wait goes on.
             if short.made > 0 {
-                wait_policy = self.wait_policy();
+                wait_policy = None;
             }
-            wait_out(&mut wait_policy, self.clock(), short.error)
+            let wait_policy = wait_policy.get_or_insert_with(|| self.wait_policy());
+            wait_out(wait_policy, self.clock(), short.error)
                 .map_err(|error| Short { made, error })?;
         }
         Ok(())

@@ -90,17 +90,18 @@ impl StoreBacked {
             out.iter_mut().zip(ids).for_each(|(place, id)| *place = id);
             return Ok(());
         }
-        let policy = || (self.source.retry_policy(), self.deadline());
-        let (mut made, (mut retry_policy, mut deadline)) = (0, policy());
+        let (mut made, mut waiting) = (0, None);
         while let Some(rest) = out.get_mut(made..)
             && let Err(short) = self.try_fill(rest)
         {
             made = made.saturating_add(short.made);
             // Without an ID since the last wait, the same wait goes on.
             if short.made > 0 {
-                (retry_policy, deadline) = policy();
+                waiting = None;
             }
-            self.wait_out(&mut retry_policy, short.error, deadline)
+            let (retry_policy, deadline) =
+                waiting.get_or_insert_with(|| (self.source.retry_policy(), self.deadline()));
+            self.wait_out(retry_policy, short.error, *deadline)
                 .map_err(|error| Short { made, error })?;
         }
         Ok(())

@@ -121,12 +121,13 @@ impl Worker {
 
     pub(crate) fn fill(&self, out: &mut [u64]) -> Result<(), Short> {
         let clock = self.generator.clock();
-        let mut wait_policy = self.generator.wait_policy();
+        let mut wait_policy = None;
         self.fill_with(out, |made, error| {
             // Without an ID since the last wait, the same wait goes on.
             if made > 0 {
-                wait_policy = self.generator.wait_policy();
+                wait_policy = None;
             }
+            let wait_policy = wait_policy.get_or_insert_with(|| self.generator.wait_policy());
             let step = wait_policy.next_step(error, clock.read().elapsed());
             step.map_err(|error| self.refused(error))?.wait(clock);
             Ok(())
