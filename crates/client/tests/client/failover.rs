@@ -232,7 +232,7 @@ fn short_calls_leave_a_server_that_does_not_connect() {
         }
         let remote = opened.unwrap();
         remote.identity().await.unwrap();
-        // Each call goes on to the silent one, where its time ends.
+        // Each call reaches the silent one, where its time ends.
         proxy.refuse();
         assert_eq!(code(remote.identity().await), "unavailable");
         proxy.heal();

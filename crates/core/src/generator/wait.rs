@@ -83,7 +83,7 @@ impl<C: Pause, O: Observer> Generator<C, O> {
         while let Some(rest) = out.get_mut(made..) {
             let Err(short) = self.try_fill(rest) else { break };
             made = made.saturating_add(short.made);
-            // Without an ID since the last wait, the same wait goes on.
+            // Without an ID since the last wait, the same wait continues.
             if short.made > 0 {
                 wait_policy = None;
             }

@@ -95,7 +95,7 @@ impl StoreBacked {
             && let Err(short) = self.try_fill(rest)
         {
             made = made.saturating_add(short.made);
-            // Without an ID since the last wait, the same wait goes on.
+            // Without an ID since the last wait, the same wait continues.
             if short.made > 0 {
                 waiting = None;
             }

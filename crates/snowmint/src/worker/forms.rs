@@ -123,7 +123,7 @@ impl Worker {
         let clock = self.generator.clock();
         let mut wait_policy = None;
         self.fill_with(out, |made, error| {
-            // Without an ID since the last wait, the same wait goes on.
+            // Without an ID since the last wait, the same wait continues.
             if made > 0 {
                 wait_policy = None;
             }
