@@ -330,7 +330,7 @@ async fn unresponsive_store_delays_many_sources_like_one() {
     assert!(opened.iter().all(Result::is_ok), "{opened:?}");
 }
 
-/// Store that opens when it is told to.
+/// Store that opens once it may.
 #[derive(Debug)]
 struct Slow {
     at: At,
