@@ -3,25 +3,15 @@
 
 use std::sync::atomic::Ordering;
 
+use super::ends::another;
 use super::kills::in_time;
 use super::wrong_store::{FIXED, each_kind_on, ready, some, with_each_kind};
 use super::*;
-use crate::model::catalog::NewDefinition;
 
 /// Returns the reason for which all processes refuse, without who reported it.
 async fn doubt_of(world: &World) -> String {
     let doubt = world.handle().standing().await.unwrap().doubt.expect("the store is in doubt");
     doubt.evidence.split(" (reported by").next().unwrap().to_owned()
-}
-
-/// Returns a definition that only raises the count of writes.
-fn another(number: u32) -> NewDefinition {
-    NewDefinition {
-        name: format!("another-{number}"),
-        spec: "{}".into(),
-        identity: "{}".into(),
-        enabled: None,
-    }
 }
 
 /// The call itself succeeds: the store reports the error for each right.

@@ -24,7 +24,8 @@ async fn open(world: &World, store: Arc<dyn Store>, dir: &Scratch) -> Node {
     Node::open(store, settings, world.platform()).await.unwrap()
 }
 
-fn another(number: u32) -> NewDefinition {
+/// Returns a definition that only raises the count of writes.
+pub(super) fn another(number: u32) -> NewDefinition {
     NewDefinition {
         name: format!("another-{number}"),
         spec: "{}".into(),
