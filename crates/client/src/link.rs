@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use snowmint_coord::error::chain;
-use snowmint_coord::{Error, ErrorKind, Timer};
+use snowmint_coord::{Error, ErrorKind};
 use snowmint_store_rpc::store_error;
 use snowmint_wire::grpc::store::{
     DESCRIBE, DescribeRequest, DescribeResponse, INSTANCE, SERVICE, VERSION, VERSION_MIN,
@@ -170,17 +170,4 @@ fn not_spoken(address: &str, status: &Status, connect_options: &ConnectOptions) 
         (true, true) => return CallFailure::NotApplied(unavailable(address, &cause)),
     };
     CallFailure::NotApplied(error.with_detail(format!("server {address}: {cause}")))
-}
-
-/// Returns the result of a future, or `None` when it takes longer than `ms`.
-pub(crate) async fn within<T>(
-    timer: &dyn Timer,
-    ms: u64,
-    future: impl Future<Output = T>,
-) -> Option<T> {
-    tokio::select! {
-        biased;
-        response = future => Some(response),
-        () = timer.sleep_ms(ms) => None,
-    }
 }

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
 use snowmint_coord::error::chain;
-use snowmint_coord::{Error, ErrorKind, History, Result, Timer, lock, random};
+use snowmint_coord::{Error, ErrorKind, History, Result, Timer, lock, random, within};
 use snowmint_core::ElapsedMillis;
 
 use crate::budget::Budget;
 use crate::call_failure::{CallFailure, at};
 use crate::connect_options::ConnectOptions;
-use crate::link::{ServerLink, within};
+use crate::link::ServerLink;
 use crate::servers_url::ServersUrl;
 use crate::settings::{ClientDeps, Settings};
 

@@ -65,7 +65,7 @@ pub use node::{
 };
 pub use platform::fork_guard::ForkGuard;
 pub use platform::lock::lock;
-pub use platform::timer::{BootTimer, ManualTimer, Timer};
+pub use platform::timer::{BootTimer, ManualTimer, Timer, within};
 pub use sources::{
     BOUND_MAX, Decoded, EmptyHook, FullHook, IdBatch, NumberLane, NumberRange, NumberStats,
     PrefillHooks, PrefillStats, RetryPolicy, SectionAssignment, SegmentHandle, Source, SourceStats,

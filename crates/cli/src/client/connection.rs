@@ -11,7 +11,7 @@ use hyper_rustls::MaybeHttpsStream;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::ServerName;
-use snowmint_coord::{BootTimer, Timer as _};
+use snowmint_coord::{BootTimer, within};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
@@ -48,7 +48,7 @@ async fn open(server: Uri, tls: Option<TlsConnector>) -> io::Result<Socket> {
     let addresses = resolved(format!("{host}:{port}")).await.map_err(|error| {
         io::Error::new(io::ErrorKind::NotFound, format!("host not found: {error}"))
     })?;
-    within(CONNECT_MS_MAX, async {
+    in_time(CONNECT_MS_MAX, async {
         let socket = connected(&addresses).await?;
         let Some(tls) = &tls else { return secured(socket, None).await };
         let name = server_name(host).map_err(io::Error::other)?;
@@ -84,7 +84,7 @@ async fn connected(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     let share_ms = CONNECT_MS_MAX / u64::try_from(addresses.len()).unwrap_or(1).max(1);
     let mut refused = io::Error::from(io::ErrorKind::ConnectionRefused);
     for address in addresses {
-        match within(share_ms, TcpStream::connect(address)).await {
+        match in_time(share_ms, TcpStream::connect(address)).await {
             Ok(socket) => return Ok(socket),
             Err(error) => refused = error,
         }
@@ -93,12 +93,8 @@ async fn connected(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
 }
 
 /// Runs a future with a time limit.
-async fn within<T>(ms: u64, outcome: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    tokio::select! {
-        biased;
-        outcome = outcome => outcome,
-        () = BootTimer.sleep_ms(ms) => {
-            Err(io::Error::new(io::ErrorKind::TimedOut, format!("no connection within {ms} ms")))
-        }
-    }
+async fn in_time<T>(ms: u64, outcome: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    within(&BootTimer, ms, outcome).await.unwrap_or_else(|| {
+        Err(io::Error::new(io::ErrorKind::TimedOut, format!("no connection within {ms} ms")))
+    })
 }

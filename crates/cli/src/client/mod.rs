@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use snowmint_client::Credentials;
 use snowmint_coord::error::chain;
-use snowmint_coord::{BootTimer, Timer as _};
+use snowmint_coord::{BootTimer, within};
 use snowmint_wire::error::Code;
 use snowmint_wire::http::{ErrorBody, JSON};
 use tokio::runtime::Runtime;
@@ -242,13 +242,9 @@ impl ApiClient {
             // The runtime stood still since the last call. Here it puts that call's connection back
             // among those to use again, or notices that the server closed it.
             tokio::task::yield_now().await;
-            tokio::select! {
-                biased;
-                response = self.response(base, request) => response,
-                () = BootTimer.sleep_ms(ms) => {
-                    Err(failed(format!("no response from {base}: none within {ms} ms")))
-                }
-            }
+            let late = || failed(format!("no response from {base}: none within {ms} ms"));
+            let response = within(&BootTimer, ms, self.response(base, request));
+            response.await.unwrap_or_else(|| Err(late()))
         })?;
         // A response without content.
         let bytes = if status == 204 { Bytes::from_static(b"null") } else { bytes };

@@ -15,8 +15,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, ResponseFuture};
 use hyper_util::rt::TokioExecutor;
-use snowmint_coord::Timer;
-use snowmint_coord::lock;
+use snowmint_coord::{Timer, lock, within};
 use snowmint_wire::error::Code;
 use snowmint_wire::http::JSON;
 use tokio::sync::mpsc;
@@ -218,23 +217,19 @@ impl Peers {
             traces.send(request.headers_mut());
         }
         let (peer_client, within_ms) = (self.peer_client(), self.within_ms());
-        tokio::select! {
-            biased;
-            response = whole(peer_client.client.request(request), bytes_max) => match response {
-                // The status is about this server, not about the caller.
-                Ok(response) => match refuses_us(response.status()) {
-                    Some(reason) => {
-                        tracing::warn!(%address, status = %response.status(), "{reason}");
-                        Err(PeerCallError::lasting(reason))
-                    }
-                    None => Ok(response),
-                },
-                Err(error) if error.lasts => Err(error),
-                Err(error) => Err(self.report_silent(address, error.reason)),
+        let response = whole(peer_client.client.request(request), bytes_max);
+        match within(&*self.timer, within_ms, response).await {
+            // The status is about this server, not about the caller.
+            Some(Ok(response)) => match refuses_us(response.status()) {
+                Some(reason) => {
+                    tracing::warn!(%address, status = %response.status(), "{reason}");
+                    Err(PeerCallError::lasting(reason))
+                }
+                None => Ok(response),
             },
-            () = self.timer.sleep_ms(within_ms) => {
-                Err(self.report_silent(address, format!("no response within {within_ms} ms")))
-            }
+            Some(Err(error)) if error.lasts => Err(error),
+            Some(Err(error)) => Err(self.report_silent(address, error.reason)),
+            None => Err(self.report_silent(address, format!("no response within {within_ms} ms"))),
         }
     }
 
@@ -248,11 +243,9 @@ impl Peers {
     /// Returns whether the peer at this address responds at all, within [`PROBE_MS`].
     pub(crate) async fn is_reached(&self, address: &str) -> bool {
         let call = self.ask(address, Method::GET, "/livez", Vec::new(), 1 << 16);
-        tokio::select! {
-            biased;
-            response = call => !matches!(response, Err(PeerCallError { lasts: false, .. })),
-            () = self.timer.sleep_ms(PROBE_MS) => false,
-        }
+        let response = within(&*self.timer, PROBE_MS, call).await;
+        response
+            .is_some_and(|response| !matches!(response, Err(PeerCallError { lasts: false, .. })))
     }
 
     /// Returns the time in which a peer must respond: its own wait is as long as ours, and the rest

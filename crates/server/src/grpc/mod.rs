@@ -13,6 +13,7 @@ mod store;
 mod stream;
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::Router;
@@ -22,7 +23,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
 use axum::response::Response;
 use hyper::body::Incoming;
 use opentelemetry::trace::FutureExt as _;
-use snowmint_coord::{Store, Timer};
+use snowmint_coord::{Store, Timer, within};
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::mint_server::MintServer;
 use snowmint_wire::grpc::store::store_server::StoreServer;
@@ -276,10 +277,9 @@ impl GrpcState {
         }
     }
 
-    /// Returns the error for a call that takes too long, after that time.
-    async fn late(&self) -> Error {
+    /// Returns the error for a call that takes too long.
+    fn late_error(&self) -> Error {
         let ms = self.within_ms;
-        self.timer.sleep_ms(ms).await;
         let message = format!("call exceeded {ms} ms (http.request_time_max); ask for less");
         Error::new(Code::TooSlow, message)
     }
@@ -290,11 +290,10 @@ impl GrpcState {
         }
         let path = request.uri().path().to_owned();
         let in_full = self.caller(&request).sees_details();
-        let called = tokio::select! {
-            biased;
-            called = self.call(request) => called,
-            error = self.late() => Err(error),
-        };
+        // Pinned here: the future is large, and is not copied.
+        let calling = pin!(self.call(request));
+        let called = within(&*self.timer, self.within_ms, calling).await;
+        let called = called.unwrap_or_else(|| Err(self.late_error()));
         let (mut response, permit) = match called {
             Ok((response, permit)) if SMALL.contains(&path.as_str()) => {
                 (response_body::copied(status::normalized(&path, response, in_full)).await, permit)

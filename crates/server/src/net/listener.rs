@@ -3,8 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use snowmint_coord::Timer;
-use snowmint_coord::lock;
+use snowmint_coord::{Timer, lock, within};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -92,11 +91,11 @@ pub(crate) async fn serve<F>(
     tracker.stops();
     let stop_ms = live.limit(|limits| limits.stop_max.ms());
     let finished = async { while connections.join_next().await.is_some() {} };
-    tokio::select! {
-        () = finished => {}
-        () = timer.sleep_ms(stop_ms) => {
-            tracing::warn!(connections = tracker.counts().connected, "closed with requests in progress");
-        }
+    if within(&*timer, stop_ms, finished).await.is_none() {
+        tracing::warn!(
+            connections = tracker.counts().connected,
+            "closed with requests in progress"
+        );
     }
 }
 

@@ -17,8 +17,8 @@ use hyper::header::EXPECT;
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode, Version};
 use opentelemetry::trace::FutureExt as _;
-use snowmint_coord::Timer;
 use snowmint_coord::catalog::check_name;
+use snowmint_coord::{Timer, within};
 use snowmint_wire::error::Code;
 use tower::ServiceExt as _;
 
@@ -248,11 +248,8 @@ impl Dispatcher {
         let bytes_max = self.state.body_bytes_max;
         let reading = self.requests.whole(caller, head.version, body, bytes_max);
         let read = if is_timed {
-            tokio::select! {
-                biased;
-                read = reading => read,
-                error = self.late_body_error() => return Err(error),
-            }
+            let read = within(&*self.timer, self.within_ms, reading).await;
+            read.ok_or_else(|| self.late_body_error())?
         } else {
             reading.await
         };
@@ -271,9 +268,8 @@ impl Dispatcher {
     }
 
     /// Returns the error for a late body.
-    async fn late_body_error(&self) -> Error {
+    fn late_body_error(&self) -> Error {
         let ms = self.within_ms;
-        self.timer.sleep_ms(ms).await;
         let message = format!(
             "request body not complete after {ms} ms (http.request_time_max); send it sooner"
         );

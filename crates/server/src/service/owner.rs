@@ -2,7 +2,7 @@
 //! handover neither server may have the right for a moment, and each sends callers to the other.
 
 use futures_util::future::BoxFuture;
-use snowmint_coord::Timer;
+use snowmint_coord::{Timer, within};
 use snowmint_wire::error::Code;
 
 use super::route::Route;
@@ -94,12 +94,9 @@ impl<T> OwnerSearch<'_, '_, T> {
             let Some(address) = http_of(&rejection) else {
                 return Err(SearchError::Owner(rejection));
             };
-            let result = tokio::select! {
-                biased;
-                result = (self.there)(address.clone()) => result,
-                () = self.timer.sleep_ms(left_ms()) => {
-                    return Err(reported.map_or(SearchError::Time(address), SearchError::Owner));
-                }
+            let calling = (self.there)(address.clone());
+            let Some(result) = within(self.timer, left_ms(), calling).await else {
+                return Err(reported.map_or(SearchError::Time(address), SearchError::Owner));
             };
             let error = match result {
                 Ok(result) => return Ok(result),
@@ -113,10 +110,8 @@ impl<T> OwnerSearch<'_, '_, T> {
                 continue;
             }
             self.timer.sleep_ms(RECHECK_MS).await;
-            let result = tokio::select! {
-                biased;
-                result = (self.here)() => result,
-                () = self.timer.sleep_ms(left_ms()) => return Err(SearchError::Owner(error)),
+            let Some(result) = within(self.timer, left_ms(), (self.here)()).await else {
+                return Err(SearchError::Owner(error));
             };
             reported = Some(error).filter(|error| error.code() != Code::NotOwner).or(reported);
             rejection = match result {

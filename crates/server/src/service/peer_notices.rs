@@ -2,6 +2,7 @@
 //! or the members have.
 
 use snowmint_coord::error::chain;
+use snowmint_coord::within;
 use tokio::task::JoinSet;
 
 use super::state::Service;
@@ -62,24 +63,21 @@ impl Service {
             }
             Ok::<(), snowmint_coord::Error>(())
         };
-        tokio::select! {
-            biased;
-            result = handing_over => if let Err(error) = result {
+        match within(self.peers().timer(), HAND_OVER_MS, handing_over).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
                 tracing::warn!(error = %chain(&error), "sections are not handed over before the stop");
-            },
-            () = self.peers().timer().sleep_ms(HAND_OVER_MS) => {
-                tracing::warn!("sections are not handed over within {HAND_OVER_MS} ms");
             }
+            None => tracing::warn!("sections are not handed over within {HAND_OVER_MS} ms"),
         }
     }
 
     /// Notifies the peers that this member stops. Returns whether there may be one to take over.
     async fn notify_members(&self) -> bool {
-        tokio::select! {
-            biased;
-            notified = self.notify_all(MEMBERS_PATH) => notified > 0,
-            () = self.peers().timer().sleep_ms(NOTICES_MS) => true,
-        }
+        let notifying = self.notify_all(MEMBERS_PATH);
+        within(self.peers().timer(), NOTICES_MS, notifying)
+            .await
+            .is_none_or(|notified| notified > 0)
     }
 
     /// Sends a notice to all peers. Returns the number of peers that have received it.

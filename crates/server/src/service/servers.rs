@@ -3,7 +3,7 @@
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use snowmint_coord::sources::Server;
-use snowmint_coord::{Incarnation, MemberInfo};
+use snowmint_coord::{Incarnation, MemberInfo, within};
 use snowmint_core::UnixMillis;
 use snowmint_wire::report::ServerReport;
 
@@ -132,12 +132,9 @@ impl Service {
         let result = match self.peers().waits(&address, self.caller().client()) {
             Ok(_share) => {
                 let remote_peer = RemotePeer { peers: self.peers(), address: &address };
-                tokio::select! {
-                    biased;
-                    report = remote_peer.report() => report.map_err(|failure| failure.reason()),
-                    () = self.peers().timer().sleep_ms(REPORT_MS) => {
-                        Err(format!("server sent no report within {REPORT_MS} ms"))
-                    }
+                match within(self.peers().timer(), REPORT_MS, remote_peer.report()).await {
+                    Some(report) => report.map_err(|failure| failure.reason()),
+                    None => Err(format!("server sent no report within {REPORT_MS} ms")),
                 }
             }
             Err(error) => Err(error.message().to_owned()),

@@ -2,7 +2,7 @@
 
 use futures_util::future::BoxFuture;
 use snowmint_coord::node::StoresChecked;
-use snowmint_coord::{Source, SourceSpec};
+use snowmint_coord::{Source, SourceSpec, within};
 use snowmint_wire::error::Code;
 
 use super::state::Service;
@@ -30,12 +30,10 @@ impl Service {
         }
         let client = self.caller.client();
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
-        let turn = tokio::select! {
-            biased;
-            turn = self.turns.acquire((client.clone(), target.clone())) => turn,
-            () = self.peers().timer().sleep_ms(wait_ms) => None,
-        };
-        turn.map(Some)
+        let turn = self.turns.acquire((client.clone(), target.clone()));
+        let turn = within(self.peers().timer(), wait_ms, turn).await;
+        turn.flatten()
+            .map(Some)
             .ok_or_else(|| Error::new(Code::Overloaded, overloaded(&client, &target, wait_ms)))
     }
 

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use snowmint_coord::{BootTimer, Timer as _};
+use snowmint_coord::{BootTimer, within};
 use sqlx::pool::PoolConnection;
 use sqlx::{ConnectOptions as _, Database, Pool, Transaction};
 
@@ -64,14 +64,11 @@ async fn connection_error<DB: Database>(pool: &Pool<DB>) -> sqlx::Error {
     let options = pool.connect_options();
     let connecting: Boxed<'static, DB::Connection> =
         Box::pin(async move { options.connect().await });
-    tokio::select! {
-        biased;
-        connected = connecting => match connected {
-            Err(error) => error,
-            // Connections work, but other callers have all of them.
-            Ok(_) => sqlx::Error::PoolTimedOut,
-        },
-        () = BootTimer.sleep_ms(LAST_TRY_MS) => sqlx::Error::Io(std::io::Error::new(
+    match within(&BootTimer, LAST_TRY_MS, connecting).await {
+        Some(Err(error)) => error,
+        // Connections work, but other callers have all of them.
+        Some(Ok(_)) => sqlx::Error::PoolTimedOut,
+        None => sqlx::Error::Io(std::io::Error::new(
             std::io::ErrorKind::TimedOut,
             format!("no connection within {ACQUIRE_TIMEOUT_MS} ms"),
         )),

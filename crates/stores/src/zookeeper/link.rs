@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use snowmint_coord::{BootTimer, Timer as _};
+use snowmint_coord::BootTimer;
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use zookeeper_client::{Client, Error};
@@ -55,13 +55,11 @@ impl SessionLink {
     pub(crate) async fn connection_error(&self) -> std::io::Error {
         let mut reasons = Vec::new();
         for server in self.servers.split(',') {
-            let reason = tokio::select! {
-                biased;
-                connected = TcpStream::connect(server) => match connected {
-                    Err(error) => error.to_string(),
-                    Ok(_) => format!("no session within {REPLY_TIMEOUT_MS} ms"),
-                },
-                () = BootTimer.sleep_ms(LAST_TRY_MS) => format!("no connection within {LAST_TRY_MS} ms"),
+            let connecting = TcpStream::connect(server);
+            let reason = match snowmint_coord::within(&BootTimer, LAST_TRY_MS, connecting).await {
+                Some(Err(error)) => error.to_string(),
+                Some(Ok(_)) => format!("no session within {REPLY_TIMEOUT_MS} ms"),
+                None => format!("no connection within {LAST_TRY_MS} ms"),
             };
             reasons.push(format!("{server}: {reason}"));
         }
@@ -77,9 +75,6 @@ impl SessionLink {
 pub(crate) async fn within<T, E: From<Error>>(
     call: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
-    tokio::select! {
-        biased;
-        result = call => result,
-        () = BootTimer.sleep_ms(REPLY_TIMEOUT_MS) => Err(Error::Timeout.into()),
-    }
+    let result = snowmint_coord::within(&BootTimer, REPLY_TIMEOUT_MS, call).await;
+    result.unwrap_or_else(|| Err(Error::Timeout.into()))
 }

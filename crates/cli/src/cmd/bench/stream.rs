@@ -3,7 +3,7 @@
 use std::{fmt, io};
 
 use hyper_util::rt::TokioIo;
-use snowmint_coord::{BootTimer, Timer as _};
+use snowmint_coord::{BootTimer, within};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -29,16 +29,16 @@ impl Stream {
     /// # Errors
     /// Text that says why there is no connection.
     pub(super) async fn open(server: &BenchServer) -> Result<Self, String> {
-        let socket = tokio::select! {
-            socket = connected(server) => socket.map_err(|error| {
-                snowmint_client::tls_failure(&server.target.address, &error)
-                    .unwrap_or_else(|| no_response(&server.target.address, &error))
-            }),
-            () = BootTimer.sleep_ms(CONNECT_MS_MAX) => {
-                let late = format_args!("it did not connect within {CONNECT_MS_MAX} ms");
-                Err(no_response(&server.target.address, &late))
-            }
-        }?;
+        let address = &server.target.address;
+        let connecting = within(&BootTimer, CONNECT_MS_MAX, connected(server));
+        let Some(connected) = connecting.await else {
+            let late = format_args!("it did not connect within {CONNECT_MS_MAX} ms");
+            return Err(no_response(address, &late));
+        };
+        let socket = connected.map_err(|error| {
+            snowmint_client::tls_failure(address, &error)
+                .unwrap_or_else(|| no_response(address, &error))
+        })?;
         Ok(Self { socket: TokioIo::new(socket), input: Vec::new(), used: 0, output: Vec::new() })
     }
 

@@ -37,11 +37,7 @@ pub trait Timer: Send + Sync + fmt::Debug + 'static {
 }
 
 /// Returns the result of a call, or `None` when it takes longer than `within_ms`.
-pub(crate) async fn within<C: Future>(
-    timer: &dyn Timer,
-    within_ms: u64,
-    call: C,
-) -> Option<C::Output> {
+pub async fn within<C: Future>(timer: &dyn Timer, within_ms: u64, call: C) -> Option<C::Output> {
     tokio::select! {
         biased;
         result = call => Some(result),

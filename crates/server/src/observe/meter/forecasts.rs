@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use snowmint_coord::{Forecast, Node, Timer, lock};
+use snowmint_coord::{Forecast, Node, Timer, lock, within};
 
 /// Milliseconds for which a result counts, and until the next try after a failure.
 const FRESH_MS: u64 = 60_000;
@@ -35,12 +35,7 @@ impl Forecasts {
             self.next_ms.compare_exchange(next_ms, fresh_until, set, seen).is_ok()
         };
         if now_ms >= next_ms && is_first(next_ms) {
-            let newest = tokio::select! {
-                biased;
-                newest = node.forecast() => newest.ok(),
-                () = timer.sleep_ms(within_ms) => None,
-            };
-            match newest {
+            match within(timer, within_ms, node.forecast()).await.and_then(Result::ok) {
                 Some(newest) => *lock(&self.known) = newest.into(),
                 None => self.next_ms.store(now_ms.saturating_add(RETRY_MS), Ordering::Relaxed),
             }
