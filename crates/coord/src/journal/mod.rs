@@ -240,12 +240,12 @@ pub fn inspect(dir: &DataDir) -> Result<Inspected> {
 }
 
 /// Reads the journals that were set aside in a directory. They change no more, so the directory's
-/// lock is not needed, and a copy of one has all that it knew. Damaged ones are left out: their
-/// knowledge is lost.
+/// lock is not needed, and a copy of one has all that it knew. One that cannot be read is left out,
+/// and `unread` gets the reason.
 ///
 /// # Errors
 /// When the directory cannot be read. One that is missing has none.
-pub fn inspect_set_aside(dir: &Path) -> Result<Vec<Record>> {
+pub fn inspect_set_aside(dir: &Path, mut unread: impl FnMut(&Error)) -> Result<Vec<Record>> {
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -256,7 +256,10 @@ pub fn inspect_set_aside(dir: &Path) -> Result<Vec<Record>> {
         let name = entry.map_err(|error| Error::io(dir, error))?.file_name();
         let is_aside = name.to_str().is_some_and(|name| name.starts_with(ASIDE_PREFIX));
         if is_aside {
-            records.extend(read_journal(&dir.join(&name), dir).map(|read| read.record));
+            match read_journal(&dir.join(&name), dir) {
+                Ok(read) => records.push(read.record),
+                Err(error) => unread(&error),
+            }
         }
     }
     Ok(records)

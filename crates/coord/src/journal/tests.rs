@@ -532,11 +532,19 @@ fn a_journal_set_aside_makes_room_for_a_new_one() {
     let (journal, past) = Journal::open(scratch.lock()).unwrap();
     assert_eq!(past, None);
     drop(journal);
-    assert_ne!(set_aside(&scratch.lock()).unwrap(), Some(aside));
+    assert_ne!(set_aside(&scratch.lock()).unwrap(), Some(aside.clone()));
     assert_eq!(set_aside(&scratch.lock()).unwrap(), None);
-    let aside = inspect_set_aside(scratch.lock().path()).unwrap();
-    assert!(aside.len() == 2 && aside.contains(&record(5)), "{aside:?}");
-    assert_eq!(inspect_set_aside(Path::new("/no-such-folder")).unwrap(), []);
+    let mut unread = Vec::new();
+    let mut inspected =
+        |dir: &Path| inspect_set_aside(dir, |error| unread.push(error.to_string())).unwrap();
+    let dir = scratch.lock().path().to_owned();
+    assert_eq!(inspected(Path::new("/no-such-folder")), []);
+    assert!(matches!(&*inspected(&dir), [_, _]) && inspected(&dir).contains(&record(5)));
+    // One that cannot be read is left out, with the reason.
+    std::fs::write(&aside, "damaged").unwrap();
+    assert!(matches!(&*inspected(&dir), [other] if *other != record(5)));
+    let reason = unread[0].as_str();
+    assert!(unread.len() == 1 && reason.contains(aside.to_str().unwrap()), "{unread:?}");
     let error = inspect(&scratch.lock()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NotFound), "{error}");
 }

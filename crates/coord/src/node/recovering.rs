@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::state::Node;
-use crate::error::{Error, Result, Verb};
+use crate::error::{Error, Result, Verb, chain};
 use crate::journal::inspect_set_aside;
 use crate::model::fast_forward::FastForward;
 use crate::model::history::StoreIdentity;
@@ -36,8 +36,17 @@ impl Node {
             looked => looked?,
         };
         // A journal that cannot be read is missing, and an operator may leave it out.
-        let aside = self.core().settings.data_dir.as_deref().map(inspect_set_aside);
-        Ok(recovery.with_set_aside(aside.and_then(Result::ok).unwrap_or_default()))
+        let unread = |error: &Error| {
+            tracing::warn!(error = %chain(error), "a journal set aside cannot be read, and counts as missing");
+        };
+        let aside = match &self.core().settings.data_dir {
+            Some(dir) => inspect_set_aside(dir, unread).unwrap_or_else(|error| {
+                unread(&error);
+                Vec::new()
+            }),
+            None => Vec::new(),
+        };
+        Ok(recovery.with_set_aside(aside))
     }
 
     async fn look_at_store(

@@ -192,7 +192,8 @@ impl MoveOptions {
         let read = own.into_iter().chain(live.map(|(_, read)| read.clone())).collect();
         let aside = journals.iter().flat_map(|journal| journal.aside.clone());
         // The user of `worker recover` need not read the directory of a server.
-        let here = journal::inspect_set_aside(&config.server.data_dir).unwrap_or_default();
+        let here = journal::inspect_set_aside(&config.server.data_dir, other_journals::unread);
+        let here = here.unwrap_or_default();
         let aside = aside.chain(here).collect();
         let runtime = store::runtime()?;
         // The primary store's node gives a secondary store its sources.

@@ -3,10 +3,11 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
+use snowmint_coord::error::chain;
 use snowmint_coord::journal::{self, DataDir, Inspected, Record};
-use snowmint_coord::{ErrorKind, StoreIdentity};
+use snowmint_coord::{Error, ErrorKind, StoreIdentity};
 
-use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::exit::{Failure, Outcome, complain};
 
 /// Journals of another data directory.
 pub(super) struct OtherJournals {
@@ -44,7 +45,7 @@ fn read(dir: &Path, runs: bool) -> Outcome<OtherJournals> {
     };
     // Without a journal, no lock file is created either.
     let is_live = journal::is_in(dir).map_err(|error| unreadable(&error))?;
-    let aside = journal::inspect_set_aside(dir).map_err(|error| unreadable(&error))?;
+    let aside = journal::inspect_set_aside(dir, unread).map_err(|error| unreadable(&error))?;
     if !is_live && aside.is_empty() {
         return Err(Failure::usage(format!(
             "directory {dir:?} of --journal has no journal; name another"
@@ -64,6 +65,12 @@ fn read(dir: &Path, runs: bool) -> Outcome<OtherJournals> {
         }
     };
     Ok(OtherJournals { live, aside })
+}
+
+/// Says why a journal that was set aside is left out.
+pub(super) fn unread(error: &Error) {
+    let reason = chain(error);
+    complain(format_args!("a journal set aside cannot be read, and counts as missing: {reason}"));
 }
 
 /// Returns the IDs of the current journals that the operator leaves out in part.
