@@ -186,8 +186,7 @@ impl MoveOptions {
         let request = self.request()?;
         let runs = own.is_none();
         let set_aside: Vec<_> = own.iter().map(|own| own.record.id.clone()).collect();
-        let namespace = &config.store.namespace;
-        let journals = other_journals::read_all(&self.journal, runs, namespace)?;
+        let journals = other_journals::read_all(&self.journal, runs, &config.store.namespace)?;
         let live = journals.iter().filter_map(|journal| journal.live.as_ref());
         let read = own.into_iter().chain(live.map(|(_, read)| read.clone())).collect();
         let aside = journals.iter().flat_map(|journal| journal.aside.clone());
@@ -196,22 +195,10 @@ impl MoveOptions {
         let here = here.unwrap_or_default();
         let aside = aside.chain(here).collect();
         let runtime = store::runtime()?;
-        // The primary store's node gives a secondary store its sources.
-        let is_secondary = store::is_secondary(config);
-        let sources = if is_secondary { BTreeMap::new() } else { config.specs() };
-        let builtin = config.sources.builtin && !is_secondary;
-        let keyrings = match request.segments.iter().any(|(_, value)| value.is_issued()) {
-            true => node::keyrings(&config.disguise.keys)?,
-            false => Keyrings::new(),
-        };
-        // Counters are in the primary store.
-        let secondary = is_secondary.then(String::new);
-        let settings = NodeSettings { builtin, keyrings, secondary, ..node::pacing(config) };
-        let configured = Configured { sources: &sources, settings: &settings, namespace };
         if step.other_server {
             runtime.block_on(accepted(config))?;
         }
-        let look = look(config, runs, read, &request, configured);
+        let look = look(config, runs, read, &request);
         let recovery = runtime.block_on(look)?.with_set_aside(aside);
         if runs && recovery.doubt().is_none() && !request.has_values() {
             complain(NOTHING_TO_RECOVER);
@@ -228,7 +215,8 @@ impl MoveOptions {
         let mut shown = Recovered::new(self.json);
         let body_of = |forward: &Forward, after: Option<&StoreIdentity>| {
             let mut body = recovery_body(&recovery, forward, after);
-            let is_expected = |name: &String| is_secondary && config.defined.contains_key(name);
+            let is_expected =
+                |name: &String| store::is_secondary(config) && config.defined.contains_key(name);
             body.undefined.retain(|name| !is_expected(name));
             body.unsaid = recovery.unsaid(&request).filter(|_| after.is_none());
             body
@@ -325,8 +313,20 @@ async fn look(
     runs: bool,
     read: Vec<Inspected>,
     request: &RecoveryRequest,
-    configured: Configured<'_>,
 ) -> Outcome<Recovery> {
+    // The primary store's node gives a secondary store its sources.
+    let is_secondary = store::is_secondary(config);
+    let sources = if is_secondary { BTreeMap::new() } else { config.specs() };
+    let builtin = config.sources.builtin && !is_secondary;
+    let keyrings = match request.segments.iter().any(|(_, value)| value.is_issued()) {
+        true => node::keyrings(&config.disguise.keys)?,
+        false => Keyrings::new(),
+    };
+    // Counters are in the primary store.
+    let secondary = is_secondary.then(String::new);
+    let settings = NodeSettings { builtin, keyrings, secondary, ..node::pacing(config) };
+    let namespace = &config.store.namespace;
+    let configured = Configured { sources: &sources, settings: &settings, namespace };
     let store = store::existing(config).await?;
     let known = store.as_deref().map(|store| store as &dyn Store);
     let reports = match known {

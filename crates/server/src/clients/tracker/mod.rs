@@ -24,7 +24,7 @@ use crate::clients::share::Client;
 pub(crate) use connection::{EndReason, TrackedConnection};
 pub(crate) use guard::{ConnectionGuard, OpenResponse, ReadDeadline};
 use snowmint_coord::lock;
-pub(crate) use state::{ConnectionTracker, ListenerBounds};
+pub(crate) use state::{ConnectionTracker, ListenerBounds, ListenerCounts};
 use state::{Connections, SWEEP_MS};
 
 /// Most connections that may take their time to leave; beyond, they are cut off. They are open in

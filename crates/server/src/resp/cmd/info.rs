@@ -6,6 +6,7 @@ use snowmint_wire::resp::Command;
 
 use super::cluster;
 use super::spec::{Flow, Spec};
+use crate::clients::tracker::ListenerCounts;
 use crate::observe::meter::process::{self, Process};
 use crate::resp::session::Session;
 
@@ -55,85 +56,35 @@ fn sections(session: &Session, wanted: impl Fn(&str) -> bool) -> String {
     let counts = session.guard.tracker().counts();
     let readiness = state.service.readiness();
     let up_ms = state.timer.elapsed().get().saturating_sub(state.started_ms);
-    let up_s = up_ms / 1_000;
     let ops = state.ops.per_second(counts.requests, up_ms);
     let own_id = cluster::own_id(session);
     let process = process::look();
-    let zero = || "0".to_owned();
     let seconds = |of: fn(&Process) -> f64| format!("{:.6}", process.as_ref().map_or(0.0, of));
     let keyspace = match session.service.known_counter_keys() {
         0 => Vec::new(),
         keys => vec![("db0", format!("keys={keys},expires=0,avg_ttl=0"))],
     };
-    section(
-        "Server",
-        &[
-            ("redis_version", REDIS_VERSION.to_owned()),
-            // As CLUSTER INFO says.
-            ("redis_mode", "cluster".to_owned()),
-            ("server_name", "snowmint".to_owned()),
-            ("snowmint_version", env!("CARGO_PKG_VERSION").to_owned()),
-            ("os", std::env::consts::OS.to_owned()),
-            ("arch_bits", usize::BITS.to_string()),
-            ("process_id", std::process::id().to_string()),
-            ("run_id", own_id.clone()),
-            ("tcp_port", state.port.to_string()),
-            ("uptime_in_seconds", up_s.to_string()),
-            ("uptime_in_days", (up_s / DAY_S).to_string()),
-        ],
-    );
+    section("Server", &server(state.port, &own_id, up_ms / 1_000));
     section(
         "Clients",
         &[
             ("connected_clients", counts.connected.to_string()),
-            ("cluster_connections", zero()),
+            ("cluster_connections", none()),
             ("maxclients", counts.connections_max.to_string()),
-            ("blocked_clients", zero()),
+            ("blocked_clients", none()),
         ],
     );
     section("Memory", &memory(process));
-    section(
-        "Persistence",
-        &[
-            ("loading", zero()),
-            ("async_loading", zero()),
-            ("rdb_changes_since_last_save", zero()),
-            ("rdb_bgsave_in_progress", zero()),
-            ("rdb_last_bgsave_status", "ok".to_owned()),
-            // As CONFIG GET says: each number is in the store before it is returned.
-            ("aof_enabled", "1".to_owned()),
-            ("aof_rewrite_in_progress", zero()),
-            ("aof_last_bgrewrite_status", "ok".to_owned()),
-            ("aof_last_write_status", "ok".to_owned()),
-        ],
-    );
-    section(
-        "Stats",
-        &[
-            (
-                "total_connections_received",
-                counts.accepted.saturating_add(counts.refused).to_string(),
-            ),
-            ("total_commands_processed", counts.requests.to_string()),
-            ("instantaneous_ops_per_sec", ops.to_string()),
-            ("rejected_connections", counts.refused.to_string()),
-            ("expired_keys", zero()),
-            ("evicted_keys", zero()),
-            ("keyspace_hits", zero()),
-            ("keyspace_misses", zero()),
-            ("pubsub_channels", zero()),
-            ("pubsub_patterns", zero()),
-            ("latest_fork_usec", zero()),
-        ],
-    );
+    section("Persistence", &persistence());
+    section("Stats", &stats(&counts, ops));
     section(
         "Replication",
         &[
             ("role", "master".to_owned()),
-            ("connected_slaves", zero()),
+            ("connected_slaves", none()),
             ("master_failover_state", "no-failover".to_owned()),
             ("master_replid", own_id),
-            ("master_repl_offset", zero()),
+            ("master_repl_offset", none()),
         ],
     );
     section(
@@ -156,6 +107,59 @@ fn sections(session: &Session, wanted: impl Fn(&str) -> bool) -> String {
         ],
     );
     text
+}
+
+/// Returns the number of what this server never has.
+fn none() -> String {
+    "0".to_owned()
+}
+
+fn server(port: u16, own_id: &str, up_s: u64) -> [(&'static str, String); 11] {
+    [
+        ("redis_version", REDIS_VERSION.to_owned()),
+        // As CLUSTER INFO says.
+        ("redis_mode", "cluster".to_owned()),
+        ("server_name", "snowmint".to_owned()),
+        ("snowmint_version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("os", std::env::consts::OS.to_owned()),
+        ("arch_bits", usize::BITS.to_string()),
+        ("process_id", std::process::id().to_string()),
+        ("run_id", own_id.to_owned()),
+        ("tcp_port", port.to_string()),
+        ("uptime_in_seconds", up_s.to_string()),
+        ("uptime_in_days", (up_s / DAY_S).to_string()),
+    ]
+}
+
+fn persistence() -> [(&'static str, String); 9] {
+    [
+        ("loading", none()),
+        ("async_loading", none()),
+        ("rdb_changes_since_last_save", none()),
+        ("rdb_bgsave_in_progress", none()),
+        ("rdb_last_bgsave_status", "ok".to_owned()),
+        // As CONFIG GET says: each number is in the store before it is returned.
+        ("aof_enabled", "1".to_owned()),
+        ("aof_rewrite_in_progress", none()),
+        ("aof_last_bgrewrite_status", "ok".to_owned()),
+        ("aof_last_write_status", "ok".to_owned()),
+    ]
+}
+
+fn stats(counts: &ListenerCounts, ops: u64) -> [(&'static str, String); 11] {
+    [
+        ("total_connections_received", counts.accepted.saturating_add(counts.refused).to_string()),
+        ("total_commands_processed", counts.requests.to_string()),
+        ("instantaneous_ops_per_sec", ops.to_string()),
+        ("rejected_connections", counts.refused.to_string()),
+        ("expired_keys", none()),
+        ("evicted_keys", none()),
+        ("keyspace_hits", none()),
+        ("keyspace_misses", none()),
+        ("pubsub_channels", none()),
+        ("pubsub_patterns", none()),
+        ("latest_fork_usec", none()),
+    ]
 }
 
 /// Returns what tools read of the memory, in all of which the process counts as used memory.
