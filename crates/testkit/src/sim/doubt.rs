@@ -206,7 +206,10 @@ impl World {
         let seen = self.machines[observer].awake().and_then(|(node, _)| node.store().seen());
         let old = &backup.identity;
         let knows = |seen: &StoreIdentity| seen.store() == old.store() && seen.writes > old.writes;
-        let is_known = !backup.outdated || self.is_recovery_known().await;
+        // Raised values count as a recovery, too.
+        let recoveries = |id: &str| History::of(id).recoveries;
+        let is_known = recoveries(&self.standing().await.id) == recoveries(&old.id)
+            || self.is_recovery_known().await;
         if !seen.as_ref().is_some_and(knows) || !is_known {
             return Ok(());
         }
