@@ -195,10 +195,7 @@ impl MoveOptions {
         let here = here.unwrap_or_default();
         let aside = aside.chain(here).collect();
         let runtime = store::runtime()?;
-        if step.other_server {
-            runtime.block_on(accepted(config))?;
-        }
-        let look = look(config, runs, read, &request);
+        let look = look(config, runs, read, &request, step.other_server);
         let recovery = runtime.block_on(look)?.with_set_aside(aside);
         if runs && recovery.doubt().is_none() && !request.has_values() {
             complain(NOTHING_TO_RECOVER);
@@ -308,11 +305,13 @@ async fn accepted(config: &Config) -> Outcome {
 }
 
 /// Reads the state and creates nothing. If the servers run, they have to repeat their reports.
+/// Another server of the store is accepted first, where the operator says so.
 async fn look(
     config: &Config,
     runs: bool,
     read: Vec<Inspected>,
     request: &RecoveryRequest,
+    other_server: bool,
 ) -> Outcome<Recovery> {
     // The primary store's node gives a secondary store its sources.
     let is_secondary = store::is_secondary(config);
@@ -327,6 +326,10 @@ async fn look(
     let settings = NodeSettings { builtin, keyrings, secondary, ..node::pacing(config) };
     let namespace = &config.store.namespace;
     let configured = Configured { sources: &sources, settings: &settings, namespace };
+    // Only now, so that a wrong configuration changes nothing.
+    if other_server {
+        accepted(config).await?;
+    }
     let store = store::existing(config).await?;
     let known = store.as_deref().map(|store| store as &dyn Store);
     let reports = match known {
